@@ -152,9 +152,10 @@ def _become(home, complaint, command, environment):
             (2, complaint, posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW),
         ):
             posix.dup2(posix.open(place, flags | posix.O_CLOEXEC, 0o600), number)
-        posix.execve(command[0], command, environment)
-    except OSError:
-        posix.write(2, b"csmd: cannot run " + command[0] + b"\n")  # which the next session tells
+        try:
+            posix.execve(command[0], command, environment)
+        except OSError:
+            posix.write(2, b"csmd: cannot run " + command[0] + b"\n")  # where the next session finds it
     finally:
         posix._exit(1)
 

@@ -345,11 +345,7 @@ def painted(parts: Parts) -> str:
 
 
 def _style(words: str) -> dict[str, Any]:
-    return {**{word: True for word in ("bold", "dim") if word in words}, "fg": _colour(words)}
-
-
-def _colour(words: str) -> str | None:
-    return next((word for word in words.split() if word not in ("bold", "dim")), None)
+    return dict((word, True) if word in ("bold", "dim") else ("fg", word) for word in words.split())
 
 
 def show(screen: Iterable[Line | str], *, err: bool = False) -> None:

@@ -130,7 +130,7 @@ class Tasks:
         ):
             return False
         if self._ordered.state == "failed" and time.monotonic() < self._ordered_at + SECRETS_AGAIN_S:
-            return False  # what did not let it be done is still so
+            raise StoreError(self._ordered.error)  # for status: nobody asked for it
         if store.commits != self._commits:
             self._commits = store.commits
             seen, self._found, self._late = store.read(
@@ -576,21 +576,21 @@ def _scan(context: Context, task: Task) -> Work:
     found, fixed = yield from _scan_database(context, redact, fix=fix)
     degraded: list[str] = []
     in_files = yield from _scan_files(context, redact, degraded)
-    refusing = partial(_note_refused, degraded)
+    refused: list[str] = []
     if fix and not kinds:
-        changed = _change_files(context, redact, refusing=refusing)
+        changed = _change_files(context, redact, refused)
     else:
-        changed = _change_files(
-            context, redact, refusing=refusing, ways=OWN_FILES if fix else PAGES, chosen=_ours(context)
-        )
-    found, fixed = found + in_files, fixed + changed
+        changed = _change_files(context, redact, refused, ways=OWN_FILES if fix else PAGES, chosen=_ours(context))
+    if refused and fix and task.is_own:
+        raise StoreError(refused[0], hint="make it writable")
+    found, fixed, degraded = found + in_files, fixed + changed, degraded + refused
     yield None
     if fixed and fix:
         yield from _cleanse(context)
     elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
     by_kind = _count_kinds(found)
     in_turns = _count_kinds([secret for secret in found if secret.get("table") == "turns"])
-    left = {} if fix else by_kind
+    left = {} if fix and not refused else by_kind
     if kinds is not None and (known := context.store.read(purge.found_secrets)):
         others = {kind: amount for kind, amount in known.kinds.items() if kind not in kinds}
         left, in_turns = left | others, in_turns | Counter(others)
@@ -644,7 +644,10 @@ def _scan_database(
                     change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
                     store.write(partial(change, in_place=True))
                     fixed += 1
-            yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
+            if table != "pages":  # until its file says the same, nobody may read it
+                yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
+        if (table, column) == LAST_OF_PAGES:
+            fixed += _change_files(context, redact, [], ways=PAGES, chosen=_is_page(context))
     return found, fixed
 
 
@@ -662,32 +665,43 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
     return found
 
 
-def _note_refused(degraded: list[str], path: Path, error: OSError) -> None:
-    degraded.append(f"{path} could not be changed: {error.strerror}")
+def _is_page(context: Context) -> purge_files.Chosen:
+    """Whether a file is one of the pages that csmd has written."""
+    pages = {context.config.paths.memory / path for path in context.store.read(markdown_pages.pages)}
+    return lambda path, _: path in pages
 
 
 def _ours(context: Context) -> purge_files.Chosen:
     """Whether csmd has written a file: what else lies among its pages is a person's."""
-    memory = context.config.paths.memory
-    pages = {memory / path for path in context.store.read(markdown_pages.pages)}
-    return lambda path, text: not path.is_relative_to(memory) or path in pages or day_files.is_own(text)
+    memory, is_page = context.config.paths.memory, _is_page(context)
+    return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_own(text)
 
 
 #: Of csmd's files those that say what the store says.
 PAGES: tuple[FileWay, ...] = ("page",)
+LAST_OF_PAGES = [way for way in purge.WAYS if way[0] == "pages"][-1]
 #: Those that csmd changes without being asked: no copy of the database.
 OWN_FILES: tuple[FileWay, ...] = (*PAGES, "lines", "rewrite")
 
 
-def _change_files(context: Context, redact: Redact, **how: Any) -> int:
-    """Takes secrets out of csmd's own files, `how` as of `purge_files.change`; how many were changed or removed."""
+def _change_files(
+    context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
+    chosen: purge_files.Chosen = lambda *_: True,
+) -> int:  # fmt: skip
+    """Takes secrets out of csmd's own files of some ways (None: of all) that are `chosen`; how many were changed or removed.
+
+    Those that the disk does not let be changed are noted in `refused`.
+    """
 
     def cleaned(text: str) -> tuple[str, int]:
         redacted, kinds = redact(text)
         return redacted, sum(kinds.values())
 
     paths = context.config.paths
-    done = purge_files.change(paths.home, paths.log_dir, cleaned, **how)
+    done = purge_files.change(
+        paths.home, paths.log_dir, cleaned, ways=ways, chosen=chosen,
+        refusing=lambda path, error: refused.append(f"{path} could not be changed: {error.strerror}"),
+    )  # fmt: skip
     return len(done.removed) + len(done.rewritten)
 
 
@@ -715,20 +729,21 @@ def _take_out_late_secrets(context: Context, _: Task) -> Work:
     keys = store.read(lambda rows: purge.session_keys(rows, seen))
     fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
     refused: list[str] = []
-    refusing = partial(_note_refused, refused)
-    fixed += _change_files(context, redact, ways=OWN_FILES, chosen=_ours(context), refusing=refusing)
+    fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_ours(context))
+    if refused:
+        raise StoreError(refused[0], hint="make it writable")
     store.write(lambda rows: purge.end_late_secrets(rows, seen))
     cache.clear()
     store.checkpoint(truncate=True)
-    return {"sessions": len(seen), "fixed": fixed, "degraded": refused, "took_s": _seconds_since(began)}
+    return {"sessions": len(seen), "fixed": fixed, "took_s": _seconds_since(began)}
 
 
 #: What newer rules found is taken out without being asked after this, where its kind is rare.
 KEPT_DAYS = 7
 #: How often it is looked what is due.
 SECRETS_EVERY_S = 5.0
-#: And after a task that failed.
-SECRETS_AGAIN_S = 600.0
+#: And after a task that failed, which may have read everything.
+SECRETS_AGAIN_S = 3600.0
 
 
 def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:

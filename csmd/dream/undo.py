@@ -387,9 +387,9 @@ def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, n
     was = before and store.read(
         lambda rows: markdown_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
+    was = was and redact(was, Counter())  # nor what older rules let through
     # Somebody may have written there since it was decided that the file goes back.
     is_edited = content != was and any(why_files_stay(chain, content).values())
-    was = was and redact(was, Counter())  # of what older rules let through
     if content != was and not is_edited:
         _write_text(home / path, was)
 

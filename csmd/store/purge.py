@@ -529,7 +529,12 @@ class FoundSecrets:
 def found_secrets(rows: Rows) -> FoundSecrets | None:
     """What the latest look through everything found and has not been taken out; None for nothing."""
     value = rows.value("select value from meta where key = :name", name=SECRETS_FOUND)
-    return FoundSecrets(**wire.loads(value)) if value else None
+    if not value:
+        return None
+    found = wire.loads(value)
+    if isinstance(found["since"], str):  # as it was noted before each kind had its own
+        found["since"] = dict.fromkeys(found["kinds"], found["since"])
+    return FoundSecrets(**found)
 
 
 def looked_through(rows: Rows) -> str:

@@ -142,6 +142,14 @@ def test_each_kind_has_its_seven_days_however_long_another_has_been_known(parts:
     assert found is not None and found.since == {"first-kind": long_ago, "second-kind": now}
 
 
+def test_what_was_found_before_each_kind_had_its_own_time_is_understood(parts: Any) -> None:
+    at = iso_before(86_400)
+    old = wire.dumps({"kinds": {"one": 2, "other": 1}, "rare": ["one"], "since": at})
+    parts.store.write(lambda rows: rows.upsert("meta", "key", key=purge.SECRETS_FOUND, value=old))
+    found = parts.store.read(purge.found_secrets)
+    assert found is not None and found.since == {"one": at, "other": at}
+
+
 def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     context, machine, looks = parts.background.context, parts.machine, []
     context.guard("reading", lambda: reading.look_at(context, machine.transcript(machine.line("user", "Nightjar"))))
@@ -161,6 +169,7 @@ def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, m
         redaction.choose_words([])
     assert len(looks) == 1
     assert [task.state for task in context.tasks.values()] == ["failed"]
+    assert list(context.trouble) == ["secrets"], "and status says so"
 
 
 def test_what_somebody_orders_is_done_before_what_csmd_has_begun_itself(parts: Any) -> None:

@@ -250,6 +250,20 @@ def test_a_daemon_that_ends_at_once_is_tried_again_and_the_user_told(machine: Ma
     eventually(lambda: "unknown key" in machine.paths.complaint.read_text())  # this one, too, has found the bad file
 
 
+def test_a_daemon_whose_program_is_gone_is_told_of_and_the_assistant_sees_no_complaint(machine: Machine) -> None:
+    machine.csmd("start")
+    psutil.Process(machine.instance()).kill()
+    command = machine.paths.start_command
+    complaint, program, rest = command.read_bytes().split(b"\0", 2)
+    gone = program + b"-gone"
+    command.write_bytes(b"\0".join((complaint, gone, rest)))
+    age(command, 61)
+    assert machine.hook("SessionStart", source="startup") == b""
+    eventually(lambda: machine.paths.complaint.read_bytes() == b"csmd: cannot run " + gone + b"\n")
+    age(command, 61)
+    assert b"its daemon is not running" in machine.hook("SessionStart", source="startup")
+
+
 def test_of_several_starts_at_once_one_starts_and_all_are_content(machine: Machine) -> None:
     command = [sys.executable, "-m", "csmd", "start", "--json"]
     starts = [
