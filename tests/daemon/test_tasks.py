@@ -16,7 +16,7 @@ from csmd.daemon import reading, tasks
 from csmd.daemon.context import Task, iso_before
 from csmd.privacy import redaction
 from csmd.recall import ranking
-from csmd.store import purge
+from csmd.store import markdown_pages, purge
 
 
 def result_of(parts: Any, tool: str, **params: Any) -> dict[str, Any]:
@@ -170,6 +170,23 @@ def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, m
     assert len(looks) == 1
     assert [task.state for task in context.tasks.values()] == ["failed"]
     assert list(context.trouble) == ["secrets"], "and status says so"
+
+
+def test_a_page_and_its_row_say_the_same_whenever_somebody_may_read_them(parts: Any) -> None:
+    store, path = parts.store, parts.machine.paths.memory / "projects" / "p.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("# Nightjar\n")
+    row = markdown_pages.PageRow(path="projects/p.md", text="# Nightjar\n", at=iso_before(0))
+    store.write(lambda rows: markdown_pages.put_page(rows, row))
+    redaction.choose_words(["Nightjar"])
+    try:
+        task = parts.background.context.submit(Task(kind="scan", is_own=True))
+        while task.state not in ("done", "failed"):
+            parts.background.tasks.step()
+            assert store.read(markdown_pages.pages)["projects/p.md"].text == path.read_text()
+    finally:
+        redaction.choose_words([])
+    assert (task.state, path.read_text()) == ("done", "# [redacted:chosen-word]\n")
 
 
 def test_what_somebody_orders_is_done_before_what_csmd_has_begun_itself(parts: Any) -> None:
