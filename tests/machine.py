@@ -59,9 +59,9 @@ ROOM_BYTES = 4 << 30
 TEMPORARY = _fast_directory()
 
 
-def temporary_directory() -> Path:
+def temporary_directory(within: Path = TEMPORARY) -> Path:
     """A new directory with a path that is short enough for a socket in it."""
-    return Path(tempfile.mkdtemp(prefix="csmd-t-", dir=TEMPORARY)).resolve()
+    return Path(tempfile.mkdtemp(prefix="csmd-t-", dir=within)).resolve()
 
 
 def eventually(condition: Callable[[], Any], *, within_s: float = LIMIT_S) -> Any:
@@ -331,10 +331,10 @@ class Machine:
 
 
 @contextlib.contextmanager
-def own_machine() -> Iterator[Machine]:
+def own_machine(within: Path = TEMPORARY) -> Iterator[Machine]:
     """A machine for a program that is no test: no other home can be written to, and everything on it ends with it."""
     os.environ["CSMD_HOME"] = os.environ["CLAUDE_CONFIG_DIR"] = NO_HOME
-    machine = Machine(root=temporary_directory())
+    machine = Machine(root=temporary_directory(within))
     try:
         yield machine
     finally:

@@ -7,7 +7,7 @@ import os
 import secrets
 import threading
 import time
-from collections import deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -255,11 +255,18 @@ WORTH_TELLING = 5
 
 
 class Backlog:
-    """Owns the transcripts of the past that are still to be read; only the background thread changes it."""
+    """Owns the transcripts of the past that are still to be read; only the background thread changes it.
+
+    Other threads may ask at any time what `describe` says, for which there are counts: there may be twenty thousand.
+    """
 
     def __init__(self) -> None:
-        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading.
-        self._left: dict[str, tuple[str, OnDisk]] = {}
+        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading. Ordered because
+        #: the first of a plain dictionary is found by going over all that were taken off before it.
+        self._left: OrderedDict[str, tuple[str, OnDisk]] = OrderedDict()
+        #: How many transcripts of a session are left, of those that have any, and the bytes of all.
+        self._left_of: Counter[str] = Counter()
+        self._bytes_left = 0
         #: The sessions that were left at any time since nothing was.
         self._sessions: set[str] = set()
         self._bytes_read, self._took_s = 0, 0.0
@@ -274,8 +281,10 @@ class Backlog:
         """Takes these transcripts, each with its session, for what is left now."""
         if not self._left:
             self._sessions, self._bytes_read, self._took_s = set(), 0, 0.0
-        self._left = {file.path: (session, file) for session, file in transcripts}
-        self._sessions.update(session for session, _ in self._left.values())
+        self._left = OrderedDict((file.path, (session, file)) for session, file in transcripts)
+        self._left_of = Counter(session for session, _ in self._left.values())
+        self._bytes_left = sum(file.size for _, file in self._left.values())
+        self._sessions.update(self._left_of)
 
     def first(self) -> OnDisk | None:
         """What is to be read next."""
@@ -288,12 +297,17 @@ class Backlog:
 
     def drop(self, path: str) -> None:
         """Takes a transcript off the list: it is read."""
-        self._left.pop(path, None)
+        session, file = self._left.pop(path, ("", None))
+        if file is None:
+            return
+        self._bytes_left -= file.size
+        self._left_of[session] -= 1
+        if not self._left_of[session]:
+            del self._left_of[session]
 
     def describe(self) -> dict[str, Any] | None:
         """What `csmd status` says; None when nothing worth telling is left. `eta_s` is None until it can be told."""
-        left = len({session for session, _ in self._left.values()})
-        size = sum(file.size for _, file in self._left.values())
+        left, size = len(self._left_of), self._bytes_left
         if not left or len(self._sessions) < WORTH_TELLING:
             return None
         eta = round(size * self._took_s / self._bytes_read) if self._bytes_read else None

@@ -63,6 +63,8 @@ T = TypeVar("T")
 Batches = Generator[Progress, None, T]
 #: How long a task, and within it the search in files, works before others have their turn.
 SLICE_S = SEARCH_S = 0.2
+#: How long an install waits for what is recent, beyond the first session: the rest of it is read in the background.
+FOREGROUND_S = 15.0
 #: How long a new model may take to load.
 FIRST_TEXT_S = 60.0
 #: What is counted of the transcripts that a task reads.
@@ -290,6 +292,9 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
     counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
     paths, bytes_read, began = [], 0, time.monotonic()
     for number, session in enumerate(sessions):
+        if task.recent and number and time.monotonic() - began > FOREGROUND_S:
+            sessions, later = sessions[:number], [*sessions[number:], *later]
+            break
         project = session.project.rpartition("/")[2]
         for file in session.files:
             more = True

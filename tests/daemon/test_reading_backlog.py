@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,9 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import reading
+from csmd.daemon import reading, tasks
 from csmd.daemon.alarms import SETTLED_S
-from csmd.daemon.context import Task, now_iso
+from csmd.daemon.context import Backlog, Task, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
 from csmd.embedding.models import Embedder
 from csmd.exclusions import Excludes
@@ -149,6 +150,29 @@ def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(part
     until_still(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
     assert parts.background.context.backlog.describe() is None
+
+
+def test_an_install_waits_for_recent_sessions_no_longer_than_its_time(parts: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(tasks, "FOREGROUND_S", 0.0)
+    turns = past(parts.machine, projects=3, sessions=4)
+    job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=2))
+    until_done(parts, job)
+    assert (job.result["files"], job.result["left"]["sessions_left"]) == (1, 11)
+    until_still(parts)
+    assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
+
+
+def test_what_is_left_can_be_asked_for_while_it_is_read() -> None:
+    left, asked = Backlog(), 0
+    left.fill((f"s{number}", OnDisk(f"/{number}", 10, number)) for number in range(20_000))
+    with ThreadPoolExecutor() as others:
+        dropping = others.submit(lambda: [left.drop(f"/{number}") for number in range(19_990)])
+        while not dropping.done():
+            assert (shown := left.describe()) and shown["bytes_left"] >= 100
+            asked += 1
+        dropping.result()
+    assert asked and left.describe() == {"sessions_left": 10, "bytes_left": 100, "sessions_done": 19_990, "eta_s": None}
+    assert left.first() == OnDisk("/19990", 10, 19_990)
 
 
 def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: Any) -> None:
