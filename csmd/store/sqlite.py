@@ -173,8 +173,18 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 
 def column_values(value: Any, *without: str) -> dict[str, Any]:
     """Maps the fields of a value to columns by name, tuples of words joined; `without` some of them."""
-    values = {name: getattr(value, name) for name in _annotations(type(value)) if name not in without}
-    return {name: " ".join(text) if isinstance(text, tuple) else text for name, text in values.items()}
+    names, joined = _column_names(type(value), without)
+    values = {name: getattr(value, name) for name in names}
+    for name in joined:
+        values[name] = " ".join(values[name])
+    return values
+
+
+@cached(200)
+def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """The fields of a class that are columns, and those of them that hold words."""
+    annotations = {name: text for name, text in _annotations(kind).items() if name not in without}
+    return list(annotations), [name for name, text in annotations.items() if text == "tuple[str, ...]"]
 
 
 @cached(200)
@@ -278,11 +288,11 @@ class Rows:
 
     def insert(self, table: str, conflict: str = "", /, **values: Any) -> bool:
         """Inserts a row, its columns by name; whether it was written, which `conflict` ("on conflict ...") decides."""
-        return bool(self.run(_inserting(table, conflict, values), **values))
+        return bool(self.run(_inserting(table, conflict, tuple(values)), **values))
 
     def insert_keyed(self, table: str, conflict: str = "", /, **values: Any) -> int:
         """As `insert`; the row's key, 0 where none was written."""
-        return int(self.value(f"{_inserting(table, conflict, values)} returning seq", **values) or 0)
+        return int(self.value(f"{_inserting(table, conflict, tuple(values))} returning seq", **values) or 0)
 
     def upsert(self, table: str, key: str, /, **values: Any) -> None:
         """Inserts a row, or gives the one with the same `key` (columns, with commas between) these values."""
@@ -377,9 +387,10 @@ class Rows:
             raise as_store_error(error) from error
 
 
-def _inserting(table: str, conflict: str, values: Mapping[str, Any]) -> str:
-    marks = ", ".join(f":{name}" for name in values)
-    return f"insert into {table} ({', '.join(values)}) values ({marks}) {conflict}"  # noqa: S608
+@cached(200)
+def _inserting(table: str, conflict: str, names: tuple[str, ...]) -> str:
+    marks = ", ".join(f":{name}" for name in names)
+    return f"insert into {table} ({', '.join(names)}) values ({marks}) {conflict}"  # noqa: S608
 
 
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import calendar
 import contextlib
-import hashlib
 import hmac
 import re
 import unicodedata
@@ -235,13 +234,14 @@ _SPACE = re.compile(r"\s+")
 
 def normalise(text: str) -> str:
     """`text` for comparing: NFKC, case folded, white space squeezed, outer punctuation gone."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    # Of ASCII the form is the same, and small letters are what case folding makes.
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return _SPACE.sub(" ", folded).strip(" \t\n.,;:!?\"'`*_-")
 
 
 def keyed_hash(text: str, key: bytes) -> str:
     """A keyed hash of the normalised text: 32 hex digits."""
-    return hmac.new(key, normalise(text).encode("utf-8", "replace"), hashlib.sha256).hexdigest()[:32]
+    return hmac.digest(key, normalise(text).encode("utf-8", "replace"), "sha256").hex()[:32]
 
 
 def words_of(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
     python tests/bench/bench_vectors.py TREE MODEL [--passages 300] [--json]
 
-The words are those of the sessions in TREE, in their order.
+The words are those that people and assistants say in the sessions in TREE, in their order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from bench_redact import collect, decoded
+from bench_redact import decoded
 
 from csmd.embedding.models import Embedder
 
@@ -28,14 +28,14 @@ WORDS, TOGETHER = 45, 64
 
 
 def passages(tree: Path) -> Iterator[str]:
+    """What people and assistants say, cut into passages of WORDS words: what tools print is not embedded."""
     words: list[str] = []
     for path in sorted(tree.rglob("*.jsonl")):
         for value in decoded(path):
-            leaves: list[str] = []
-            collect(
-                value.get("message", {}).get("content", "") if isinstance(value.get("message"), dict) else "", leaves
-            )
-            words += " ".join(leaves).split()
+            message = value.get("message")
+            content = message.get("content", "") if isinstance(message, dict) else ""
+            said = [content] if isinstance(content, str) else [part.get("text", "") for part in content]
+            words += " ".join(said).split()
             while len(words) >= WORDS:
                 yield " ".join(words[:WORDS])
                 del words[:WORDS]
