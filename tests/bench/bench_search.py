@@ -222,6 +222,18 @@ def settled(database: Path) -> None:
         rows.run("delete from topics_due")
 
 
+def drop_from_memory(database: Path) -> None:
+    """Has nothing of the database in the system's file cache."""
+    with database.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def environment_of(home: Path) -> dict[str, str]:
+    """What a daemon of a home is started with."""
+    return {**os.environ, "CSMD_HOME": str(home), "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "none")}
+
+
 def hooks(home: Path, asked: list[str], *, patience_ms: int, cold: bool = False) -> tuple[float, float, float, int]:
     """(p50, p95, the daemon's processor time for one) of prompts sent as a hook sends them, and how many were told something.
 
@@ -230,7 +242,7 @@ def hooks(home: Path, asked: list[str], *, patience_ms: int, cold: bool = False)
     """
     (home / "config.yaml").write_text(CONFIG)
     settled(home / "csmd.db")
-    environment = {**os.environ, "CSMD_HOME": str(home), "HOME": str(home), "CLAUDE_CONFIG_DIR": str(home / "none")}
+    environment = environment_of(home)
     paths = default_paths(environment)
 
     def csmd(*arguments: str) -> None:
@@ -239,10 +251,7 @@ def hooks(home: Path, asked: list[str], *, patience_ms: int, cold: bool = False)
         )
 
     if cold:
-        descriptor = os.open(home / "csmd.db", os.O_RDONLY)
-        os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.close(descriptor)
+        drop_from_memory(home / "csmd.db")
     csmd("start")
     context = zmq.Context()
     dealer = context.socket(zmq.DEALER)
