@@ -272,7 +272,7 @@ def show_promoted(value: dict[str, Any]) -> Screen:
 
 @VERBS.action("advisory", verb.PROJECT, verb.flag("--debug", help="Show every line, and why it is in or not."))
 def advisory(debug: bool, **options: Any) -> None:
-    """Show what csmd makes of recent sessions before it is sure."""
+    """Preview tentative observations from recent sessions."""
     tool = "csm_living_state_debug" if debug else "csm_living_state_preview"
     verb.reply(tool, show_advisory_lines if debug else show_advisory, options)
 

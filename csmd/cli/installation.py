@@ -131,7 +131,7 @@ def show_events(choice: Choice, before: Sequence[str]) -> Screen:
         yield f"taken out again: {', '.join(gone)}; {_why(choice)}"
     left_out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
     if left_out:
-        yield f"{display.join_names(left_out)} stay out: {_why(choice)}"
+        yield f"skipped {amount(len(left_out), 'optional hook')} ({display.join_names(left_out)}): {_why(choice)}"
 
 
 def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:

@@ -257,14 +257,14 @@ WORTH_TELLING = 5
 class Backlog:
     """Owns the transcripts of the past that are still to be read; only the background thread changes it.
 
-    Other threads may ask at any time what `describe` says, for which there are counts: there may be twenty thousand.
+    Any thread may call `describe`: it reads counts, because iterating over the transcripts would fail while one is dropped.
     """
 
     def __init__(self) -> None:
-        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading. Ordered because
-        #: the first of a plain dictionary is found by going over all that were taken off before it.
+        #: Path -> the session that a transcript belongs to, and the transcript; in the order of reading.
+        #: An OrderedDict finds its first key in constant time; a plain dict walks over every key deleted before it.
         self._left: OrderedDict[str, tuple[str, OnDisk]] = OrderedDict()
-        #: How many transcripts of a session are left, of those that have any, and the bytes of all.
+        #: Session -> how many of its transcripts are left; and the size of all that are left.
         self._left_of: Counter[str] = Counter()
         self._bytes_left = 0
         #: The sessions that were left at any time since nothing was.

@@ -63,7 +63,7 @@ T = TypeVar("T")
 Batches = Generator[Progress, None, T]
 #: How long a task, and within it the search in files, works before others have their turn.
 SLICE_S = SEARCH_S = 0.2
-#: How long an install waits for what is recent, beyond the first session: the rest of it is read in the background.
+#: Seconds after which an install stops reading recent sessions (it reads one at least); the background reads the others.
 FOREGROUND_S = 15.0
 #: How long a new model may take to load.
 FIRST_TEXT_S = 60.0

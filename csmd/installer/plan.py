@@ -341,7 +341,7 @@ def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
     if choice.kept_out_by:
         return choice
     if not installed:
-        return Choice(events=(), kept_out_by="no `claude` was found")
+        return Choice(events=(), kept_out_by="no `claude` on PATH")
     silent = next((path for path, version in installed.items() if display.version_of(version) is None), "")
     return Choice(events=(), kept_out_by=f"{silent} does not tell its version") if silent else choice
 

@@ -181,10 +181,10 @@ def column_values(value: Any, *without: str) -> dict[str, Any]:
 
 
 @cached(200)
-def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """The fields of a class that are columns, and those of them that hold words."""
+def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The names of the fields of a class that are columns, and the names of those that are tuples of words."""
     annotations = {name: text for name, text in _annotations(kind).items() if name not in without}
-    return list(annotations), [name for name, text in annotations.items() if text == "tuple[str, ...]"]
+    return tuple(annotations), tuple(name for name, text in annotations.items() if text == "tuple[str, ...]")
 
 
 @cached(200)

@@ -1,16 +1,19 @@
-"""What somebody with a long past sees after an install: when a search and a brief are useful, and the work behind.
+"""Measures how soon csmd is useful after an install beside a long past, and what the background work costs.
 
-    python tests/bench/bench_day_zero.py TREE [--sessions 20000] [--gigabytes 5] [--projects 40] [--past DIR] [--watch 120] [--whole] [--json]
+    python tests/bench/many_sessions.py TREE PAST
+    python tests/bench/bench_day_zero.py PAST [--watch 120] [--whole] [--json]
 
-TREE holds real transcripts, which are varied into the past (tests/bench/many_sessions.py). A real daemon in a home of its own
-starts beside it and is told what `csmd install` tells it. Of each project the words of its newest session are searched for
-and its brief is taken, until they are found:
+PAST is a directory of transcripts, such as many_sessions.py makes from the real ones in TREE. A real daemon in a new home on a
+disk starts beside it and gets the order of `csmd install`. Meanwhile each project is asked, in turn, for what its newest
+session was told first and for its brief:
 
-    first_s      from the start to the first project whose search and brief are useful; `all_s` of all projects
-    install_s    until the install's own import is done
-    mb_per_s     of the background, over --watch seconds (--whole: until nothing is left); `core` what it takes meanwhile
-    left_s       what the rest takes at that pace; `rss_mb` the most memory
-    again_s      after the daemon was killed: until it answers a search; `read_again_mb` of what it had read before
+    first_s       from the start until a search finds that session and the brief is not empty, in the first project
+    all_s         the same for all projects, -1 if the watch ends before; `answered` is the number of projects
+    install_s     from the start until the install's import is done, after `install_sessions` transcripts
+    mb_per_s      that the background reads during --watch seconds (--whole: until nothing is left)
+    core          share of a core that the daemon uses meanwhile, `rss_mb` its most resident memory
+    left_s        time for the rest at that pace, -1 for an unknown pace
+    again_s       from a start after SIGKILL to the answer of a search; `read_again_mb` how much the backlog has grown
 """
 
 from __future__ import annotations
@@ -22,139 +25,122 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import many_sessions  # noqa: E402
-import psutil  # noqa: E402
-from machine import Daemon, Machine, own_machine  # noqa: E402
+import psutil
+from machine import Daemon, Machine, eventually, own_machine
 
-from csmd import client  # noqa: E402
-from csmd.cli.installation import RECENT  # noqa: E402
-from csmd.errors import CsmdError  # noqa: E402
+from csmd import client
+from csmd.cli.installation import RECENT
+from csmd.errors import CsmdError
 
 PROMPT = re.compile(r'"type":"user","message":\{"role":"user","content":"([^"\\<]{40,400})')
-WORDS_ASKED = 8
-LOOK_S = 0.5
+QUERY_WORDS = 8
+EVERY_S = 0.5
 
 
 class Project:
-    """A project of the past: its directory, its newest session, what is asked of that, and when both were answered."""
+    """A project of the past: its directory, its newest session, a query about it, and when that was answered."""
 
     def __init__(self, newest: Path) -> None:
         text = newest.read_text()
-        found = PROMPT.search(text)
+        prompt = PROMPT.search(text)
         self.cwd = json.loads(next(line for line in text.splitlines() if '"cwd"' in line))["cwd"]
         self.session = newest.stem
-        self.asked = " ".join(found[1].split()[:WORDS_ASKED]) if found else ""
+        self.query = " ".join(prompt[1].split()[:QUERY_WORDS]) if prompt else ""
         self.answered_s: float | None = None
 
+    def search(self, machine: Machine) -> set[str]:
+        """The sessions that the query finds."""
+        params = {"query": self.query, "project": self.cwd, "limit": 10}
+        return {hit["session_id"] for hit in client.call(machine.paths, "csm_memory_search", params)["hits"]}
+
     def is_answered(self, machine: Machine) -> bool:
-        """Whether a search finds the newest session and a brief has something to tell."""
-        if self.session not in ask(machine, self):
-            return False
-        return bool(client.call(machine.paths, "csm_memory_context", {"project": self.cwd})["items"])
+        """Whether the query finds the newest session and the brief has something to tell."""
+        brief = client.call(machine.paths, "csm_memory_context", {"project": self.cwd})
+        return self.session in self.search(machine) and bool(brief["items"])
 
 
-def ask(machine: Machine, project: Project) -> set[str]:
-    """The sessions that a search for what its newest session asked finds in a project."""
-    order = {"query": project.asked, "project": project.cwd, "limit": 10}
-    return {hit["session_id"] for hit in client.call(machine.paths, "csm_memory_search", order)["hits"]}
-
-
-def ask_until_answered(machine: Machine, projects: list[Project], began: float, over: threading.Event) -> None:
-    """Asks of one project after the other until all have been answered; notes when each was."""
-    while not over.is_set() and (open_ones := [one for one in projects if one.answered_s is None]):
-        for one in open_ones:
+def query_until_answered(machine: Machine, projects: list[Project], began: float, over: threading.Event) -> None:
+    """Queries one project after the other until all are answered, and notes when each was."""
+    while not over.is_set() and (waiting := [project for project in projects if project.answered_s is None]):
+        for project in waiting:
             try:
-                if one.is_answered(machine):
-                    one.answered_s = time.monotonic() - began
+                if project.is_answered(machine):
+                    project.answered_s = time.monotonic() - began
             except CsmdError:
-                break  # not listening yet
-        over.wait(LOOK_S)
+                break  # the daemon does not listen yet
+        over.wait(EVERY_S)
 
 
 def measure(machine: Machine, past: list[Path], *, watch_s: float, whole: bool) -> dict[str, float]:
-    """The figures of a past that has just been made."""
+    """The figures of a past, whose transcripts are given newest first."""
     newest: dict[Path, Path] = {}
     for path in past:
         newest.setdefault(path.parent, path)
-    projects = [one for path in newest.values() if (one := Project(path)).asked]
-    size = sum(path.stat().st_size for path in past)
+    projects = [project for path in newest.values() if (project := Project(path)).query]
     began = time.monotonic()
     daemon = machine.start()
     process = psutil.Process(daemon.pid)
-    listens_s = time.monotonic() - began
     over = threading.Event()
-    asking = threading.Thread(target=ask_until_answered, args=(machine, projects, began, over))
-    asking.start()
-    done = client.work(machine.paths, "csm_sync", {"vectors": False, "recent": RECENT}, watch=lambda _: None)
+    querying = threading.Thread(target=query_until_answered, args=(machine, projects, began, over))
+    querying.start()
+    imported = client.work(machine.paths, "csm_sync", {"vectors": False, "recent": RECENT}, watch=lambda _: None)
     install_s = time.monotonic() - began
-    left, used, at, rss = bytes_left(machine), cpu(process), time.monotonic(), 0.0
-    while (behind := bytes_left(machine)) and (whole or time.monotonic() - at < watch_s):
-        rss = max(rss, process.memory_info().rss / 1e6)
-        time.sleep(LOOK_S)
-    took, used = time.monotonic() - at, cpu(process) - used
+    before, used, watched, rss = bytes_left(machine), sum(process.cpu_times()[:2]), time.monotonic(), 0
+    while (after := bytes_left(machine)) and (whole or time.monotonic() - watched < watch_s):
+        rss = max(rss, process.memory_info().rss)
+        time.sleep(EVERY_S)
+    took, used = time.monotonic() - watched, sum(process.cpu_times()[:2]) - used
     over.set()
-    asking.join()
-    answered = sorted(one.answered_s for one in projects if one.answered_s is not None)
-    pace = (left - behind) / took
+    querying.join()
+    answered = sorted(project.answered_s for project in projects if project.answered_s is not None)
+    pace = (before - after) / took
     figures = {
-        "sessions": len(past), "gigabytes": size / 1e9, "projects": len(projects), "listens_s": listens_s,
-        "first_s": answered[0] if answered else -1, "all_s": answered[-1] if len(answered) == len(projects) else -1,
-        "answered": len(answered), "install_s": install_s, "install_sessions": done["files"],
-        "mb_per_s": pace / 1e6, "core": used / took, "left_s": behind / pace if pace else -1, "rss_mb": rss,
+        "sessions": len(past), "gigabytes": sum(path.stat().st_size for path in past) / 1e9, "projects": len(projects),
+        "answered": len(answered), "first_s": answered[0] if answered else -1,
+        "all_s": answered[-1] if len(answered) == len(projects) else -1,
+        "install_s": install_s, "install_sessions": imported["files"], "mb_per_s": pace / 1e6, "core": used / took,
+        "left_s": after / pace if pace else -1, "rss_mb": rss / 1e6,
     }  # fmt: skip
-    return figures if whole else figures | killed(machine, daemon, projects[0], behind)
+    return figures | kill(machine, daemon, projects[0], after) if after else figures
 
 
-def killed(machine: Machine, daemon: Daemon, project: Project, behind: int) -> dict[str, float]:
-    """What a kill in the middle costs."""
+def kill(machine: Machine, daemon: Daemon, project: Project, before: int) -> dict[str, float]:
+    """What a kill in the middle costs, where `before` bytes were left."""
     daemon.kill()
     daemon.wait()
     began = time.monotonic()
     machine.start()
-    while not ask(machine, project):
-        time.sleep(0.05)
+    eventually(lambda: project.search(machine))
     again_s = time.monotonic() - began
-    while not (left := bytes_left(machine)):
-        time.sleep(0.05)
-    return {"again_s": again_s, "read_again_mb": max(0, left - behind) / 1e6}
+    left = eventually(lambda: bytes_left(machine))
+    return {"again_s": again_s, "read_again_mb": max(0, left - before) / 1e6}
 
 
 def bytes_left(machine: Machine) -> int:
-    backlog: dict[str, Any] | None = machine.status()["backfill"]
+    """The size of the backlog."""
+    backlog = machine.status()["backfill"]
     return int(backlog["bytes_left"]) if backlog else 0
-
-
-def cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tree", type=Path)
-    parser.add_argument("--past", type=Path, help="one that many_sessions.py has made before")
-    parser.add_argument("--sessions", type=int, default=20_000)
-    parser.add_argument("--gigabytes", type=float, default=5)
-    parser.add_argument("--projects", type=int, default=40)
+    parser.add_argument("past", type=Path)
     parser.add_argument("--watch", type=float, default=120)
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    with own_machine(Path("/tmp")) as machine:  # on a disk: a past is larger than what is free in memory
-        into, most = machine.assistant / "projects", int(args.gigabytes * 1e9)
-        if args.past:
-            into.parent.mkdir()
-            into.symlink_to(args.past)
-            past = sorted(into.rglob("*.jsonl"), key=lambda path: -path.stat().st_mtime)
-        else:
-            past = list(many_sessions.make(args.tree, into, sessions=args.sessions, most=most, projects=args.projects))
+    past = sorted(args.past.rglob("*.jsonl"), key=lambda path: -path.stat().st_mtime)
+    if not past:
+        parser.error(f"{args.past} holds no transcripts; make some with tests/bench/many_sessions.py")
+    with own_machine(Path("/tmp")) as machine:  # on a disk, where a commit waits for it
+        machine.assistant.mkdir()
+        (machine.assistant / "projects").symlink_to(args.past.resolve())
         figures = measure(machine, past, watch_s=args.watch, whole=args.whole)
-    shown = {name: round(value, 2) for name, value in figures.items()}
-    print(json.dumps(shown) if args.json else "\n".join(f"{name:<18}{value:>12}" for name, value in shown.items()))
+    rounded = {name: round(value, 2) for name, value in figures.items()}
+    print(json.dumps(rounded) if args.json else "\n".join(f"{name:<18}{value:>12}" for name, value in rounded.items()))
     return 0
 
 

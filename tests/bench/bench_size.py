@@ -1,15 +1,17 @@
-"""How a home behaves as it grows: bytes of a turn, the first answer after a start, a prompt's hook, a dream.
+"""Measures how a home behaves as it grows: bytes of a turn, first answer after a start, a prompt's hook, a dream.
 
     python tests/bench/bench_size.py [--sizes 1000,10000,100000] [--homes DIR] [--json]
 
-Each size is a number of memories; there are ten turns for each (tests/bench/big_store.py). Homes are kept in --homes, else in
-a directory that goes. The real daemon of each home, without a model; nothing of the database is in memory when it starts:
+A size is a number of memories, with ten turns for each (tests/bench/big_store.py). Homes are kept in --homes, or else in a
+directory that is removed. The real daemon runs without a model, its database not in the file cache when it starts:
 
-    bytes      of the database for a turn
+    bytes      of the database per turn
     first_s    from the start of the process to the answer of a first search
-    hook_ms    p95 of prompts sent with a hook's patience; `told` how many of them were told something
-    dream_s    processor time of the daemon for a dream
-    rss_mb     memory of the daemon after all that
+    hook_ms    p95 of prompts with a hook's deadline; `told` of QUESTIONS prompts got something
+    dream_s    processor time of the daemon during a first dream
+    rss_mb     its resident memory afterwards
+
+A dream that takes longer than LIMIT_S ends the bench with an error.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from csmd.errors import CsmdError
 from csmd.paths import Paths
 from csmd.store.sqlite import open_rows
 
-QUESTIONS, LOOK_S = 40, 0.01
-#: Nothing but the dream: what is said in a made home was not distilled.
+QUESTIONS, EVERY_S, LIMIT_S = 40, 0.01, 900.0
+#: Only the dream is measured: big_store.py writes turns that were never distilled.
 CONFIG = "stages: {distill: false, candidates: false, promote: false}\nbackup: {every_h: 0}\n"
 
 
@@ -46,20 +48,21 @@ def measure(home: Path, size: int) -> dict[str, float]:
     """The figures of one size."""
     database = build(home, turns=10 * size, memories=size)
     with open_rows(database, readonly=True) as rows:
-        asked = [one.text for one in bench_search.questions(rows, Words(7), QUESTIONS, mark="?")]
-    _, most, _, told = bench_search.hooks(home, asked, patience_ms=bench_search.HOOK_MS, cold=True)
-    figures = {"memories": size, "bytes": database.stat().st_size / size / 10, "hook_ms": most, "told": told}
+        questions = bench_search.questions(rows, Words(7), QUESTIONS, mark="?")
+    prompts = [question.text for question in questions]
+    _, hook_ms, _, told = bench_search.hooks(home, prompts, patience_ms=bench_search.HOOK_MS, cold=True)
     (home / "config.yaml").write_text(CONFIG)
     bench_search.drop_from_memory(database)
-    began = time.monotonic()
     with daemon(home) as (paths, process):
-        search(paths, asked[0])
-        figures["first_s"] = time.monotonic() - began
+        first_s = search_until_answered(paths, process, prompts[0])
         used = sum(process.cpu_times()[:2])
-        client.work(paths, "csm_dream_run", {"force": True}, watch=lambda _: None)
-        figures["dream_s"] = sum(process.cpu_times()[:2]) - used
-        figures["rss_mb"] = process.memory_info().rss / 1e6
-    return figures
+        dream(paths)
+        used = sum(process.cpu_times()[:2]) - used
+        rss = process.memory_info().rss
+    return {
+        "memories": size, "bytes": database.stat().st_size / size / 10, "first_s": first_s, "hook_ms": hook_ms, "told": told,
+        "dream_s": used, "rss_mb": rss / 1e6,
+    }  # fmt: skip
 
 
 @contextmanager
@@ -74,14 +77,27 @@ def daemon(home: Path) -> Iterator[tuple[Paths, psutil.Process]]:
         child.wait()
 
 
-def search(paths: Paths, asked: str) -> None:
-    """Asks until it is answered."""
+def search_until_answered(paths: Paths, process: psutil.Process, query: str) -> float:
+    """Seconds from the start of the daemon to the answer of a search."""
     while True:
         try:
-            client.call(paths, "csm_memory_search", {"query": asked, "project": place(1), "limit": 10})
-            return
-        except CsmdError:  # it does not listen yet
-            time.sleep(LOOK_S)
+            client.call(paths, "csm_memory_search", {"query": query, "project": place(1), "limit": 10})
+            return time.time() - process.create_time()
+        except CsmdError:  # the daemon does not listen yet
+            if time.time() - process.create_time() > LIMIT_S:
+                raise
+            time.sleep(EVERY_S)
+
+
+def dream(paths: Paths) -> None:
+    """Runs a dream to its end."""
+    began = time.monotonic()
+
+    def check(_: object) -> None:
+        if time.monotonic() - began > LIMIT_S:
+            raise SystemExit(f"the dream takes longer than {LIMIT_S:.0f} s")
+
+    client.work(paths, "csm_dream_run", {"force": True}, watch=check)
 
 
 def main() -> int:
@@ -92,13 +108,13 @@ def main() -> int:
     args = parser.parse_args()
     homes = args.homes or Path(tempfile.mkdtemp(prefix="csmd-bench-", dir="/tmp"))
     try:
-        found = [measure(homes / f"m{size}", size) for size in map(int, args.sizes.split(","))]
+        figures = [measure(homes / f"m{size}", size) for size in map(int, args.sizes.split(","))]
     finally:
         if args.homes is None:
             shutil.rmtree(homes)
-    for one in found:
-        shown = {name: round(value, 2) for name, value in one.items()}
-        print(json.dumps(shown) if args.json else "  ".join(f"{name} {value:g}" for name, value in shown.items()))
+    for of_size in figures:
+        rounded = {name: round(value, 2) for name, value in of_size.items()}
+        print(json.dumps(rounded) if args.json else "  ".join(f"{name} {value:g}" for name, value in rounded.items()))
     return 0
 
 

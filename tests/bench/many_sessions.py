@@ -1,9 +1,9 @@
-"""Makes a past of many sessions by varying real ones: ids, names and dates differ, projects have directories of their own.
+"""Makes transcripts of many sessions by varying real ones: ids, names, dates and directories differ.
 
     python tests/bench/many_sessions.py TREE INTO [--sessions 20000] [--gigabytes 5] [--projects 40]
 
-TREE holds real transcripts. Each copy is cut after its last whole line within the bytes that fit, for real sessions are long;
-the largest project has a third of the sessions, and the last session was an hour ago.
+TREE holds real transcripts. Long ones are cut at a line's end so that all copies together take --gigabytes. The largest project
+has a third of the sessions; the newest session ended an hour ago, and each other one BETWEEN before the next.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ UUID = re.compile(rb"\b([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-)")
 DAY = re.compile(rb'("timestamp":")(\d{4}-\d\d-\d\d)')
 CWD = re.compile(rb'"cwd":"[^"]*"')
 SESSION = re.compile(rb'"sessionId":"([0-9a-f-]{36})"')
-#: Words that no field of a transcript is called by; each copy has its own of them.
+#: Words that are neither a field's name nor its value: each copy gets them with its own number.
 NAMES = re.compile(
     rb"\b(branch|commit|checkpoint|config|error|server|strategy|metadata|handler|workflow|agent|prompt|shadow|hook|state)\b"
 )
 BEFORE_NOW = timedelta(hours=1)
-#: Between two sessions: 20,000 are two years.
+#: The time between the ends of two sessions: 20,000 of them span two years.
 BETWEEN = timedelta(minutes=50)
+#: One session in so many belongs to the largest project.
 LARGEST = 3
 
 
 def cut_at(sizes: Sequence[int], number: int, most: int) -> int:
-    """Bytes after which a session is cut so that `number` of them, varied from those of these sizes, take `most`."""
+    """The length in bytes to cut sessions of these sizes at, so that `number` copies take `most` bytes together."""
     low, high = 0, max(sizes)
     while high - low > 1000:
         middle = (low + high) // 2
@@ -41,19 +42,19 @@ def cut_at(sizes: Sequence[int], number: int, most: int) -> int:
 
 
 def varied(session: bytes, number: int, place: str, ends: datetime) -> bytes:
-    """A copy of a session with ids, names, days and directory of its own; its last day is that of `ends`."""
-    days = [date.fromisoformat(found[2].decode()) for found in DAY.finditer(session)]
+    """A copy of a session with its own ids, names and directory `place`, moved in time to the day of `ends`."""
+    days = [date.fromisoformat(match[2].decode()) for match in DAY.finditer(session)]
     shift = ends.date() - max(days, default=ends.date())
     moved = {str(day).encode(): str(day + shift).encode() for day in set(days)}
     name = rb"\g<1>%d" % (number % 997)
-    session = UUID.sub(lambda found: b"%08x%s" % (int(found[1], 16) ^ number, found[2]), session)
-    session = DAY.sub(lambda found: found[1] + moved[found[2]], session)
+    session = UUID.sub(lambda match: b"%08x%s" % (int(match[1], 16) ^ number, match[2]), session)
+    session = DAY.sub(lambda match: match[1] + moved[match[2]], session)
     session = CWD.sub(b'"cwd":"%s"' % place.encode(), session)
     return NAMES.sub(name, session)
 
 
 def make(tree: Path, into: Path, *, sessions: int, most: int, projects: int) -> Iterator[Path]:
-    """Writes the sessions, the newest first, and gives their paths."""
+    """Writes the sessions, newest first, and yields their paths."""
     real = [path.read_bytes() for path in sorted(tree.rglob("*.jsonl")) if "subagents" not in path.parts]
     cut = cut_at([len(session) for session in real], sessions, most)
     real = [session[: session.rfind(b"\n", 0, cut) + 1] for session in real]
@@ -64,8 +65,8 @@ def make(tree: Path, into: Path, *, sessions: int, most: int, projects: int) -> 
         folder = into / f"-home-somebody-project{project}"
         folder.mkdir(parents=True, exist_ok=True)
         text = varied(real[number % len(real)], number + 1, f"/home/somebody/project{project}", ends)
-        named = SESSION.search(text)
-        path = folder / f"{named[1].decode() if named else number}.jsonl"
+        own_id = SESSION.search(text)
+        path = folder / f"{own_id[1].decode() if own_id else number}.jsonl"
         path.write_bytes(text)
         os.utime(path, (ends.timestamp(), ends.timestamp()))
         yield path

@@ -162,17 +162,17 @@ def test_an_install_waits_for_recent_sessions_no_longer_than_its_time(parts: Any
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
 
 
-def test_what_is_left_can_be_asked_for_while_it_is_read() -> None:
-    left, asked = Backlog(), 0
-    left.fill((f"s{number}", OnDisk(f"/{number}", 10, number)) for number in range(20_000))
-    with ThreadPoolExecutor() as others:
-        dropping = others.submit(lambda: [left.drop(f"/{number}") for number in range(19_990)])
-        while not dropping.done():
-            assert (shown := left.describe()) and shown["bytes_left"] >= 100
-            asked += 1
+def test_the_backlog_can_be_described_while_it_is_read() -> None:
+    backlog, described = Backlog(), 0
+    backlog.fill((f"s{number}", OnDisk(f"/{number}", 10, number)) for number in range(20_000))
+    with ThreadPoolExecutor() as reader:
+        dropping = reader.submit(lambda: [backlog.drop(f"/{number}") for number in range(19_990)])
+        while not described or not dropping.done():
+            assert (state := backlog.describe()) and state["bytes_left"] >= 100
+            described += 1
         dropping.result()
-    assert asked and left.describe() == {"sessions_left": 10, "bytes_left": 100, "sessions_done": 19_990, "eta_s": None}
-    assert left.first() == OnDisk("/19990", 10, 19_990)
+    state = {"sessions_left": 10, "bytes_left": 100, "sessions_done": 19_990, "eta_s": None}
+    assert backlog.describe() == state and backlog.first() == OnDisk("/19990", 10, 19_990)
 
 
 def test_the_background_goes_newest_first_across_projects_and_is_counted(parts: Any) -> None:

@@ -237,7 +237,7 @@ ALL = tuple(registration.NEWER)
         ({"/a": NEW}, [OLD, NEW], (), OLD),
         ({"/a": NEW, "/b": OLD}, [], (), OLD),
         ({"/a": NEW, "/b": ""}, [NEW], (), "/b does not tell"),
-        ({}, [NEW], (), "no `claude` was found"),
+        ({}, [NEW], (), "no `claude` on PATH"),
         ({"/a": NEW}, ["dev", "", "10.0.0"], ALL, ""),
         ({"/a": NEW}, ["2.1.99"], (), "2.1.99"),
         ({}, [OLD], (), OLD),
