@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
+from csmd import machine
 from csmd.capture import project_identity
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
@@ -300,9 +301,10 @@ class Stages:
     def _embed(self, kind: str, model: int, waiting: list[tuple[int, int, str]]) -> None:
         parts = [(seq, project, *part) for seq, project, text in waiting for part in _parts(kind, text)]
         made: list[tuple[int, int, int, int, bytes]] = []
+        is_alone = not self.store.read(self._at_work) and machine.on_mains() is not False
         for start in range(0, len(parts), EMBED_TEXTS):
             batch = parts[start : start + EMBED_TEXTS]
-            found = self.context.embedder.embed([text for *_, text in batch], deadline_s=None)
+            found = self.context.embedder.embed([text for *_, text in batch], deadline_s=None, past=is_alone)
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))

@@ -117,8 +117,8 @@ def _folder_name(name: str) -> str:
     return folder
 
 
-#: Bounds of one request. Bigger ones are no faster (one thread) and a hook's query waits behind a whole one.
-REQUEST_TEXTS, REQUEST_CHARS = 8, 2_000
+#: Bounds of one request, for each core: bigger ones are no faster, take more memory, and a hook's query waits behind a whole one.
+REQUEST_TEXTS, REQUEST_CHARS = 4, 1_000
 #: A caller with less time than this waits neither for the model to load nor for an answer somebody gave up.
 PATIENT_S = 1.0
 #: A worker that owes an answer this long is ended.
@@ -233,12 +233,14 @@ class Embedder:
         self._failure = ""
         self._closed = False
 
-    def embed(self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True) -> list[bytes]:
+    def embed(
+        self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True, past: bool = False
+    ) -> list[bytes]:
         """One vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
 
         `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
-        run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters and lets
-        others in between; a background caller that wants to keep what is done before a deadline passes few texts at
+        run is not started; `past` has the worker use two cores. Works in requests of at most REQUEST_TEXTS texts and
+        REQUEST_CHARS characters (for each core) and lets others in between; a background caller that wants to keep what is done before a deadline passes few texts at
         a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the worker does
         not run, is busy or died, or the deadline passed.
         """
@@ -246,11 +248,12 @@ class Embedder:
         cut = [text[: worker_side.TEXT_CHARS] for text in texts]
         vectors = [b""] * len(cut)
         lengths = [len(text) for text in cut]
-        for group in worker_side.batches(lengths, texts=REQUEST_TEXTS, chars=REQUEST_CHARS):
+        kind, cores = (worker_side.EMBED_PAST, worker_side.PAST_THREADS) if past else (worker_side.EMBED, 1)
+        for group in worker_side.batches(lengths, texts=REQUEST_TEXTS * cores, chars=REQUEST_CHARS * cores):
             if deadline_s is None:
                 until = time.monotonic() + STUCK_S
             body = worker_side.pack_texts([cut[index] for index in group])
-            reply, dim = self._request(worker_side.EMBED, body, until=until, start=start)
+            reply, dim = self._request(kind, body, until=until, start=start)
             if len(reply) != dim * len(group):
                 raise EmbeddingUnavailable("the embedding worker answered with vectors of a wrong size")
             for place, index in enumerate(group):

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -191,15 +192,23 @@ def _column_names(kind: type[Any], without: tuple[str, ...]) -> tuple[tuple[str,
 def _reader(kind: type[T]) -> Callable[[Sequence[Any]], T]:
     """Makes a value of a row whose columns are a class's fields in their order; of those that are left out the default."""
     annotations = _annotations(kind)
-    names = tuple(annotations)
     converted = [(place, _CONVERTED[text]) for place, text in enumerate(annotations.values()) if text in _CONVERTED]
+    names = tuple(annotations)
+    # A frozen class's own __init__ takes three times as long as its slots, and a question reads hundreds of rows.
+    has_slots = is_dataclass(kind) and "__slots__" in vars(kind)
+    setters = [getattr(kind, name).__set__ for name in names] if has_slots else []
 
     def read(row: Sequence[Any]) -> T:
         values = list(row)
         for place, convert in converted:
             if place < len(values):
                 values[place] = convert(values[place])
-        return kind(**dict(zip(names, values, strict=False)))
+        if len(values) < len(setters) or not setters:
+            return kind(**dict(zip(names, values, strict=False)))
+        value = object.__new__(kind)
+        for put, part in zip(setters, values, strict=True):
+            put(value, part)
+        return value
 
     return read
 

@@ -16,7 +16,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcripts
 from csmd.daemon import jobs, pipeline, reading, tasks
-from csmd.daemon.context import Task, iso
+from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S
 from csmd.daemon.pipeline import PROVISIONAL_S
 from csmd.embedding import models
@@ -336,6 +336,31 @@ def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, ti
     step(parts)
     assert (good.state, good.result["dim"]) == ("done", 64), good
     assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.background.context.trouble)
+
+
+def test_a_past_has_two_cores_for_its_vectors_and_what_is_said_beside_a_session_at_work_one(
+    parts: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, embedder, seen = parts.machine, parts.background.context.embedder, []
+    embed = embedder.embed
+
+    def spy(texts: list[str], *, past: bool = False, **limits: Any) -> list[bytes]:
+        seen.append(past)
+        return list(embed(texts, past=past, **limits))
+
+    machine.conversation("first")
+    parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
+    step(parts)
+    monkeypatch.setattr(embedder, "embed", spy)
+    machine.conversation("a")
+    parts.background.context.submit(Task(id="s", kind="sync"))
+    step(parts)
+    assert seen and all(seen)
+    seen.clear()
+    machine.transcript({**machine.line("user", DECISION, session="b"), "timestamp": now_iso()}, session="b")
+    parts.background.context.submit(Task(id="t", kind="sync"))
+    step(parts)
+    assert seen and not any(seen)
 
 
 # --- jobs

@@ -311,6 +311,22 @@ def test_a_request_is_worked_off_in_small_batches_of_similar_length() -> None:
     assert all(len(batch) <= 8 and sum(batch) <= 12_000 for batch in seen)
 
 
+def test_a_past_is_embedded_by_two_passes_at_a_time_and_each_text_gets_its_own_vector() -> None:
+    met = threading.Barrier(worker.PAST_THREADS, timeout=20)
+    sizes: list[int] = []
+
+    def encode(texts: list[str]) -> list[bytes]:
+        met.wait()  # broken unless another pass is under way at the same time
+        sizes.append(len(texts))
+        return [bytes([len(text) % 256]) for text in texts]
+
+    lengths = [7, 300, 20, 5, 90, 1000, 3, 44]
+    body = worker.pack_texts(["x" * length for length in lengths])
+    answer = converse(worker.frame(worker.EMBED_PAST, body), encode=encode)
+    assert answer.endswith(bytes(length % 256 for length in lengths))
+    assert sizes == [4, 4]
+
+
 def test_one_text_the_model_cannot_bear_fails_one_request(
     stand_in: Callable[..., models.Embedder], tmp_path: Path
 ) -> None:

@@ -83,6 +83,14 @@ class Described:
     used: bool | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slotted:
+    name: str
+    words: tuple[str, ...]
+    is_open: bool
+    used: bool | None = True
+
+
 def test_rows_are_read_as_values_and_written_by_name(rows: Rows) -> None:
     rows.run("create table t (seq integer primary key, name text unique, words text default '', is_open integer)")
     assert rows.insert_keyed("t", name="a", words="b c", is_open=1) == 1
@@ -93,6 +101,8 @@ def test_rows_are_read_as_values_and_written_by_name(rows: Rows) -> None:
     described = f"select {sqlite.columns(Described, 't', used='1')} from t"
     assert rows.read_one(Described, described) == Described(name="a", words=("b", "c"), is_open=False, used=True)
     assert rows.read_one(Described, "select name, words, is_open from t where seq = 2") is None
+    assert rows.read(Slotted, "select 'a', 'b c', 0") == [Slotted(name="a", words=("b", "c"), is_open=False, used=True)]
+    assert rows.read(Slotted, "select 'a', '', 1, null") == [Slotted(name="a", words=(), is_open=True, used=None)]
     for keys, found in ((None, [1]), ([1, 2], [1]), ([2], []), ([], [])):
         assert rows.column(f"select seq from t where {sqlite.in_keys('seq', keys)}") == found
 
