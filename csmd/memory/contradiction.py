@@ -242,6 +242,7 @@ def _words(text: str) -> list[Word]:
     return [Word(word.casefold(), _content_stem(word)) for word in _tokens(text)]
 
 
+@cached(8192)
 def _content_stem(word: str) -> str:
     """The stem of a token that carries meaning, "" for any other."""
     found, plain = stem(word), word.casefold()
@@ -256,6 +257,12 @@ def _content_stem(word: str) -> str:
 def _stems_of(said: str) -> list[str]:
     """The stems of a text's meaningful words, in order."""
     return [word.stem for word in _words(said) if word.stem]
+
+
+@cached(4096)
+def _stem_set(said: str) -> frozenset[str]:
+    """The stems of a statement: without one in common, two statements need not be taken apart."""
+    return frozenset(_stems_of(said))
 
 
 @cached(2048)
@@ -274,7 +281,7 @@ def parse_statement(said: str) -> ParsedStatement:
     pairs = [] if asks else [tuple(frozenset(_stems_of(side)) for side in pair) for pair in PREFERS.findall(said)]
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
     return ParsedStatement(
-        order=order, stems=frozenset(order), names=_names(said), main=_main(words) or frozenset(order),
+        order=order, stems=frozenset(order), names=_names(said, words), main=_main(words) or frozenset(order),
         positive=frozenset(order) - against, denied=tuple(_negated(words)), instead=instead,
         gone=() if asks else tuple(_removals(words, said)),
         prefers=tuple((liked, other) for liked, other in pairs if liked and other), slots=tuple(_slots(words)),
@@ -288,9 +295,9 @@ def _tokens(text: str) -> list[str]:
     return TOKEN.findall(text.replace("\u2019", "'").replace("()", ""))
 
 
-def _names(text: str) -> frozenset[str]:
+def _names(text: str, words: Sequence[Word]) -> frozenset[str]:
     is_name = [NAME.match(word) or (at and word[:1].isupper()) for at, word in enumerate(_tokens(text))]
-    return frozenset(compress((word.stem for word in _words(text)), is_name)) - {""}
+    return frozenset(compress((word.stem for word in words), is_name)) - {""}
 
 
 def _until(
@@ -771,9 +778,12 @@ def replacement(older: str, newer: str, renames: Mapping[str, str] | None = None
 def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str] | None) -> Replacement | None:
     """How one part of a newer statement replaces the older one; None if it does not."""
     older, newer = assertion(older), assertion(newer)
-    before, after = parse_statement(with_new_names(older, renames or {})), parse_statement(newer)
+    renamed = with_new_names(older, renames or {})
+    if _stem_set(renamed).isdisjoint(_stem_set(newer)):
+        return None
+    before, after = parse_statement(renamed), parse_statement(newer)
     only_before, only_after = before.stems - after.stems, after.stems - before.stems
-    if only_before == before.stems or before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
+    if before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
         return None
     found = _signals(before, after, parse_statement(older), newer)
     certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from csmd import data
+from csmd.cache import cached
 from csmd.memory.contradiction import WEAK
 from csmd.store import topics as stored
 from csmd.store.core import Store
@@ -101,13 +102,18 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MOST_TAGS topics, the best first; in order of memories."""
     if len(told) < LEAST_KNOWN:
         return []
+    # Nine phrases in ten stand in one memory alone: they are counted by their hash, and only the others are looked at.
+    counts = Counter(at for memory in told for at in {hash(phrase.key) for phrase in subjects(memory.text)})
+    repeated = {at for at, number in counts.items() if number >= _least(len(told))}
+    del counts
     found: dict[Key, _Subject] = {}
     of: dict[int, list[Key]] = {}
     nouns: set[str] = set()
     for memory in sorted(told, key=lambda one: one.seq):
         said = subjects(memory.text)
-        of[memory.seq] = sorted({phrase.key for phrase in said})
         nouns |= {phrase.key[-1] for phrase in said if phrase.is_led}
+        said = [phrase for phrase in said if hash(phrase.key) in repeated]
+        of[memory.seq] = sorted({phrase.key for phrase in said})
         for phrase in said:
             one = found.setdefault(phrase.key, _Subject(set(), set(), Counter()))
             one.memories.add(memory.seq)
@@ -199,6 +205,7 @@ def _parts(value: str) -> list[str]:
 
 def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
     """The phrases of up to three words in a run of words that nothing breaks."""
+    stems = [_stem(word) for word, _ in run]
     for start in range(len(run)):
         for size in range(1, MOST_WORDS + 1):
             part = run[start : start + size]
@@ -209,9 +216,9 @@ def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
             if _is_generic(said, named=named):
                 continue
             ends = start + size == len(run)  # there the noun stands of which the rest is told
-            key = tuple(_stem(word) for word in said)
             is_led = ends and (led or (named and start == 0))
-            yield Phrase(key, " ".join(said), named, is_led, is_led or (ends and size == 1 and start > 0))
+            closes = is_led or (ends and size == 1 and start > 0)
+            yield Phrase(tuple(stems[start : start + size]), " ".join(said), named, is_led, closes)
 
 
 def _is_generic(said: Sequence[str], *, named: bool) -> bool:
@@ -223,6 +230,7 @@ def _is_generic(said: Sequence[str], *, named: bool) -> bool:
     return all(word in GENERIC or _stem(word) in GENERIC or len(word) < 3 for word in said)
 
 
+@cached(8192)
 def _stem(word: str) -> str:
     """The singular, roughly: other endings make other words."""
     if len(word) > 4 and word.endswith("ies"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -314,3 +315,19 @@ def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_li
     weakest = min(worth for ends in results.LINK_WORTH.values() for worth in ends if worth)
     assert weakest > results.rate_topic(2) > results.rate_topic(20) > 0
     assert weakest > results.SESSION_WORTH
+
+
+def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
+    words = [f"{''.join(chr(97 + number // 26**at % 26) for at in range(4))}er" for number in range(12_000)]
+    told = [
+        topic_tagging.TaggableMemory(
+            seq=seq, text=f"The {' '.join(words[seq * 20 : seq * 20 + 20])}.", session_id=f"s{seq}"
+        )
+        for seq in range(600)
+    ]
+    tracemalloc.start()
+    try:
+        assert topic_tagging.tags_of(told) == []
+        assert tracemalloc.get_traced_memory()[1] < 6_000_000
+    finally:
+        tracemalloc.stop()
