@@ -15,6 +15,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -123,14 +124,45 @@ def check_rows() -> str:
     return table("check | asks | try", [f"| `{check.id}` | {check.question} | {check.remedy} |" for check in CHECKS])
 
 
+def number(value: float) -> str:
+    """A figure as people read it: three digits at least, none behind the point from a hundred on."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def speed() -> str:
+    """The figures of speed.json, which tests/bench/run_all.py writes: what has one figure, then what is measured at sizes."""
+    recorded = json.loads((DOCS / "speed.json").read_text())
+    rows = list(recorded["figures"].values())
+    about = (
+        f"Taken on {recorded['at']}, {recorded['cores']} cores, {recorded['busy_percent']} % busy before; a million additions "
+        f"take {recorded['million_additions_ms']} ms."
+    )
+    single = [
+        f"| {row['what']} | {number(row['value'])} {row['unit']} | {number(row['limit'])} | {number(row['ratio'])} |"
+        for row in rows
+        if not row["size"]
+    ]
+    sizes = list(dict.fromkeys(row["size"] for row in rows if row["size"]))
+    by_what: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        if row["size"]:
+            by_what.setdefault(f"{row['what']}, {row['unit']}", {})[row["size"]] = row
+    sized = [
+        f"| {what} | {' | '.join(number(of[size]['value']) if size in of else '' for size in sizes)} "
+        f"| {number(next(iter(of.values()))['limit'])} |"
+        for what, of in by_what.items()
+    ]
+    tables = (table("what | figure | limit | figure by limit", single), table(f"memories | {' | '.join(sizes)} | limit", sized))
+    return "\n\n".join((about, *tables))
+
+
 def figures() -> str:
-    """The tables of figures.json."""
-    parts = []
+    """The table of figures.json: a row in bold for each section, with its command and date."""
+    rows = []
     for title, section in json.loads((DOCS / "figures.json").read_text()).items():
-        rows = [f"| {' | '.join(row)} |" for row in section["rows"]]
-        about = f"{section['note']} `{section['command']}` ({section['at']})".strip()
-        parts.append(f"## {title}\n\n{about}\n\n{table('what | figure | bar', rows)}\n")
-    return "\n".join(parts).rstrip()
+        rows.append(f"| **{title}** `{section['command']}` | {section['at']} | |")
+        rows += [f"| {' | '.join(row)} |" for row in section["rows"]]
+    return table("what | figure | bar", rows)
 
 
 def secret_kinds() -> str:
@@ -148,6 +180,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "tools": tool_rows,
     "settings": setting_rows,
     "checks": check_rows,
+    "speed": speed,
     "figures": figures,
 }
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal
 
 from csmd.memory import confidence, habits
@@ -214,6 +214,19 @@ class Snapshot:
             return memory.confirmed_at
         times = [source.at for source in memory.provenance if source.uuid not in self.by_assistants]
         return max(times, default=memory.created_at)
+
+    def contents(self) -> str:
+        """Everything that a plan follows from but the time, as one text: the same for the same contents."""
+        parts = []
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, Mapping):
+                value = sorted((key, repr(held)) for key, held in value.items())
+            elif isinstance(value, Set):
+                value = sorted(map(repr, value))
+            if one.name not in ("now", "days"):
+                parts.append(f"{one.name}={value!r}")
+        return "\n".join(parts)
 
     def copied(self) -> Snapshot:
         """A snapshot with tables of its own, for `follow` to change."""

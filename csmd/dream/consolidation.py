@@ -47,9 +47,17 @@ class Gathered:
     renames: Mapping[str, str]
 
 
-def plan_project(snapshot: Snapshot) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
-    """Plans what a dream does in one project, a look at a time; returns the plan and the snapshot that it leaves."""
-    gathered = yield from gather(snapshot)
+#: Where nothing is compared: there nothing belongs together that a dream has not seen.
+NOTHING = Gathered(restated=(), close={}, doubles=frozenset(), renames={})
+
+
+def plan_project(snapshot: Snapshot, *, is_dreamt: bool = False) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
+    """Plans what a dream does in one project, a look at a time; returns the plan and the snapshot that it leaves.
+
+    `is_dreamt`: a dream found nothing more to do with the same contents, so that nothing is compared again; what the time
+    or facts bring is planned all the same.
+    """
+    gathered = NOTHING if is_dreamt else (yield from gather(snapshot))
     counts = tally(snapshot, gathered)
     left = snapshot.copied()
     done = yield from _follow(_lift(left), left)

@@ -13,6 +13,7 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import csmd
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
@@ -160,10 +161,14 @@ def carry_out_everywhere(
         known: set[int] = set()
         for _ in range(TRIES):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            fresh = [seq for seq in _alive(snapshot) if seq not in known]
+            digest = _digest(snapshot, store.read(partial(dreams.vector_state, place=place)), key=key)
+            is_dreamt = digest == store.read(partial(dreams.dreamt_digest, place=place))
+            fresh = [] if is_dreamt else [seq for seq in _alive(snapshot) if seq not in known]
             near |= yield from compare_vectors(store.read, place, fresh)
             known.update(fresh)
-            plan, _left = yield from plan_project(_with_near(snapshot, near))
+            plan, _left = yield from plan_project(_with_near(snapshot, near), is_dreamt=is_dreamt)
+            if not plan.actions and not is_dreamt:
+                store.write(partial(dreams.mark_dreamt, place=place, digest=digest))
             moved = 0
             for part in parts_of(plan.actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
@@ -173,6 +178,11 @@ def carry_out_everywhere(
             if not moved:
                 break
     return done
+
+
+def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> str:
+    """Of all that a plan follows from but the time: what the scope holds, and csmd's version, for its rules change."""
+    return tokens.keyed_hash(f"{csmd.__version__} {vectors} {snapshot.contents()}", key)
 
 
 def carry_out(

@@ -675,6 +675,26 @@ def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, 
     return found
 
 
+def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
+    """How many vectors the memories of a scope have, and the row key of the last: other figures where one came or went."""
+    sql = (
+        "select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c "
+        "where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"
+    )
+    number, last = rows.all(sql, place=place.seq)[0]
+    return number, last
+
+
+def dreamt_digest(rows: Rows, place: Place) -> str:
+    """The digest of what a scope held when a dream found nothing more to do there; "" where none has."""
+    return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
+
+
+def mark_dreamt(rows: Rows, place: Place, digest: str) -> None:
+    """Notes what a scope holds where a dream finds nothing more to do."""
+    rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
+
+
 def undone_raises(rows: Rows) -> frozenset[str]:
     """The candidates that dreams put into the queue and that were taken out of it with them."""
     return rows.distinct(

@@ -4,9 +4,10 @@
 
 It runs the benches of BENCHES one after the other, each a program that prints one JSON object, and compares each figure with
 its limit: a figure by its limit is the ratio that counts, for it is about the same on any machine where the limit is another
-figure of the same run. `--record`, on a machine that has nothing else to do, writes docs/speed.json and docs/sizes.svg; else the
-exit code is 1 where a ratio is more than twice the recorded one. `--large` adds 100,000 memories. Some benches need CSMD_EVAL (a
-labelled set) or CSMD_TEST_MODEL (an embedding model) and are left out, which is said, without.
+figure of the same run. `--record`, on a machine that has nothing else to do, writes docs/speed.json and docs/sizes.svg, and
+`python docs/generate.py` the tables in docs/benchmarks.md; else the exit code is 1 where a ratio is more than twice the
+recorded one. `--large` adds homes of up to 100,000 memories and a million turns: a quarter of an hour, and 3 GB. Some benches
+need CSMD_EVAL (a labelled set) or CSMD_TEST_MODEL (an embedding model) and are left out, which is said, without.
 """
 
 from __future__ import annotations
@@ -48,8 +49,13 @@ class Figure:
 
     @property
     def size(self) -> str:
-        """At which size, "" for what has one."""
-        return self.bench.removeprefix("graph ") if self.bench.startswith("graph ") else ""
+        """At which size it is measured, "" for what is measured at none."""
+        return self.bench.partition(" ")[2]
+
+    @property
+    def name(self) -> str:
+        """What is measured, and at which size."""
+        return f"{self.what}, {self.size}" if self.size else self.what
 
     def ratio(self, found: Found) -> float:
         """The figure by its limit: 1 or less is as wanted."""
@@ -75,13 +81,25 @@ BENCHES: dict[str, tuple[str, ...]] = {
 LARGE: dict[str, tuple[str, ...]] = {
     "graph 100k": ("bench_graph.py", "--size", "100000"),
     "graph 100k, 20 projects": ("bench_graph.py", "--size", "100000", "--projects", "20"),
+    "home 1k": ("bench_size.py", "--sizes", "1000"),
+    "home 10k": ("bench_size.py", "--sizes", "10000"),
+    "home 100k": ("bench_size.py", "--sizes", "100000"),
 }
-#: What seed 003 promises of a graph, in microseconds; (name, key, limit).
-GRAPH = (
-    ("store, by a bare FTS5 insert", "store_us", lambda found: 3 * found["fts_us"]), ("store in bulk", "bulk_us", 86.0),
-    ("tag", "tag_us", 100.0), ("link", "link_us", 200.0), ("by topic", "by_topic_us", 77.0),
-    ("recall of ten", "recall_us", 98.0), ("stats", "stats_us", 480.0),
-)  # fmt: skip
+SIZED = {1000: "1k", 10_000: "10k", 100_000: "100k"}
+#: What is measured of a graph and of a home at several sizes; (name, key, unit, limit).
+OF_SIZES: dict[str, tuple[tuple[str, str, str, float | Callable[[Found], float]], ...]] = {
+    "graph": (
+        ("store; limit: 3 bare FTS5 inserts", "store_us", "us", lambda found: 3 * found["fts_us"]),
+        ("store in bulk", "bulk_us", "us", 86.0), ("tag", "tag_us", "us", 100.0), ("link", "link_us", "us", 200.0),
+        ("by topic", "by_topic_us", "us", 77.0), ("recall of ten", "recall_us", "us", 98.0), ("stats", "stats_us", "us", 480.0),
+    ),
+    "home": (
+        ("database for each of ten turns of a memory", "bytes", "bytes", 2000.0),
+        ("start to first answer, database not in memory", "first_s", "s", 1.0), ("prompt's hook, p95", "hook_ms", "ms", 170.0),
+        ("first dream, processor", "dream_s", "s", 10.0), ("dream after it, processor", "again_s", "s", 10.0),
+        ("memory of the daemon after dreams", "rss_mb", "MB", 300.0),
+    ),
+}  # fmt: skip
 FIGURES: tuple[Figure, ...] = (
     Figure("hook, daemon up, by a bare interpreter", "hook", "up", "times", 1.6),
     Figure("hook, daemon down, by a bare interpreter", "hook", "down", "times", 1.6),
@@ -96,10 +114,18 @@ FIGURES: tuple[Figure, ...] = (
     Figure("memory of the worker", "vectors", "worker_rss_mb", "MB", 300.0),
     Figure("taking out secrets", "redact", "mb_per_s", "MB/s", 20.0, is_rate=True),
     *(
-        Figure(f"{what}, {bench.removeprefix('graph ')}", bench, key, "us", limit)
-        for bench in (*BENCHES, *LARGE) if bench.startswith("graph") for what, key, limit in GRAPH
+        Figure(what, bench, key, unit, limit)
+        for bench in (*BENCHES, *LARGE) for what, key, unit, limit in OF_SIZES.get(bench.partition(" ")[0], ())
     ),
 )  # fmt: skip
+
+
+def additions_ms() -> float:
+    """Milliseconds of processor that a million additions take in this Python: what figures of two machines are compared by."""
+    began, total = time.process_time(), 0
+    for number in range(10**6):
+        total += number
+    return (time.process_time() - began) * 1000
 
 
 def measure(words: tuple[str, ...]) -> Found:
@@ -110,11 +136,15 @@ def measure(words: tuple[str, ...]) -> Found:
 
 
 def sizes(found: Mapping[str, Found]) -> str:
-    """How the graph's operations grow with the number of memories in one project."""
-    names = {1000: "graph 1k", 10_000: "graph 10k", 100_000: "graph 100k"}
-    there = {size: found[name] for size, name in names.items() if name in found}
-    lines = {what.partition(",")[0]: [one[key] for one in there.values()] for what, key, _ in GRAPH}
-    return charts.draw([charts.Chart("microseconds by memories", list(there), lines, "memories", is_log=True)])
+    """How the graph's operations, and what a home costs, grow with the number of memories."""
+    drawn = []
+    for kind, figures in OF_SIZES.items():
+        there = {size: found[f"{kind} {name}"] for size, name in SIZED.items() if f"{kind} {name}" in found}
+        lines = {
+            f"{what.partition(';')[0]}, {unit}": [one[key] for one in there.values()] for what, key, unit, _ in figures
+        }
+        drawn.append(charts.Chart(f"{kind}, by memories", list(there), lines, "memories", is_log=True))
+    return charts.draw([chart for chart in drawn if len(chart.x) > 1])
 
 
 def main() -> int:
@@ -136,27 +166,26 @@ def main() -> int:
     for figure in (one for one in FIGURES if one.bench in found):
         values = found[figure.bench]
         value, limit, ratio = values[figure.key], figure.limit_in(values), figure.ratio(values)
-        rows[figure.what] = {
-            "value": round(value, 3),
-            "unit": figure.unit,
-            "limit": round(limit, 3),
+        rows[figure.name] = {
+            "what": figure.what, "size": figure.size, "value": round(value, 3), "unit": figure.unit, "limit": round(limit, 3),
             "ratio": round(ratio, 2),
-        }
-        was = before.get(figure.what, {}).get("ratio")
+        }  # fmt: skip
+        was = before.get(figure.name, {}).get("ratio")
         if was and ratio > TWICE * was:
-            worse.append(figure.what)
+            worse.append(figure.name)
         note = f", recorded {was:.2f}" if was else ""
-        print(f"{figure.what:48}{value:>12,.2f} {figure.unit:8} {ratio:8.2f} of its limit{note}")
+        print(f"{figure.name:56}{value:>12,.2f} {figure.unit:8} {ratio:8.2f} of its limit{note}")
     print(f"the machine was {busy:.0f} % busy before")
     if chosen.record:
         record = {
             "at": time.strftime("%Y-%m-%d"),
             "cores": os.cpu_count(),
+            "million_additions_ms": round(additions_ms()),
             "busy_percent": round(busy),
             "figures": before | rows,
         }
         RECORDED.write_text(json.dumps(record, indent=1) + "\n")
-        if len(found.keys() & {"graph 1k", "graph 10k", "graph 100k"}) > 1:
+        if found.keys() >= {"graph 1k", "graph 10k"}:
             SIZES.write_text(sizes(found))
         return 0
     for what in worse:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dream_fixtures import FACTS, SAID, act, at, dream, plan, save_memory, talk
 from session_writer import Talk
 
+from csmd.dream import consolidation, undo
 from csmd.dream import steps as stage
-from csmd.dream import undo
 from csmd.dream.actions import Action, Fact, Snapshot
 from csmd.memory import remember, supersession, upkeep
 from csmd.recall import results
@@ -368,6 +369,45 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
     assert read(store, old).superseded_by == new
     assert read(store, old).confidence < 0.8
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+
+
+def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    gather = consolidation.gather
+
+    def spy(snapshot: Snapshot) -> Any:
+        compared.extend({snapshot.project_seq} & {alpha, beta})
+        return (yield from gather(snapshot))
+
+    monkeypatch.setattr(consolidation, "gather", spy)
+    old, elsewhere = say(store, SAID[13], day=1), say(store, SAID[9], day=3, project="beta")
+    alpha, beta = read(store, old).project_seq, read(store, elsewhere).project_seq
+    assert dream(store, now=NOW) == 0
+    assert sorted(compared) == sorted((alpha, beta))
+    compared.clear()
+    assert dream(store, now=NOW) == 0
+    assert compared == []
+    new = double(store, old, SAID[14], number=1)
+    assert dream(store, now=NOW) == 0
+    assert compared == [alpha]
+    compared.clear()
+
+    def embed(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", 4, now=NOW)
+        for ident, vector in ((old, b"\x7f\x7f\x00\x00"), (new, b"\x7f\x7e\x00\x01")):
+            memory = _of(rows, ident)
+            vectors.add(rows, "memory", model, [(memory.seq, memory.project_seq, 0, 9, vector)], reached=memory.seq)
+
+    store.write(embed)
+    assert dream(store, now=NOW) == 1, "vectors are something new, too"
+    compared.clear()
+    assert dream(store, now=NOW) == 0
+    assert compared == [alpha], "what the dream itself changed is looked at once more"
+    compared.clear()
+    act(store, [f"2026-{month:02}-{day:02}" for month in range(2, 10) for day in range(1, 29)])
+    assert dream(store, now=LATER) > 0, "what has aged goes to the archive without that anything is compared"
+    assert compared == []
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:

@@ -58,6 +58,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
     "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
     "dream_files": frozenset({"kept"}),
+    "dreamt_scopes": frozenset({"digest"}),
     "told_days": frozenset({"day", "due", "last_at"}),
     "pages": frozenset({"at", "problem", "left_out"}),
     "errors": frozenset({"fingerprint"}),

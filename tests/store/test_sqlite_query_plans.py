@@ -40,7 +40,7 @@ Given = Any
 #: limited itself to before), of what the full-text index found, or of what a statement within this one found (its own
 #: steps are looked at).
 SMALL = re.compile(
-    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|own|held|n USING INDEX injections_unjudged"
+    r"SCAN (?:CONSTANT ROW|\(subquery-\d+\)|vector_models(?: USING COVERING INDEX \S+)?|sessions USING INDEX sessions_of_probes|u(?: USING INDEX \S+)?|own|held|n USING INDEX injections_unjudged"
     r"|\w+ VIRTUAL TABLE INDEX .*)"
 )
 
@@ -235,6 +235,10 @@ def _dream(rows: Rows, given: Given) -> None:
             belief_changes.restore(rows, [(row.was, row.then)], at=given.now)
         dreams.mark_rows(rows, change, {}, now=given.now)
     dreams.represented_memories(rows, "m1")
+    place = dreams.Place(seq=1, everywhere=0)
+    dreams.mark_dreamt(rows, place, "d1")
+    dreams.dreamt_digest(rows, place)
+    dreams.vector_state(rows, place)
     dreams.change_counts(rows, begun.seq)
     dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
 
