@@ -3,7 +3,7 @@
     python tests/bench/bench_acks.py [--blocks 20] [--events 50] [--idle 60] [--home DIR] [--import TREE]
 
 The real daemon in a home of its own. A client is a DEALER that stays connected (so: without what a hook's process and
-its connecting cost, which is tests/bench/bench_hook.py's) and sends a Stop event, waits for its `ok`, sends the next.
+its connecting cost, which is tests/bench/bench_hook.py's) and sends a Stop event with made-up text (big_store.py), waits for its `ok`, sends the next.
 Fsyncs, one client and eight clients take turns in blocks, so that the disk's moods meet all three. An fsync is that of
 a file in the home to which 8 KiB were appended, as a commit does. Afterwards the daemon is left alone for --idle
 seconds: what it then takes of memory and of a core. With --import one client reports every 20 ms before, while and after
@@ -23,15 +23,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
 import psutil
 import zmq
+from big_store import SUBJECTS, Words
 
 from csmd import client, wire
 from csmd.config import default_paths
 from csmd.paths import Paths
 
 CLIENTS = 8
-SAID = "All done: the parser takes both forms now, and its tests pass. " * 8
+#: Words of what an assistant says last: the median, and how widely the logarithm strays; and how many such texts there are.
+SAID_WORDS, SAID = (80, 0.3), 4000
 PATIENCE_MS = 30_000
 #: After a burst the daemon does what it had put off.
 SETTLE_S = 20.0
@@ -53,6 +57,8 @@ class Clients:
             self._poller.register(dealer, zmq.POLLIN)
             self._sockets.append(dealer)
         self._sent = 0
+        words = Words(1)
+        self._said = words.texts(words.random.integers(0, SUBJECTS, SAID), SAID_WORDS)
 
     def close(self) -> None:
         for dealer in self._sockets:
@@ -85,7 +91,7 @@ class Clients:
         payload = {
             "session_id": f"bench-{len(self._sockets)}-{client}",
             "cwd": "/nowhere",
-            "last_assistant_message": f"{self._sent}: {SAID}",
+            "last_assistant_message": f"{self._sent}: {self._said[self._sent % SAID]}",
         }
         request = wire.Request(
             id=os.urandom(16).hex(), verb="event", deadline_ms=20_000, host="claude", name="Stop",
