@@ -125,7 +125,7 @@ def check_rows() -> str:
 
 
 def number(value: float) -> str:
-    """A figure as people read it: three digits at least, none behind the point from a hundred on."""
+    """A figure as people read it: three digits, or all those before the point."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
@@ -133,12 +133,17 @@ def speed() -> str:
     """The figures of speed.json, which tests/bench/run_all.py writes: what has one figure, then what is measured at sizes."""
     recorded = json.loads((DOCS / "speed.json").read_text())
     rows = list(recorded["figures"].values())
+    dates = sorted({row["at"] for row in rows})
     about = (
-        f"Taken on {recorded['at']}, {recorded['cores']} cores, {recorded['busy_percent']} % busy before; a million additions "
-        f"take {recorded['million_additions_ms']} ms."
+        f"Taken from {dates[0]} to {dates[-1]} on {recorded['cores']} cores, where a million additions take "
+        f"{recorded['million_additions_ms']} ms. What misses its limit is in italics."
     )
+
+    def shown(row: dict[str, Any], text: str) -> str:
+        return f"*{text}*" if row["ratio"] > 1 else text
+
     single = [
-        f"| {row['what']} | {number(row['value'])} {row['unit']} | {number(row['limit'])} | {number(row['ratio'])} |"
+        f"| {row['what']} | {number(row['value'])} {row['unit']} | {number(row['limit'])} | {shown(row, number(row['ratio']))} |"
         for row in rows
         if not row["size"]
     ]
@@ -148,11 +153,14 @@ def speed() -> str:
         if row["size"]:
             by_what.setdefault(f"{row['what']}, {row['unit']}", {})[row["size"]] = row
     sized = [
-        f"| {what} | {' | '.join(number(of[size]['value']) if size in of else '' for size in sizes)} "
+        f"| {what} | {' | '.join(shown(of[size], number(of[size]['value'])) if size in of else '' for size in sizes)} "
         f"| {number(next(iter(of.values()))['limit'])} |"
         for what, of in by_what.items()
     ]
-    tables = (table("what | figure | limit | figure by limit", single), table(f"memories | {' | '.join(sizes)} | limit", sized))
+    tables = (
+        table("what | figure | limit | figure by limit", single),
+        table(f"memories | {' | '.join(sizes)} | limit", sized),
+    )
     return "\n\n".join((about, *tables))
 
 

@@ -41,6 +41,8 @@ LOOKED_AT, PARTS = 20, 10
 MOST_PASSES = 3
 #: Texts that are embedded at a time. A memory is embedded in parts of so many characters, at most so many.
 EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
+#: Vectors take a second core below this load: on a machine with two cores they are a load of 1 for each themselves.
+BUSY_LOAD = 1.5
 #: How long a step of indexing lasts: other work waits so long.
 SLICE_S = 0.2
 #: What is left free on the disk besides what an index takes.
@@ -301,10 +303,13 @@ class Stages:
     def _embed(self, kind: str, model: int, waiting: list[tuple[int, int, str]]) -> None:
         parts = [(seq, project, *part) for seq, project, text in waiting for part in _parts(kind, text)]
         made: list[tuple[int, int, int, int, bytes]] = []
-        is_alone = not self.store.read(self._at_work) and machine.on_mains() is not False
+        is_idle = not self.store.read(self._at_work) and (machine.load_per_core() or 0.0) < BUSY_LOAD
+        on_two_cores = is_idle and machine.on_mains() is not False
         for start in range(0, len(parts), EMBED_TEXTS):
             batch = parts[start : start + EMBED_TEXTS]
-            found = self.context.embedder.embed([text for *_, text in batch], deadline_s=None, past=is_alone)
+            found = self.context.embedder.embed(
+                [text for *_, text in batch], deadline_s=None, on_two_cores=on_two_cores
+            )
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))

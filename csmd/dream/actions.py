@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 from csmd.memory import confidence, habits
 from csmd.memory.upkeep import Key
@@ -39,6 +39,8 @@ Kind = Literal[
     "raise",  # what recurs in packets becomes a candidate, and a memory where it is sure enough
     "archive",  # what decayed, was superseded, or was for a day: found by explicit search from then on
 ]
+#: What is done about memories that belong together.
+COMPARING: frozenset[Kind] = frozenset({"merge", "strengthen", "supersede", "ask", "lift"})
 
 
 # --- facts
@@ -215,18 +217,21 @@ class Snapshot:
         times = [source.at for source in memory.provenance if source.uuid not in self.by_assistants]
         return max(times, default=memory.created_at)
 
-    def contents(self) -> str:
-        """Everything that a plan follows from but the time, as one text: the same for the same contents."""
-        parts = []
+    def contents(self) -> Iterator[str]:
+        """All that decides what is done about memories that belong together, part by part; equal contents give equal parts.
+
+        Left out is what decides only what goes to the archive or into the queue: the time, the use of memories, facts.
+        """
+        for _, memory in sorted(self.memories.items()):
+            yield repr(_unused(memory))
+        sessions = {source.session_id for memory in self.memories.values() for source in memory.provenance}
+        told = frozenset(pair for pair in self.injected if pair[0] in sessions)
+        dropped = frozenset(key for key in self.dropped if key[0] in (self.project_seq, self.everywhere))
+        abroad = {ident: _unused(memory) for ident, memory in self.abroad.items()}
+        limited = replace(self, injected=told, dropped=dropped, abroad=abroad)
         for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, Mapping):
-                value = sorted((key, repr(held)) for key, held in value.items())
-            elif isinstance(value, Set):
-                value = sorted(map(repr, value))
-            if one.name not in ("now", "days"):
-                parts.append(f"{one.name}={value!r}")
-        return "\n".join(parts)
+            if one.name not in ("memories", "near", "now", "days", "facts", "raised"):
+                yield f"{one.name} {_in_order(getattr(limited, one.name))!r}"
 
     def copied(self) -> Snapshot:
         """A snapshot with tables of its own, for `follow` to change."""
@@ -250,6 +255,18 @@ class Snapshot:
             self.questioned.add(f"{memory.id}:{other.id}")
         elif memory is not None and other is not None and action.kind == "supersede":
             self.superseded_at[memory.id] = self.stated_at(other)
+
+
+def _unused(memory: Memory) -> Memory:
+    """A memory without what its use changes."""
+    return replace(memory, used_at="", hot_until=0, warm_until=0, archive_at=0, version=0)
+
+
+def _in_order(value: Any) -> Any:
+    """A value whose tables and sets are lists, sorted: a set has another order in each process."""
+    if isinstance(value, Mapping):
+        return [(key, _in_order(held)) for key, held in sorted(value.items(), key=lambda item: item[0])]
+    return sorted(value) if isinstance(value, Set) else value
 
 
 def sort_key(memory: Memory) -> tuple[str, str, str, str]:

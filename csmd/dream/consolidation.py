@@ -47,17 +47,19 @@ class Gathered:
     renames: Mapping[str, str]
 
 
-#: Where nothing is compared: there nothing belongs together that a dream has not seen.
+#: Gathered of a scope that is not compared.
 NOTHING = Gathered(restated=(), close={}, doubles=frozenset(), renames={})
 
 
-def plan_project(snapshot: Snapshot, *, is_dreamt: bool = False) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
+def plan_project(
+    snapshot: Snapshot, *, is_unchanged: bool = False
+) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
     """Plans what a dream does in one project, a look at a time; returns the plan and the snapshot that it leaves.
 
-    `is_dreamt`: a dream found nothing more to do with the same contents, so that nothing is compared again; what the time
-    or facts bring is planned all the same.
+    `is_unchanged`: a dream found nothing to do about memories with the same contents that belong together, so that they are
+    not gathered again, and the tally counts no duplicates; what the time or facts bring is planned all the same.
     """
-    gathered = NOTHING if is_dreamt else (yield from gather(snapshot))
+    gathered = NOTHING if is_unchanged else (yield from gather(snapshot))
     counts = tally(snapshot, gathered)
     left = snapshot.copied()
     done = yield from _follow(_lift(left), left)

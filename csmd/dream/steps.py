@@ -7,15 +7,18 @@ meanwhile is skipped for good.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import csmd
 from csmd.dream import actions, consolidation
-from csmd.dream.actions import Action, DreamPlan, Fact, Snapshot, Tally
+from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
 from csmd.memory import habits, scope, supersession, upkeep
 from csmd.memory.contradiction import SURE
@@ -161,14 +164,19 @@ def carry_out_everywhere(
         known: set[int] = set()
         for _ in range(TRIES):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            digest = _digest(snapshot, store.read(partial(dreams.vector_state, place=place)), key=key)
-            is_dreamt = digest == store.read(partial(dreams.dreamt_digest, place=place))
-            fresh = [] if is_dreamt else [seq for seq in _alive(snapshot) if seq not in known]
+            vectors = store.read(partial(dreams.vector_state, place=place))
+            yield
+            digest = yield from _digest(snapshot, vectors, key=key)
+            is_unchanged = digest == store.read(partial(dreams.dreamt_digest, place=place))
+            alive = [] if is_unchanged else _alive(snapshot)
+            fresh = [seq for seq in alive if seq not in known]
             near |= yield from compare_vectors(store.read, place, fresh)
             known.update(fresh)
-            plan, _left = yield from plan_project(_with_near(snapshot, near), is_dreamt=is_dreamt)
-            if not plan.actions and not is_dreamt:
+            plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
+            # Only where all were compared now: the vector of one that was compared before may be newer.
+            if fresh == alive and not any(action.kind in COMPARING for action in plan.actions):
                 store.write(partial(dreams.mark_dreamt, place=place, digest=digest))
+                yield
             moved = 0
             for part in parts_of(plan.actions, BATCH):
                 act = partial(carry_out, dream_seq=dream.seq, actions=part, now=now, key=key, promoting=promoting)
@@ -180,9 +188,25 @@ def carry_out_everywhere(
     return done
 
 
-def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> str:
-    """Of all that a plan follows from but the time: what the scope holds, and csmd's version, for its rules change."""
-    return tokens.keyed_hash(f"{csmd.__version__} {vectors} {snapshot.contents()}", key)
+def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Steps[str]:
+    """A keyed digest of all that decides what is done about memories that belong together."""
+    digest = hmac.new(key, f"{RULES} {vectors}".encode(), "sha256")
+    for number, part in enumerate(snapshot.contents()):
+        digest.update(f"{part}\0".encode("utf-8", "surrogatepass"))
+        if number % READ == 0:
+            yield
+    return digest.hexdigest()
+
+
+def _rules() -> str:
+    """A digest of the code and the word lists by which memories are compared: another csmd may judge otherwise."""
+    package = Path(csmd.__file__).parent
+    files = [path for folder in ("dream", "memory", "text", "data") for path in sorted((package / folder).glob("*.*"))]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
+
+
+#: Read when this module is: what is installed later is not what runs.
+RULES = _rules()
 
 
 def carry_out(

@@ -117,7 +117,7 @@ def _folder_name(name: str) -> str:
     return folder
 
 
-#: Bounds of one request, for each core: bigger ones are no faster, take more memory, and a hook's query waits behind a whole one.
+#: Bounds of one request, for each core: bigger ones are no faster and take more memory, and a hook's query waits behind one.
 REQUEST_TEXTS, REQUEST_CHARS = 4, 1_000
 #: A caller with less time than this waits neither for the model to load nor for an answer somebody gave up.
 PATIENT_S = 1.0
@@ -234,21 +234,21 @@ class Embedder:
         self._closed = False
 
     def embed(
-        self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True, past: bool = False
+        self, texts: Sequence[str], *, deadline_s: float | None, start: bool = True, on_two_cores: bool = False
     ) -> list[bytes]:
         """One vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
 
         `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
-        run is not started; `past` has the worker use two cores. Works in requests of at most REQUEST_TEXTS texts and
-        REQUEST_CHARS characters (for each core) and lets others in between; a background caller that wants to keep what is done before a deadline passes few texts at
-        a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the worker does
-        not run, is busy or died, or the deadline passed.
+        run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters for each core
+        and lets others in between; a background caller that wants to keep what is done before a deadline passes few
+        texts at a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the worker
+        does not run, is busy or died, or the deadline passed.
         """
         until = time.monotonic() + (STUCK_S if deadline_s is None else deadline_s)
         cut = [text[: worker_side.TEXT_CHARS] for text in texts]
         vectors = [b""] * len(cut)
         lengths = [len(text) for text in cut]
-        kind, cores = (worker_side.EMBED_PAST, worker_side.PAST_THREADS) if past else (worker_side.EMBED, 1)
+        kind, cores = (worker_side.EMBED_BOTH, worker_side.MOST_PASSES) if on_two_cores else (worker_side.EMBED, 1)
         for group in worker_side.batches(lengths, texts=REQUEST_TEXTS * cores, chars=REQUEST_CHARS * cores):
             if deadline_s is None:
                 until = time.monotonic() + STUCK_S

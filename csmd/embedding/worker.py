@@ -7,7 +7,7 @@ A frame is one kind byte, four bytes of length (big endian) and a body. The firs
 (or `failed`, when the model cannot be loaded); then each request gets exactly one reply, in order:
 
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
-    P texts -> V  the same on two cores           for a past, while nobody works on this machine
+    B texts -> V  the same, by two passes at a time, while nobody works
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
             -> F  one sentence, UTF-8             (this request failed; the worker goes on)
 
@@ -36,7 +36,7 @@ from typing import Any
 
 from csmd.errors import BadInput
 
-EMBED, EMBED_PAST, COUNT = b"E", b"P", b"C"
+EMBED, EMBED_BOTH, COUNT = b"E", b"B", b"C"
 READY, VECTORS, COUNTS, FAILED = b"R", b"V", b"N", b"F"
 HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
@@ -46,8 +46,8 @@ MAX_FRAME_BYTES = 64 * 1024 * 1024
 TEXT_CHARS = 2_000
 #: Bounds of one pass through the model: its memory grows with texts times the longest one.
 BATCH_TEXTS, BATCH_CHARS = 8, 12_000
-#: Passes at a time for a past. More than two take more memory than they bring: 290 MB are 30 more with each.
-PAST_THREADS = 2
+#: Passes at a time where a request asks for several: each takes 30 MB more.
+MOST_PASSES = min(2, os.cpu_count() or 1)
 #: A component of a normalised vector is almost never beyond 0.25; what is, is clipped.
 INT8_SCALE = 127 / 0.25
 
@@ -126,7 +126,7 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
 def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter | None, idle_s: float) -> None:
     """Answer requests from the file descriptor `source` on `sink` until its end or `idle_s` seconds without one.
 
-    `encode` gets at most BATCH_TEXTS texts at a time. BadInput at a malformed frame: nothing after it can be trusted.
+    `encode` gets at most BATCH_TEXTS texts at a time, from MOST_PASSES threads. BadInput at a malformed frame: nothing after it can be trusted.
     """
     _write(sink, READY, SIZE.pack(dim))
     while (request := _read_request(source, idle_s)) is not None:
@@ -136,26 +136,31 @@ def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter |
                 counts = [-1 if count is None else count(text) for text in texts]
                 _write(sink, COUNTS, struct.pack(f">{len(counts)}i", *counts))
             else:
-                _write(sink, VECTORS, _encode_all(texts, encode, PAST_THREADS if kind == EMBED_PAST else 1))
+                _write(sink, VECTORS, _encode_all(texts, encode, MOST_PASSES if kind == EMBED_BOTH else 1))
         except BrokenPipeError:
             return
         except Exception as error:  # noqa: BLE001 - one text the model cannot bear is one failed request
             _write(sink, FAILED, _sentence(error))
 
 
-def _encode_all(texts: list[str], encode: Encoder, threads: int) -> bytes:
+def _encode_all(texts: list[str], encode: Encoder, passes: int) -> bytes:
     cut = [text[:TEXT_CHARS] for text in texts]
-    # Each thread gets texts of all lengths, and pads them little: both are done at the same time.
-    together = batches([len(text) for text in cut], texts=BATCH_TEXTS * threads, chars=BATCH_CHARS * threads)
-    groups = [part for group in together for part in (group[place::threads] for place in range(threads)) if part]
-    with ThreadPoolExecutor(threads) as pool:  # a pass computes outside of the interpreter's lock
-        passes = pool.map(lambda group: encode([cut[index] for index in group]), groups)
-        vectors = {
-            index: vector
-            for group, made in zip(groups, passes, strict=True)
-            for index, vector in zip(group, made, strict=True)
-        }
-    return b"".join(vectors[index] for index in range(len(cut)))
+    vectors = [b""] * len(cut)
+
+    def encode_group(group: list[int]) -> None:
+        for index, vector in zip(group, encode([cut[index] for index in group]), strict=True):
+            vectors[index] = vector
+
+    together = batches([len(text) for text in cut], texts=BATCH_TEXTS * passes, chars=BATCH_CHARS * passes)
+    if passes == 1:
+        for group in together:
+            encode_group(group)
+        return b"".join(vectors)
+    with ThreadPoolExecutor(passes) as pool:  # a pass computes outside of the interpreter's lock
+        for group in together:
+            # Short and long texts go to each, so that all end at about the same time.
+            list(pool.map(encode_group, [part for part in (group[at::passes] for at in range(passes)) if part]))
+    return b"".join(vectors)
 
 
 def _read_request(source: int, idle_s: float) -> tuple[bytes, list[str]] | None:
@@ -163,7 +168,7 @@ def _read_request(source: int, idle_s: float) -> tuple[bytes, list[str]] | None:
     if not head:
         return None
     kind, size = HEAD.unpack(head)
-    if kind not in (EMBED, EMBED_PAST, COUNT) or size > MAX_FRAME_BYTES:
+    if kind not in (EMBED, EMBED_BOTH, COUNT) or size > MAX_FRAME_BYTES:
         raise BadInput(f"a frame of kind {kind!r} and {size} bytes")
     return kind, unpack_texts(_read(source, size, idle_s))
 

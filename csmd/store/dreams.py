@@ -364,6 +364,8 @@ def purge_dreams(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
     Which files told of them nobody can say: none of before the purge can be written back.
     """
+    if after == 0:
+        rows.run("delete from dreamt_scopes")  # it is made of what memories say
     since = rows.value("select max(created_at) from tombstones where kind in ('turn', 'session', 'project', 'file')")
     if since is None:
         return None, 0

@@ -256,7 +256,8 @@ def reset_vectors(rows: Rows) -> None:
             rows.run(f"drop table if exists {vector_table(kind, model)}")
         for kind in KINDS:
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
-    for table in ("vector_codes", "vectors", "embed_again"):
+    # A dream knows vectors by their row keys, which begin anew.
+    for table in ("vector_codes", "vectors", "embed_again", "dreamt_scopes"):
         rows.run(f"delete from {table}")  # noqa: S608
     complete_vector_tables(rows)
 

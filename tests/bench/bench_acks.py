@@ -35,7 +35,7 @@ from csmd.paths import Paths
 
 CLIENTS = 8
 #: Words of what an assistant says last: the median, and how widely the logarithm strays; and how many such texts there are.
-SAID_WORDS, SAID = (80, 0.3), 4000
+SAID_WORDS, SAID = (60, 0.2), 4000
 PATIENCE_MS = 30_000
 #: After a burst the daemon does what it had put off.
 SETTLE_S = 20.0
@@ -57,7 +57,7 @@ class Clients:
             self._poller.register(dealer, zmq.POLLIN)
             self._sockets.append(dealer)
         self._sent = 0
-        words = Words(1)
+        words = Words(count)
         self._said = words.texts(words.random.integers(0, SUBJECTS, SAID), SAID_WORDS)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How many passages of 45 words the worker embeds in a second, on one core and, as of a past, on two; and its memory.
+"""How many passages of 45 words the worker embeds in a second, on one core and on two, and its memory.
 
     python tests/bench/bench_vectors.py TREE MODEL [--passages 300] [--json]
 
@@ -52,8 +52,8 @@ def main() -> int:
     embedder = Embedder(args.model, idle_s=60, environment=dict(os.environ))
     try:
         embedder.embed(texts[:8], deadline_s=None)
-        one_per_s, one_rss = measure(embedder, texts, past=False)
-        per_s, rss = measure(embedder, texts, past=True)
+        one_per_s, one_rss = measure(embedder, texts, on_two_cores=False)
+        per_s, rss = measure(embedder, texts, on_two_cores=True)
     finally:
         embedder.close()
     found = {"per_s": per_s, "worker_rss_mb": rss, "one_per_s": one_per_s, "one_rss_mb": one_rss}
@@ -65,11 +65,11 @@ def main() -> int:
     return 0
 
 
-def measure(embedder: Embedder, texts: list[str], *, past: bool) -> tuple[float, float]:
+def measure(embedder: Embedder, texts: list[str], *, on_two_cores: bool) -> tuple[float, float]:
     """Passages a second, and the worker's resident memory in MB afterwards."""
     began = time.perf_counter()
     for start in range(0, len(texts), TOGETHER):
-        embedder.embed(texts[start : start + TOGETHER], deadline_s=None, past=past)
+        embedder.embed(texts[start : start + TOGETHER], deadline_s=None, on_two_cores=on_two_cores)
     return len(texts) / (time.perf_counter() - began), psutil.Process(embedder.pid).memory_info().rss / 1e6
 
 

@@ -338,29 +338,39 @@ def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, ti
     assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.background.context.trouble)
 
 
-def test_a_past_has_two_cores_for_its_vectors_and_what_is_said_beside_a_session_at_work_one(
+def test_vectors_take_a_second_core_while_no_session_is_at_work_and_the_machine_is_neither_busy_nor_on_battery(
     parts: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine, embedder, seen = parts.machine, parts.background.context.embedder, []
     embed = embedder.embed
 
-    def spy(texts: list[str], *, past: bool = False, **limits: Any) -> list[bytes]:
-        seen.append(past)
-        return list(embed(texts, past=past, **limits))
+    def spy(texts: list[str], *, on_two_cores: bool = False, **limits: Any) -> list[bytes]:
+        seen.append(on_two_cores)
+        return list(embed(texts, on_two_cores=on_two_cores, **limits))
 
-    machine.conversation("first")
+    def embedded(session: str, **moved: str) -> set[bool]:
+        seen.clear()
+        machine.transcript({**machine.line("user", f"{DECISION} {session}", session=session), **moved}, session=session)
+        parts.background.context.submit(Task(id=session, kind="sync"))
+        step(parts)
+        return {*seen}
+
+    power: list[bool | None] = [None]
+    load = [0.0]
+    monkeypatch.setattr("csmd.machine.on_mains", lambda: power[0])
+    monkeypatch.setattr("csmd.machine.load_per_core", lambda: load[0])
+    machine.conversation()
     parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
     step(parts)
     monkeypatch.setattr(embedder, "embed", spy)
-    machine.conversation("a")
-    parts.background.context.submit(Task(id="s", kind="sync"))
-    step(parts)
-    assert seen and all(seen)
-    seen.clear()
-    machine.transcript({**machine.line("user", DECISION, session="b"), "timestamp": now_iso()}, session="b")
-    parts.background.context.submit(Task(id="t", kind="sync"))
-    step(parts)
-    assert seen and not any(seen)
+    assert embedded("a") == {True}
+    power[0] = False
+    assert embedded("b") == {False}
+    power[0], load[0] = True, 2.0
+    assert embedded("c") == {False}
+    load[0] = 0.5
+    assert embedded("d") == {True}
+    assert embedded("e", timestamp=now_iso()) == {False}
 
 
 # --- jobs

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from dream_fixtures import DAYS, FACTS, SAID, at, plan, snapshots
@@ -368,3 +372,51 @@ def test_orienting_counts_tiers_doubles_and_how_stale_they_are() -> None:
     assert (tally.tiers, tally.duplicates) == ({"daily": 1, "durable": 2}, 1)
     assert 0 < tally.staleness["durable"] < 1 == tally.staleness["daily"]
     assert seen(told("m1", CACHE, 1, gate="correction")).memories["m1"].archive_at == NEVER
+
+
+@settings(max_examples=60, deadline=None)
+@given(snapshots())
+def test_the_time_alone_brings_nothing_but_what_goes_to_the_archive(seen_: Snapshot) -> None:
+    _, left = plan(seen_)
+    further = tuple(f"2027-{month:02}-{day:02}" for month in range(1, 13) for day in range(1, 29))
+    later = replace(
+        left, now="2028-01-01T10:00:00.000Z", days={place: (*days, *further) for place, days in left.days.items()}
+    )
+    assert {action.kind for action in plan(later)[0].actions} <= {"archive"}
+
+
+def test_equal_contents_have_equal_parts_in_every_process_whatever_was_used_meanwhile() -> None:
+    code = """if True:
+        import hashlib
+        from dataclasses import replace
+        from csmd.dream.actions import Snapshot
+        from memory_factory import memory
+        names = [f"topic {number}" for number in range(9)]
+        memories = [memory(f"m{number}", f"Say {number}.") for number in range(3)]
+        snapshot = Snapshot(
+            project_seq=1, everywhere=0, now="", memories={one.id: one for one in memories},
+            topics={one.id: frozenset(names) for one in memories}, refused={"m1": frozenset({"a", "b", "c"})},
+            unmerged=frozenset({("a", "b"), ("c", "d")}), dropped=frozenset({(1, "stale", "x"), (7, "stale", "y")}),
+        )
+        parts = list(snapshot.contents())
+        used = {one.id: replace(one, used_at="2026-05-01", version=9, archive_at=99) for one in memories[::-1]}
+        later = replace(snapshot, memories=used, now="2027", dropped=frozenset({(1, "stale", "x")}))
+        assert list(later.contents()) == parts
+        for changed in (
+            replace(snapshot, topics={**snapshot.topics, "m1": frozenset(names[1:])}),
+            replace(snapshot, settled=frozenset({"m1"})),
+            replace(snapshot, memories={**snapshot.memories, "m1": memory("m1", "Say One.")}),
+        ):
+            assert list(changed.contents()) != parts
+        print(hashlib.sha256("".join(parts).encode()).hexdigest())
+    """
+    tests = Path(__file__).resolve().parent.parent
+    path = os.pathsep.join((str(tests), str(tests.parent)))
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            check=True, capture_output=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }  # fmt: skip
+    assert len(digests) == 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -406,8 +406,41 @@ def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, mo
     assert compared == [alpha], "what the dream itself changed is looked at once more"
     compared.clear()
     act(store, [f"2026-{month:02}-{day:02}" for month in range(2, 10) for day in range(1, 29)])
-    assert dream(store, now=LATER) > 0, "what has aged goes to the archive without that anything is compared"
+    assert dream(store, now=LATER) > 0, "what has aged goes to the archive"
     assert compared == []
+
+
+def test_a_scope_is_compared_again_where_vectors_came_while_it_was_compared(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, other = doubled(store)
+    place = store.read(look_in)
+
+    def moved_meanwhile(rows: Rows, **_: Any) -> tuple[int, int]:
+        rows.run("update memories set text = :said where id = :id", said=SAID[9], id=other)
+        model = vectors.ensure_model(rows, "m", 4, now=NOW)
+        vectors.add(rows, "memory", model, [(_of(rows, other).seq, place.seq, 0, 9, b"\x7f\x7f\x00\x00")], reached=9)
+        return 0, 1
+
+    monkeypatch.setattr(stage, "carry_out", moved_meanwhile)
+    assert dream(store, now=NOW) == 0
+    assert store.read(lambda rows: stored.dreamt_digest(rows, place)) == ""
+    assert dream(store, now=NOW) == 0
+    assert store.read(lambda rows: stored.dreamt_digest(rows, place)) != ""
+
+
+@pytest.mark.parametrize(
+    "act_on",
+    [lambda rows: stored.purge_dreams(rows, b"key", 0), vectors.reset_vectors],
+    ids=["a purge", "vectors made anew"],
+)
+def test_a_scope_is_compared_again_after(store: Store, act_on: Callable[[Rows], object]) -> None:
+    say(store, SAID[13], day=1)
+    place = store.read(look_in)
+    assert dream(store, now=NOW) == 0
+    assert len(store.read(lambda rows: stored.dreamt_digest(rows, place))) == 64
+    store.write(act_on)
+    assert store.read(lambda rows: stored.dreamt_digest(rows, place)) == ""
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
