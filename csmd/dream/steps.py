@@ -201,7 +201,8 @@ def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Step
 def _rules() -> str:
     """A digest of the code and the word lists by which memories are compared: another csmd may judge otherwise."""
     package = Path(csmd.__file__).parent
-    files = [path for folder in ("dream", "memory", "text", "data") for path in sorted((package / folder).glob("*.*"))]
+    folders = (".", "data", "dream", "memory", "store", "text")
+    files = [path for folder in folders for path in sorted((package / folder).glob("*.*"))]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 

@@ -50,7 +50,7 @@ class Figure:
 
     @property
     def size(self) -> str:
-        """At which size it is measured, "" for what is measured at none."""
+        """At which size it is measured; "" where there is only one."""
         return self.bench.partition(" ")[2]
 
     @property
