@@ -174,7 +174,8 @@ def carry_out_everywhere(
             known.update(fresh)
             plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
             # Only where all were compared now: the vector of one that was compared before may be newer.
-            if fresh == alive and not any(action.kind in COMPARING for action in plan.actions):
+            found = any(action.kind in COMPARING for action in plan.actions)
+            if not is_unchanged and not found and fresh == alive:
                 store.write(partial(dreams.mark_dreamt, place=place, digest=digest))
                 yield
             moved = 0
