@@ -135,7 +135,7 @@ def speed() -> str:
     rows = list(recorded["figures"].values())
     dates = sorted({row["at"] for row in rows})
     about = (
-        f"Taken from {dates[0]} to {dates[-1]} on {recorded['cores']} cores, where a million additions take "
+        f"Taken on {' and '.join(dict.fromkeys((dates[0], dates[-1])))}, on {recorded['cores']} cores, where a million additions take "
         f"{recorded['million_additions_ms']} ms. What misses its limit is in italics."
     )
 

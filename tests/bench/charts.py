@@ -6,8 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-WIDTH, HEIGHT, LEFT, TOP, GAP = 640, 130, 60, 30, 60
-COLOURS = ("#1f6feb", "#9a6700", "#1a7f37", "#8250df", "#57606a", "#bf3989", "#0a3069")
+WIDTH, HEIGHT, LEFT, TOP, GAP = 560, 130, 60, 30, 60
+#: Room for the names of lines, and the height of one.
+NAMES, LINE = 270, 12
+COLOURS = ("#1f6feb", "#9a6700", "#1a7f37", "#8250df", "#57606a", "#bf3989", "#0a3069", "#cf5a00")
 LIMIT = 'stroke="#cf222e" stroke-dasharray="4 4"'
 
 
@@ -27,7 +29,7 @@ def draw(charts: Sequence[Chart]) -> str:
     parts = [_draw_one(chart, TOP + number * (HEIGHT + GAP)) for number, chart in enumerate(charts)]
     tall = TOP + len(charts) * (HEIGHT + GAP)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH + LEFT + 140} {tall}" font-family="sans-serif" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + NAMES} {tall}" font-family="sans-serif" '
         f'font-size="11"><rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n'
     )
 
@@ -56,10 +58,17 @@ def _draw_one(chart: Chart, top: float) -> str:
         f'<text x="{LEFT}" y="{top + HEIGHT + 14}">{first:,.0f} {chart.unit}</text>',
         f'<text x="{LEFT + WIDTH}" y="{top + HEIGHT + 14}" text-anchor="end">{last:,.0f} {chart.unit}</text>',
     ]
+    ends: list[tuple[float, str, str]] = []
     for number, (name, line) in enumerate(chart.lines.items()):
         is_limit = name.startswith("limit")
-        stroke = LIMIT if is_limit else f'stroke="{COLOURS[number % len(COLOURS)]}" stroke-width="1.5"'
+        colour = COLOURS[number % len(COLOURS)]
+        stroke = LIMIT if is_limit else f'stroke="{colour}" stroke-width="1.5"'
         points = [place(x, value) for x, value in zip(chart.x, line, strict=True)]
         parts.append(f'<polyline fill="none" {stroke} points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in points)}"/>')
-        parts.append(f'<text x="{points[-1][0] + 6:.1f}" y="{points[-1][1] + 4:.1f}">{name}</text>')
+        ends.append((points[-1][1] + 4, name, "#cf222e" if is_limit else colour))
+    # A name stands where its line ends, or below the name before it.
+    lowest = 0.0
+    for y, name, colour in sorted(ends):
+        lowest = max(y, lowest + LINE)
+        parts.append(f'<text x="{LEFT + WIDTH + 6}" y="{lowest:.1f}" fill="{colour}">{name}</text>')
     return "".join(parts)
