@@ -379,8 +379,8 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 @render.raw
 def show_remains(paths: Paths) -> Screen:
     """Where memories stay after uninstalling."""
-    if not is_directory(paths.home):
-        yield f"nothing of csmd is in {paths.home}"
+    if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
+        yield f"nothing that csmd remembers is in {paths.home}"
         return
     yield "what csmd remembers is still there:"
     yield from _places(paths)

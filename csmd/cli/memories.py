@@ -45,13 +45,14 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
     params = {name: "" if value is None else value for name, value in options.items()}
     answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)
     value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **answer}
-    verb.print_answer(value, as_json, show_hits, explain=options["explain"])
+    verb.print_answer(value, as_json, show_hits, explain=options["explain"], everywhere=all_projects)
 
 
-def show_hits(value: dict[str, Any], *, explain: bool) -> Screen:
+def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
     """Search results: what was said, by whom, when and where."""
     if not value["hits"]:
-        yield f"nothing found for {value['query']!r}"
+        elsewhere = "" if everywhere else " here; --all-projects looks everywhere"
+        yield f"nothing found for {value['query']!r}{elsewhere}"
     elif not value["close"]:
         yield "nothing close was found; the nearest:"
     terms = tokens.question_terms(value["query"])

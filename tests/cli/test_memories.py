@@ -162,7 +162,9 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     monkeypatch.setenv("COLUMNS", "80")
     render.show(
         memories.show_hits(
-            {"query": "gateway port", "close": True, "hits": [HIT], "degraded": [], "took_ms": 3.0}, explain=True
+            {"query": "gateway port", "close": True, "hits": [HIT], "degraded": [], "took_ms": 3.0},
+            explain=True,
+            everywhere=True,
         )
     )
     lines = capsys.readouterr().out.splitlines()
@@ -177,7 +179,9 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
 def test_what_a_newer_hit_replaces_names_it_by_its_number(capsys: pytest.CaptureFixture[str]) -> None:
     hits = [{**HIT, "newer": None}, {**HIT, "id": "0", "superseded_by": "", "refuted": False, "newer": HIT["id"]}]
     render.show(
-        memories.show_hits({"query": "x", "close": True, "hits": hits, "degraded": [], "took_ms": 3.0}, explain=False)
+        memories.show_hits(
+            {"query": "x", "close": True, "hits": hits, "degraded": [], "took_ms": 3.0}, explain=False, everywhere=True
+        )
     )
     heads = [line for line in capsys.readouterr().out.splitlines() if line[:2].strip()]
     assert [head.rpartition("  ")[2] for head in heads[:2]] == ["superseded by m1234", "replaced by number 1"]
@@ -187,18 +191,25 @@ def test_a_score_without_features_stands_alone() -> None:
     assert memories.explain_score({}, 0.6) == memories.explain_score({"asks": 0.0}, 0.6) == "0.60"
 
 
-def test_nothing_found_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    render.show(
-        memories.show_hits(
-            {"query": "x", "close": False, "hits": [], "degraded": ["vectors: none"], "took_ms": 3.0}, explain=False
-        )
-    )
-    assert capsys.readouterr().out.splitlines() == ["nothing found for 'x'", "degraded: vectors: none", "3 ms"]
+@pytest.mark.parametrize(
+    ("everywhere", "said"),
+    [(True, "nothing found for 'x'"), (False, "nothing found for 'x' here; --all-projects looks everywhere")],
+)
+def test_nothing_found_is_said_with_where_else_to_look(
+    capsys: pytest.CaptureFixture[str], everywhere: bool, said: str
+) -> None:
+    found = {"query": "x", "close": False, "hits": [], "degraded": ["vectors: none"], "took_ms": 3.0}
+    render.show(memories.show_hits(found, explain=False, everywhere=everywhere))
+    assert capsys.readouterr().out.splitlines() == [said, "degraded: vectors: none", "3 ms"]
 
 
 def test_a_search_that_found_nothing_close_says_so_before_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     render.show(
-        memories.show_hits({"query": "x", "close": False, "hits": [HIT], "degraded": [], "took_ms": 3.0}, explain=False)
+        memories.show_hits(
+            {"query": "x", "close": False, "hits": [HIT], "degraded": [], "took_ms": 3.0},
+            explain=False,
+            everywhere=True,
+        )
     )
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == "nothing close was found; the nearest:" and second.startswith(" 1  turn")
