@@ -371,8 +371,8 @@ EVENTS = {
 }
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
 MOST_SHOWN = 6
-#: Characters of a turn that is shown as context.
-CONTEXT_CHARACTERS = 150
+#: Characters of a turn that is shown as context, and of what stands before a sentence in its turn.
+CONTEXT_CHARACTERS, BEFORE_CHARACTERS = 150, 400
 
 
 @VERBS.action("show", verb.ID)
@@ -507,11 +507,16 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
     before, marked, after = passage.partition(sentence) if sentence else (passage, "", "")
     room = max(2, most // 3)
     if before.strip():
-        yield dim(before.strip()[-400:], indent=4, most=room if marked else most)
+        yield dim(_end_of(before.strip()), indent=4, most=room if marked else most)
     if marked:
         yield Line(squeeze(marked), head="  > ", most=most)
     if after.strip():
         yield dim(after.strip(), indent=4, most=room)
+
+
+def _end_of(text: str) -> str:
+    """The end of a text, from a word on, with an ellipsis where something is gone."""
+    return text if len(text) <= BEFORE_CHARACTERS else f"… {text[-BEFORE_CHARACTERS:].partition(' ')[2]}"
 
 
 def _context_turn(turn: dict[str, Any]) -> Line:

@@ -384,25 +384,26 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
     """A bar on stderr while a job runs; silent where nobody looks."""
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     out = Console(stderr=True)
     if not out.is_terminal:
         yield lambda _: None
         return
     columns = (
-        TextColumn("{task.description:<10}"), BarColumn(20), MofNCompleteColumn(), TimeRemainingColumn(compact=True),
-        TextColumn("[dim]{task.fields[about]}"),
+        TextColumn("{task.description:<10}"), BarColumn(20), TextColumn("{task.fields[count]}"),
+        TimeRemainingColumn(compact=True), TextColumn("[dim]{task.fields[about]}"),
     )  # fmt: skip
     with Progress(*columns, console=out, transient=True) as bar:
-        task = bar.add_task("waiting", total=None, about="")
+        task = bar.add_task("waiting", total=None, about="", count="")
 
         def advance(state: dict[str, Any]) -> None:
             if state:
                 place = state.get("project", "") if state.get("step") == "reading" else ""
+                done, total = state.get("done", 0), state.get("total")
                 bar.update(
-                    task, description=state.get("step", ""), completed=state.get("done", 0), total=state.get("total"),
-                    about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
+                    task, description=state.get("step", ""), completed=done, total=total,
+                    count=f"{done:,}/{total:,}" if total else "", about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
                 )  # fmt: skip
 
         yield advance

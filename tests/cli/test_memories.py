@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -213,3 +214,18 @@ def test_a_search_that_found_nothing_close_says_so_before_the_nearest(capsys: py
     )
     first, second, *_ = capsys.readouterr().out.splitlines()
     assert first == "nothing close was found; the nearest:" and second.startswith(" 1  turn")
+
+
+def test_what_stood_before_a_sentence_begins_at_a_word_and_says_that_more_did(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = " ".join(f"word{number}" for number in range(200))
+    turn = {
+        "speaker": "user", "at": "2026-05-04T08:00:00.000Z", "session_id": "s1", "uuid": "u1", "role": "states",
+        "against": False, "sentence": "Use tabs.", "text": f"{before} Use tabs.",
+    }  # fmt: skip
+    render.show(memories.evidence_for([turn], most=3))
+    shown = capsys.readouterr().out
+    first = re.search(r"… (\S+)", shown)
+    assert first is not None and re.fullmatch(r"word\d+", first[1]), shown
+    assert "> Use tabs." in shown
