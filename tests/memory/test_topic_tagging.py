@@ -331,3 +331,23 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
         assert tracemalloc.get_traced_memory()[1] < 6_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_twin_counts_for_nothing_in_the_graph(store: Store) -> None:
+    def counted(rows: Rows) -> tuple[dict[str, int], dict[str, int]]:
+        return topics.graph_counts(rows, None), topics.relationships(rows, [home(rows)])
+
+    def draw(rows: Rows) -> None:
+        memories.add_link(rows, Link(from_id="m0", to_id="m1", relationship="relates_to", weight=0.5), now=NOW)
+        for seq in (1, 2):
+            topics.tag(rows, seq, f"only {seq}", by=topics.PERSON)
+
+    store.write(draw)
+    before, drawn = store.write(counted)
+    tags = store.read(lambda rows: rows.number("select count(*) from memory_topics where memory_seq = 2"))
+    assert drawn == {"relates_to": 1} and tags >= 1
+    store.write(lambda rows: rows.run("update memories set twin_of = 1 where seq = 2"))
+    after, drawn = store.write(counted)
+    assert drawn == {}
+    lost = {name: before[name] - after[name] for name in before}
+    assert lost == {"memories": 1, "topics": 1, "sessions": 0, "tagged": tags, "produced": 1}
