@@ -5,9 +5,10 @@
 It runs the benches of BENCHES one after the other, each a program that prints one JSON object, and compares each figure with
 its limit: a figure by its limit is the ratio that counts, for it is about the same on any machine where the limit is another
 figure of the same run. `--record`, on a machine that has nothing else to do, writes docs/speed.json and docs/sizes.svg, and
-`python docs/generate.py` the tables in docs/benchmarks.md; else the exit code is 1 where a ratio is more than twice the
-recorded one. `--large` adds homes of up to 100,000 memories and a million turns: a quarter of an hour, and 3 GB. Some benches
-need CSMD_EVAL (a labelled set) or CSMD_TEST_MODEL (an embedding model) and are left out, which is said, without.
+`python docs/generate.py` the tables in docs/benchmarks.md; else the exit code is 1 where a ratio is more than twice the recorded
+one, also when it is measured again. `--large` adds homes of up to 100,000 memories and a million turns: twenty minutes, and
+3 GB. Some benches need CSMD_EVAL (a labelled set) or CSMD_TEST_MODEL (an embedding model) and are left out, which is said,
+without.
 """
 
 from __future__ import annotations
@@ -166,7 +167,8 @@ def main() -> int:
         elif not chosen.only or name in chosen.only:
             print(f"{name} ...", file=sys.stderr, flush=True)
             found[name] = measure(words)
-    rows, worse = {}, []
+    rows: dict[str, dict[str, Any]] = {}
+    worse: list[Figure] = []
     for figure in (one for one in FIGURES if one.bench in found):
         values = found[figure.bench]
         value, limit, ratio = values[figure.key], figure.limit_in(values), figure.ratio(values)
@@ -176,7 +178,7 @@ def main() -> int:
         }  # fmt: skip
         was = before.get(figure.name, {}).get("ratio")
         if was and ratio > TWICE * was:
-            worse.append(figure.name)
+            worse.append(figure)
         note = f", recorded {was:.2f}" if was else ""
         print(f"{figure.name:56}{value:>12,.2f} {figure.unit:8} {ratio:8.2f} of its limit{note}")
     print(f"the machine was {busy:.0f} % busy before")
@@ -186,9 +188,12 @@ def main() -> int:
         RECORDED.write_text(json.dumps({**machine, "figures": figures}, indent=1) + "\n")
         SIZES.write_text(sizes(figures))
         return 0
-    for what in worse:
-        print(f"more than twice as slow as recorded: {what}", file=sys.stderr)
-    return int(bool(worse))
+    # A shared machine has moods: what is slow twice is slow.
+    again = {bench: measure((BENCHES | LARGE)[bench]) for bench in dict.fromkeys(figure.bench for figure in worse)}
+    slow = [one.name for one in worse if one.ratio(again[one.bench]) > TWICE * before[one.name]["ratio"]]
+    for what in slow:
+        print(f"more than twice as slow as recorded, measured twice: {what}", file=sys.stderr)
+    return int(bool(slow))
 
 
 if __name__ == "__main__":
