@@ -135,8 +135,8 @@ def speed() -> str:
     rows = list(recorded["figures"].values())
     dates = sorted({row["at"] for row in rows})
     about = (
-        f"Taken on {' and '.join(dict.fromkeys((dates[0], dates[-1])))}, on {recorded['cores']} cores, where a million additions take "
-        f"{recorded['million_additions_ms']} ms. What misses its limit is in italics."
+        f"Taken {' to '.join(dict.fromkeys((dates[0], dates[-1])))} on {recorded['cores']} cores, where a million additions "
+        f"take {recorded['million_additions_ms']} ms. What misses its limit is in italics."
     )
 
     def shown(row: dict[str, Any], text: str) -> str:

@@ -380,9 +380,9 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 def show_remains(paths: Paths) -> Screen:
     """Where memories stay after uninstalling."""
     if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
-        yield f"nothing that csmd remembers is in {paths.home}"
+        yield f"nothing that csmd keeps is in {paths.home}"
         return
-    yield "what csmd remembers is still there:"
+    yield "what csmd keeps is still there:"
     yield from _places(paths)
     yield "`csmd uninstall --purge` removes it"
 

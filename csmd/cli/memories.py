@@ -51,7 +51,7 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
 def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
     """Search results: what was said, by whom, when and where."""
     if not value["hits"]:
-        elsewhere = "" if everywhere else " here; --all-projects looks everywhere"
+        elsewhere = "" if everywhere else " in this project; --all-projects looks everywhere"
         yield f"nothing found for {value['query']!r}{elsewhere}"
     elif not value["close"]:
         yield "nothing close was found; the nearest:"
@@ -373,6 +373,8 @@ EVENTS = {
 MOST_SHOWN = 6
 #: Characters of a turn that is shown as context, and of what stands before a sentence in its turn.
 CONTEXT_CHARACTERS, BEFORE_CHARACTERS = 150, 400
+#: What is left of a word that was cut; in some languages no space ends one.
+_PART_OF_WORD = re.compile(r"^\S{0,30}\s+")
 
 
 @VERBS.action("show", verb.ID)
@@ -515,8 +517,8 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
 
 
 def _end_of(text: str) -> str:
-    """The end of a text, from a word on, with an ellipsis where something is gone."""
-    return text if len(text) <= BEFORE_CHARACTERS else f"… {text[-BEFORE_CHARACTERS:].partition(' ')[2]}"
+    """The end of a text, from a word on where one begins soon, with an ellipsis where something is gone."""
+    return text if len(text) <= BEFORE_CHARACTERS else f"…{_PART_OF_WORD.sub(' ', text[-BEFORE_CHARACTERS:])}"
 
 
 def _context_turn(turn: dict[str, Any]) -> Line:

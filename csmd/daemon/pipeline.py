@@ -41,7 +41,7 @@ LOOKED_AT, PARTS = 20, 10
 MOST_PASSES = 3
 #: Texts that are embedded at a time. A memory is embedded in parts of so many characters, at most so many.
 EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
-#: Vectors take a second core below this load: on a machine with two cores they are a load of 1 for each themselves.
+#: Vectors take a second core below this load a core; on two cores they make 1 of it themselves.
 BUSY_LOAD = 1.5
 #: How long a step of indexing lasts: other work waits so long.
 SLICE_S = 0.2

@@ -39,7 +39,7 @@ Kind = Literal[
     "raise",  # what recurs in packets becomes a candidate, and a memory where it is sure enough
     "archive",  # what decayed, was superseded, or was for a day: found by explicit search from then on
 ]
-#: What is done about memories that belong together.
+#: What comes of comparing memories with one another.
 COMPARING: frozenset[Kind] = frozenset({"merge", "strengthen", "supersede", "ask", "lift"})
 
 
@@ -223,15 +223,16 @@ class Snapshot:
         Left out is what decides only what goes to the archive or into the queue: the time, the use of memories, facts.
         """
         for _, memory in sorted(self.memories.items()):
-            yield repr(_unused(memory))
+            yield repr(_without_use(memory))
         sessions = {source.session_id for memory in self.memories.values() for source in memory.provenance}
         told = frozenset(pair for pair in self.injected if pair[0] in sessions)
         dropped = frozenset(key for key in self.dropped if key[0] in (self.project_seq, self.everywhere))
-        abroad = {ident: _unused(memory) for ident, memory in self.abroad.items()}
-        limited = replace(self, injected=told, dropped=dropped, abroad=abroad)
+        abroad = {ident: _without_use(memory) for ident, memory in self.abroad.items()}
+        limited = {"injected": told, "dropped": dropped, "abroad": abroad}
         for one in fields(self):
             if one.name not in ("memories", "near", "now", "days", "facts", "raised"):
-                yield f"{one.name} {_in_order(getattr(limited, one.name))!r}"
+                yield f"{one.name}:"
+                yield from map(repr, _in_order(limited.get(one.name, getattr(self, one.name))))
 
     def copied(self) -> Snapshot:
         """A snapshot with tables of its own, for `follow` to change."""
@@ -257,16 +258,19 @@ class Snapshot:
             self.superseded_at[memory.id] = self.stated_at(other)
 
 
-def _unused(memory: Memory) -> Memory:
+def _without_use(memory: Memory) -> Memory:
     """A memory without what its use changes."""
     return replace(memory, used_at="", hot_until=0, warm_until=0, archive_at=0, version=0)
 
 
-def _in_order(value: Any) -> Any:
-    """A value whose tables and sets are lists, sorted: a set has another order in each process."""
+def _in_order(value: Any) -> list[Any]:
+    """What a table, a set or a single value holds, in order: a set has another one in each process."""
     if isinstance(value, Mapping):
-        return [(key, _in_order(held)) for key, held in sorted(value.items(), key=lambda item: item[0])]
-    return sorted(value) if isinstance(value, Set) else value
+        return [
+            (key, sorted(held) if isinstance(held, Set) else held)
+            for key, held in sorted(value.items(), key=lambda item: item[0])
+        ]
+    return sorted(value) if isinstance(value, Set) else [value]
 
 
 def sort_key(memory: Memory) -> tuple[str, str, str, str]:

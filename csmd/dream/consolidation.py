@@ -56,8 +56,8 @@ def plan_project(
 ) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
     """Plans what a dream does in one project, a look at a time; returns the plan and the snapshot that it leaves.
 
-    `is_unchanged`: a dream found nothing to do about memories with the same contents that belong together, so that they are
-    not gathered again, and the tally counts no duplicates; what the time or facts bring is planned all the same.
+    `is_unchanged`: comparing the same contents brought nothing before, so that nothing is gathered, and the tally counts no
+    duplicates; what the time or facts bring is planned all the same.
     """
     gathered = NOTHING if is_unchanged else (yield from gather(snapshot))
     counts = tally(snapshot, gathered)

@@ -190,7 +190,7 @@ def carry_out_everywhere(
 
 
 def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Steps[str]:
-    """A keyed digest of all that decides what is done about memories that belong together."""
+    """A keyed digest of all that decides what comes of comparing the memories of a scope."""
     digest = hmac.new(key, f"{RULES} {vectors}".encode(), "sha256")
     for number, part in enumerate(snapshot.contents()):
         digest.update(f"{part}\0".encode("utf-8", "surrogatepass"))
@@ -203,7 +203,12 @@ def _rules() -> str:
     """A digest of the code and the word lists by which memories are compared: another csmd may judge otherwise."""
     package = Path(csmd.__file__).parent
     folders = (".", "data", "dream", "memory", "store", "text")
-    files = [path for folder in folders for path in sorted((package / folder).glob("*.*"))]
+    files = [
+        path
+        for folder in folders
+        for path in sorted((package / folder).glob("*.*"))
+        if path.suffix in (".py", ".txt", ".json")
+    ]
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 

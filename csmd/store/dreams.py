@@ -688,12 +688,12 @@ def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
 
 
 def dreamt_digest(rows: Rows, place: Place) -> str:
-    """The digest of what a scope held when a dream found nothing more to do there; "" where none has."""
+    """The digest of what a scope held when comparing its memories brought nothing; "" where none is noted."""
     return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
 
 
 def mark_dreamt(rows: Rows, place: Place, digest: str) -> None:
-    """Notes what a scope holds where a dream finds nothing more to do."""
+    """Notes what a scope holds where comparing its memories brings nothing."""
     rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from csmd.store.sqlite import Rows, as_value, in_keys
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
-#: The row keys of twins, by an index of them alone: to look at each memory's own row takes twice as long.
+#: The row keys of twins, by an index of them alone: where all memories are counted, to read the row of each takes longer.
 _TWINS = "(select twin.seq from memories twin where twin.twin_of > 0)"
 
 
@@ -161,11 +161,11 @@ def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str
 
 def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Tagged]:
     """The memories of some places (None: all) that are about a topic, by row key."""
-    # A memory's topics are those of its project; `cross join` keeps SQLite from beginning with all tags.
+    # A memory's topics are those of its project; `cross join` keeps SQLite from beginning with all memories.
     found = rows.all(
         "select x.memory_seq, t.name, x.by_whom, x.weight from topics t cross join memory_topics x "  # noqa: S608
-        f"where t.name = :name and x.topic_seq = t.seq and x.weight > 0 and x.memory_seq not in {_TWINS} "
-        f"and {in_keys('t.project_seq', places)} order by x.memory_seq",
+        "cross join memories m where t.name = :name and x.topic_seq = t.seq and x.weight > 0 and m.seq = x.memory_seq "
+        f"and m.twin_of = 0 and {in_keys('t.project_seq', places)} order by x.memory_seq",
         name=name,
     )
     return {seq: as_value(Tagged, tagged) for seq, *tagged in found}

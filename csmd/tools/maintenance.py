@@ -57,7 +57,10 @@ def _job(ctx: ToolContext, rows: None, id_: str) -> Json:
     job = ctx.job(id_)
     if job is None:
         raise BadInput(f"there is no job {id_!r}; the daemon may have been restarted", hint="run it again")
-    return as_json(job, "state progress result error hint", progress=dict(job.progress), result=dict(job.result))
+    state = job.state  # first: another thread sets it when all else is there
+    return as_json(
+        job, "state progress result error hint", state=state, progress=dict(job.progress), result=dict(job.result)
+    )
 
 
 @TASKS.add("csm_model_add", mutates=True)

@@ -194,7 +194,10 @@ def test_a_score_without_features_stands_alone() -> None:
 
 @pytest.mark.parametrize(
     ("everywhere", "said"),
-    [(True, "nothing found for 'x'"), (False, "nothing found for 'x' here; --all-projects looks everywhere")],
+    [
+        (True, "nothing found for 'x'"),
+        (False, "nothing found for 'x' in this project; --all-projects looks everywhere"),
+    ],
 )
 def test_nothing_found_is_said_with_where_else_to_look(
     capsys: pytest.CaptureFixture[str], everywhere: bool, said: str
@@ -216,16 +219,23 @@ def test_a_search_that_found_nothing_close_says_so_before_the_nearest(capsys: py
     assert first == "nothing close was found; the nearest:" and second.startswith(" 1  turn")
 
 
+@pytest.mark.parametrize(
+    ("before", "begins"),
+    [
+        (" ".join(f"word{number}" for number in range(200)), r"word\d+"),
+        ("網關在端口上監聽" * 80, r"[網關在端口上監聽]{20,}"),
+    ],
+    ids=["words", "no spaces"],
+)
 def test_what_stood_before_a_sentence_begins_at_a_word_and_says_that_more_did(
-    capsys: pytest.CaptureFixture[str],
+    capsys: pytest.CaptureFixture[str], before: str, begins: str
 ) -> None:
-    before = " ".join(f"word{number}" for number in range(200))
     turn = {
         "speaker": "user", "at": "2026-05-04T08:00:00.000Z", "session_id": "s1", "uuid": "u1", "role": "states",
         "against": False, "sentence": "Use tabs.", "text": f"{before} Use tabs.",
     }  # fmt: skip
     render.show(memories.evidence_for([turn], most=3))
     shown = capsys.readouterr().out
-    first = re.search(r"… (\S+)", shown)
-    assert first is not None and re.fullmatch(r"word\d+", first[1]), shown
+    first = re.search(r"… ?([^\s…]+)", shown)
+    assert first is not None and re.match(begins, first[1]), shown
     assert "> Use tabs." in shown

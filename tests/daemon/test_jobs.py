@@ -338,6 +338,21 @@ def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, ti
     assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.background.context.trouble)
 
 
+def test_a_job_that_ends_while_it_is_asked_about_is_never_done_without_its_result(parts: Any) -> None:
+    class Ending:
+        def __init__(self) -> None:
+            self.state, self.error, self.hint, self.progress = "running", "", "", {"step": "writing"}
+
+        @property
+        def result(self) -> dict[str, Any]:
+            self.state = "done"  # just after its result, still empty, was read
+            return {}
+
+    parts.background.context.tasks["e"] = Ending()
+    assert parts.call("csm_job", id="e")["state"] == "running"
+    assert parts.call("csm_job", id="e")["state"] == "done"
+
+
 def test_vectors_take_a_second_core_while_no_session_is_at_work_and_the_machine_is_neither_busy_nor_on_battery(
     parts: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

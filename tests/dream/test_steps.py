@@ -429,6 +429,21 @@ def test_a_scope_is_compared_again_where_vectors_came_while_it_was_compared(
     assert store.read(lambda rows: stored.dreamt_digest(rows, place)) != ""
 
 
+def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    say(store, SAID[13], day=1)
+    place = store.read(look_in)
+
+    def dreamt() -> str:
+        assert dream(store, now=NOW) == 0
+        return store.read(lambda rows: stored.dreamt_digest(rows, place))
+
+    before = dreamt()
+    assert dreamt() == before
+    assert len(stage.RULES) == 64
+    monkeypatch.setattr(stage, "RULES", "those of a later csmd")
+    assert dreamt() != before
+
+
 @pytest.mark.parametrize(
     "act_on",
     [lambda rows: stored.purge_dreams(rows, b"key", 0), vectors.reset_vectors],

@@ -75,7 +75,7 @@ def test_a_damaged_record_is_named_with_what_to_do(machine: Machine, text: str) 
 
 
 def test_where_nothing_is_nothing_is_said_to_stay(machine: Machine) -> None:
-    nothing = f"nothing that csmd remembers is in {machine.home}"
+    nothing = f"nothing that csmd keeps is in {machine.home}"
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing
     (machine.home / "venv").mkdir(parents=True, mode=0o700)
     assert machine.run("uninstall").stdout.splitlines()[-1] == nothing

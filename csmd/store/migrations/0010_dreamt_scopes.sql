@@ -1,4 +1,4 @@
--- A digest of what a scope held when a dream found nothing more to do there: until it changes, nothing is compared again.
+-- A digest of what a scope held when comparing its memories brought nothing: until it changes, none is compared again.
 create table dreamt_scopes (
   project_seq integer primary key references projects (seq) on delete cascade,
   digest text not null
