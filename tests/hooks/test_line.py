@@ -45,8 +45,13 @@ def run(home: Path, payload: Any, **environment: str) -> bytes:
     return done.stdout
 
 
+def shown(home: Path, payload: Any) -> bytes:
+    """What the assistant shows sooner or later: a daemon that a busy machine keeps from answering in time is not told of."""
+    return next(filter(None, (run(home, payload) for _ in range(20))), b"")
+
+
 def test_it_says_what_the_session_was_told(heard: Machine) -> None:
-    said = run(heard.home, {"session_id": "told-1", "cwd": "/x", "model": {"id": "m"}}).decode()
+    said = shown(heard.home, {"session_id": "told-1", "cwd": "/x", "model": {"id": "m"}}).decode()
     assert re.fullmatch(r"csmd: 3 memories, \d+ tokens\n", said)
     receipt = heard.csmd("tool", "csm_receipts")
     assert (
@@ -56,7 +61,7 @@ def test_it_says_what_the_session_was_told(heard: Machine) -> None:
 
 def test_after_a_clear_only_what_was_told_since_counts(heard: Machine) -> None:
     heard.event("SessionStart", "cleared", source="startup")
-    first = run(heard.home, {"session_id": "cleared"})
+    first = shown(heard.home, {"session_id": "cleared"})
     heard.event("SessionStart", "cleared", source="clear", cwd="/elsewhere")
     assert first and run(heard.home, {"session_id": "cleared"}) == b""
 
@@ -74,7 +79,7 @@ def test_where_there_is_nothing_to_say_it_is_silent(heard: Machine, payload: Any
 
 def test_the_session_is_found_wherever_it_stands_and_however_spaced(heard: Machine) -> None:
     body = json.dumps({"said": 'a "session_id": "quiet"', "session_id": "told-1"}, indent=2).encode()
-    assert run(heard.home, body).startswith(b"csmd: 3")
+    assert shown(heard.home, body).startswith(b"csmd: 3")
 
 
 def test_who_turned_csmd_off_sees_nothing(heard: Machine) -> None:

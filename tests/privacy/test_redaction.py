@@ -10,6 +10,7 @@ import os
 import time
 import uuid
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -427,31 +428,35 @@ def seconds(text: str) -> float:
     return took
 
 
+def assert_in_proportion(text_of: Callable[[int], str], *, size: int = 2048) -> None:
+    """Fails where a text of eight times the length takes much more than eight times as long; a square would take 64."""
+    short, long = text_of(size), text_of(8 * size)
+    for _ in range(4):
+        if seconds(long) < 8 * 3 * max(seconds(short), 0.001):  # below a millisecond the clock says nothing
+            return
+    raise AssertionError(f"{short[:60]!r}: its time grows faster than its length")
+
+
 LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
 
 
 @pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
 @pytest.mark.parametrize("literal", LITERALS)
-def test_a_literal_over_and_over_costs_no_more_than_in_proportion(literal: str) -> None:
-    for rest in ("", '": "a1'):
-        fragment = literal + rest
-        text = fragment * (1024 // len(fragment))
-        for _ in range(4):
-            least = max(seconds(text), 0.001)
-            if seconds(text * 8) < 8 * 4 * least:  # a square would be 64
-                break
-        else:
-            raise AssertionError(f"{fragment!r}: its time grows faster than its length")
+@pytest.mark.parametrize("rest", ["", '": "a1'])
+def test_a_literal_over_and_over_costs_no_more_than_in_proportion(literal: str, rest: str) -> None:
+    fragment = literal + rest
+    assert_in_proportion(lambda size: fragment * (size // len(fragment)))
+
+
+@pytest.mark.parametrize("literal", LITERALS)
+def test_a_run_behind_a_literal_costs_no_more_than_in_proportion(literal: str) -> None:
+    for run in ("b", "a ", " ", "-a "):
+        assert_in_proportion(lambda size, run=run: literal + run * (size // len(run)))
 
 
 @pytest.mark.parametrize("fragment", HOSTILE)
 def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: str) -> None:
-    text = fragment * (8 * 1024 // len(fragment))
-    for _ in range(3):
-        least = max(min(seconds(text) for _ in range(2)), 0.002)  # below this the clock says nothing
-        if seconds(text * 8) < 8 * 4 * least:  # a square would be 64
-            return
-    raise AssertionError("its time grows faster than its length")
+    assert_in_proportion(lambda size: fragment * (size // len(fragment)), size=8192)
 
 
 def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
