@@ -9,7 +9,7 @@ import shutil
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -18,6 +18,9 @@ from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 from csmd.text import display
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
@@ -45,6 +48,8 @@ SUBJECTS: dict[str, str] = {
     "settings": "config",
     "main": "completion",
 }
+#: The variable by which a shell's completion script asks this very program; click reads it.
+VARIABLE = "_CSMD_COMPLETE"
 
 
 def entry() -> None:
@@ -147,6 +152,14 @@ class _Verbs(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """As click does; for bash, which shows no descriptions, without importing a module for each verb."""
+        if incomplete.startswith("-") or not os.environ.get(VARIABLE, "").startswith("bash"):
+            return super().shell_complete(ctx, incomplete)
+        from click.shell_completion import CompletionItem  # only for completion
+
+        return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, from the one module that has it; None for an unknown one."""
         subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
@@ -176,8 +189,6 @@ PLACES = {
     "zsh": "~/.zfunc/_csmd  (with `fpath+=~/.zfunc; autoload -Uz compinit && compinit` in ~/.zshrc)",
     "fish": "~/.config/fish/completions/csmd.fish",
 }
-#: The variable by which the script asks this very program; click reads it.
-VARIABLE = "_CSMD_COMPLETE"
 
 
 @click.command()

@@ -89,7 +89,7 @@ def main() -> int:
     chosen = parser.parse_args()
     bare = f"{shlex.quote(chosen.interpreter)} -I -S -c pass || true"
     rows: list[tuple[str, float, float]] = []
-    verb = 0.0
+    verbs: dict[str, float] = {}
 
     def measure(name: str, home: Path) -> None:
         script = home / "hook" / "csmd_hook.py"
@@ -102,9 +102,13 @@ def main() -> int:
     else:
         with installed() as (home, csmd):
             measure("up", home)
-            status = f"CSMD_HOME={shlex.quote(str(home))} {shlex.join([sys.executable, '-m', 'csmd', 'status'])}"
-            base, shown = alternate(bare, status, chosen.event, chosen.runs)
-            verb = statistics.median(shown) / statistics.median(base)
+            csmd_itself = shlex.join([sys.executable, "-m", "csmd"])
+            for name, line in (
+                ("status", f"CSMD_HOME={shlex.quote(str(home))} {csmd_itself} status"),
+                ("completion", f"_CSMD_COMPLETE=bash_complete COMP_WORDS='csmd ' COMP_CWORD=1 {csmd_itself}"),
+            ):
+                base, shown = alternate(bare, line, chosen.event, chosen.runs)
+                verbs[name] = statistics.median(shown) / statistics.median(base)
             csmd("stop")
             measure("down", home)
             with socket.socket(socket.AF_UNIX) as dead:
@@ -112,13 +116,13 @@ def main() -> int:
             (home / "endpoint").write_text(f"{home}/dead.sock\n")
             measure("down, a socket left behind", home)
     if chosen.json:
-        print(json.dumps({**{name: hook / base for name, base, hook in rows}, "status": verb}))
+        print(json.dumps({**{name: hook / base for name, base, hook in rows}, **verbs}))
         return 0
     print(f"| daemon | bare interpreter, ms | {chosen.event} hook, ms | ratio |\n|---|---|---|---|")
     for name, base, hook in rows:
         print(f"| {name} | {base:.1f} | {hook:.1f} | {hook / base:.2f} |")
-    if verb:
-        print(f"\n`csmd status` takes {verb:.1f} times as long as the bare interpreter.")
+    for name, ratio in verbs.items():
+        print(f"\n`csmd` takes {ratio:.1f} times as long as the bare interpreter for {name}.")
     python = sys.version.split()[0]
     print(f"\nMedians of {chosen.runs} runs each in alternation; Python {python}, {os.cpu_count()} cores.")
     return int(any(hook / base > chosen.most for _, base, hook in rows))

@@ -106,6 +106,7 @@ FIGURES: tuple[Figure, ...] = (
     Figure("hook, daemon up, by a bare interpreter", "hook", "up", "times", 1.6),
     Figure("hook, daemon down, by a bare interpreter", "hook", "down", "times", 1.6),
     Figure("`csmd status`, by a bare interpreter", "hook", "status", "times", 3.0),
+    Figure("completing a verb in bash, by a bare interpreter", "hook", "completion", "times", 3.0),
     Figure("processor for an event, 8 clients", "acks", "event_cpu", "ms", 0.4),
     Figure("ack, 1 client, p99, by 3 fsyncs", "acks", "one_99", "ms", lambda found: 3 * found["fsync_50"]),
     Figure("ack, 8 clients, p99, by 3 fsyncs and 8 events", "acks", "eight_99", "ms",
