@@ -168,14 +168,16 @@ def _warn_of_off_mark(place: str, as_json: bool) -> None:
 
 
 @VERBS.action(
-    "recall", verb.PROJECT, verb.option("--prompt", help="What the user would type."),
+    "recall", verb.argument("words", "[PROMPT]...", nargs=-1), verb.PROJECT,
+    verb.option("--prompt", help="What the user would type, as one word of the shell."),
     verb.option("--file", metavar="PATH", help="A file that a prompt names, or that the session is at."),
 )  # fmt: skip
-def recall(prompt: str | None, file: str | None, **options: Any) -> None:
+def recall(words: tuple[str, ...], prompt: str | None, file: str | None, **options: Any) -> None:
     """Show what would be added to a prompt, or is known of a file."""
-    if (prompt is None) == (file is None):
-        raise click.UsageError("give either --prompt TEXT or --file PATH")
+    if [bool(words), prompt is not None, file is not None].count(True) != 1:
+        raise click.UsageError("give either what the user would type or --file PATH")
     if file is None:
+        prompt = " ".join(words) if prompt is None else prompt
         screen = partial(show_injection, nothing="Nothing would be added: no relevant memory.")
         verb.reply("csm_memory_recall", screen, {"prompt": prompt, **options})
     else:

@@ -339,6 +339,7 @@ def test_brief_and_recall_answer_as_the_contract_says_and_leave_no_receipt(full:
         assert all(set(item) == {"id", "score", "reason"} for item in value["items"])
         assert all(item["id"] in value["text"] for item in value["items"])
     assert full.csmd("brief", *place, "--json") == brief
+    assert full.csmd("recall", *place, *"Which config key, database_url?".split(), "--json") == recall
     nothing = full.csmd("recall", *place, "--prompt", "What is the capital of France?", "--json")
     assert (nothing["text"], nothing["tokens"], nothing["items"]) == ("", 0, [])
     assert full.status()["counts"] == before
