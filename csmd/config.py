@@ -184,6 +184,15 @@ def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str]:
     return directory, env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
+#: The variable by which a shell's completion script asks `csmd`; click reads it.
+COMPLETION_VARIABLE = "_CSMD_COMPLETE"
+
+
+def completing_shell(env: Mapping[str, str] = os.environ) -> str:
+    """The shell that asks for completions; "" where none does."""
+    return env.get(COMPLETION_VARIABLE, "").partition("_")[0]
+
+
 def is_chosen(folder: Path, env: Mapping[str, str] = os.environ) -> bool:
     """Whether CLAUDE_CONFIG_DIR names this directory: the assistant then keeps all of its files in it."""
     return bool(env.get("CLAUDE_CONFIG_DIR")) and assistant_dir(env) == folder

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 import csmd
+from csmd import config
 from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
@@ -48,8 +49,6 @@ SUBJECTS: dict[str, str] = {
     "settings": "config",
     "main": "completion",
 }
-#: The variable by which a shell's completion script asks this very program; click reads it.
-VARIABLE = "_CSMD_COMPLETE"
 
 
 def entry() -> None:
@@ -154,7 +153,7 @@ class _Verbs(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """As click does; for bash, which shows no descriptions, without importing a module for each verb."""
-        if incomplete.startswith("-") or not os.environ.get(VARIABLE, "").startswith("bash"):
+        if incomplete.startswith("-") or config.completing_shell() != "bash":
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem  # only for completion
 
@@ -200,7 +199,7 @@ def completion(context: click.Context, shell: str) -> None:
 
     shell_class = get_completion_class(shell)
     assert shell_class is not None  # PLACES names click's own
-    complete = shell_class(context.find_root().command, {}, "csmd", VARIABLE)
+    complete = shell_class(context.find_root().command, {}, "csmd", config.COMPLETION_VARIABLE)
     click.echo(complete.source_template % complete.source_vars())
     click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
 

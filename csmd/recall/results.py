@@ -91,9 +91,10 @@ def find(
     return scored[:limit], sorted(set(degraded))
 
 
-def is_close(hits: Sequence[Hit]) -> bool:
-    """Whether the best of some hits answers the question; if not, the nearest are shown all the same."""
-    return max((hit.answers for hit in hits), default=0.0) >= CLOSE
+def is_close(hits: Sequence[Hit], question: str) -> bool:
+    """Whether one of some hits answers the question, or says all its words; if not, the nearest are shown all the same."""
+    asked = set(tokens.content_words(question))
+    return any(hit.answers >= CLOSE or (asked and asked <= set(tokens.content_words(hit.text))) for hit in hits)
 
 
 def _rate_relevance(statements: Sequence[ScoredStatement]) -> dict[tuple[int, str], float]:

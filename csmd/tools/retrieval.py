@@ -62,7 +62,7 @@ def _search(
         "query": query_,
         "by": "words" if embed is None or degraded else "words and meaning",
         "degraded": degraded,
-        "close": results.is_close(hits),
+        "close": results.is_close(hits, query_),
         "hits": [hit_json(hit, explain=explain) for hit in hits],
     }
 

@@ -310,7 +310,22 @@ def test_a_search_for_what_nobody_spoke_of_says_that_nothing_is_close(shelf: She
     ordinary(shelf.store, HERE, sessions=12)
     shelf.say("The gateway listens on port 8443.")
     shelf.say("We deploy on Tuesdays, after the standup.", session="s2")
-    assert results.is_close(shelf.find(query)) is is_close
+    assert results.is_close(shelf.find(query), query) is is_close
+
+
+@pytest.mark.parametrize(
+    ("query", "is_close"),
+    [
+        ("standup Tuesdays", True),
+        ("do we deploy after the standup?", True),
+        ("standup Mondays", False),
+        ("what of it?", False),
+    ],
+)
+def test_a_hit_that_says_every_word_of_the_question_is_close_whatever_its_score(query: str, is_close: bool) -> None:
+    said = "We deploy on Tuesdays, after the standup."
+    hit = Hit(id="u1", kind="turn", text=said, score=0.1, project=HERE, session_id="s1", source_uuids=("u1",), at="")
+    assert results.is_close([hit], query) is is_close
 
 
 def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf: Shelf) -> None:
