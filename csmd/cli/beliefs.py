@@ -497,6 +497,11 @@ def _is_pair(item: dict[str, Any]) -> bool:
     return item["about"] in ("pair", "change") or (item["about"] == "belief" and bool(item["memories"]))
 
 
+def _shows_both(item: dict[str, Any]) -> bool:
+    """Whether an item asks about two memories, so that each is shown whole instead of a text of both."""
+    return item["about"] in ("pair", "change") and len(item["memories"]) > 1
+
+
 def _ask_for_other(item: dict[str, Any]) -> str:
     """The id of the memory that a person names: one of those shown by its number, or any by its id; "" for none."""
     render.show(
@@ -514,7 +519,8 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
     columns, sure = render.width(), f"{percent(value['confidence'])} sure"
     yield dim(f"{number} of {total} ".ljust(columns, "-"), gap=True)
     yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
-    yield bold(value["text"], most=12)
+    if not _shows_both(value):
+        yield bold(value["text"], most=12)
     yield pair("why", value["reason"])
     yield pair("holds", value["project"] or "everywhere")
     yield from memories_about(value["memories"], besides=value["text"])
@@ -529,7 +535,9 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
 def show_waiting(value: dict[str, Any]) -> Screen:
     """The list, where nobody can press a key, with the commands that answer it."""
     for item in value["items"]:
-        yield Line(item["text"], head=f"{item['id']}  ", most=4)
+        both = [f"{number}. {memory['text']}" for number, memory in enumerate(item["memories"], 1)]
+        for number, text in enumerate(both if _shows_both(item) else [item["text"]]):
+            yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
     left = value["total"] - len(value["items"])
     more = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""

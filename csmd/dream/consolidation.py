@@ -361,14 +361,16 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
+        if may and new.authority != "user":  # as in `memory.supersession`: nobody's word is in doubt
+            continue
         found = (contradiction.possible_replacement if may else contradiction.certain_replacement)(
             old.text, new.text, gathered.renames
         )
         if found is not None:
-            why = "of what use it speaks is not said" if may else contradiction.why_not_replaced(pinned=old.pinned)
+            why = contradiction.UNSURE if may else contradiction.why_not_replaced(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
-                reason=f"{new.id} {'may speak' if may else 'speaks'} against {old.id} ({', '.join(found.reasons)}), which stands: {why}",
+                reason=why,
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip
     return None

@@ -793,8 +793,9 @@ def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str] | No
 
 
 def why_not_replaced(*, pinned: bool) -> str:
-    """Why a memory stays although a newer one contradicts it."""
-    return "it is pinned" if pinned else "it was said with more authority, or holds in more places"
+    """Why a person is asked about a memory that stays although a newer one contradicts it."""
+    why = "is pinned" if pinned else "was said with more authority, or holds in more places"
+    return f"the newer one says otherwise, but the older one {why}"
 
 
 # --- names that changed

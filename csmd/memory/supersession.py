@@ -269,8 +269,7 @@ def _update_superseding(
         if how is None:
             continue
         if not _may(memory, other) and parts:
-            stands = contradiction.why_not_replaced(pinned=memory.pinned)
-            reason = f"speaks against {memory.id} ({', '.join(how.reasons)}), which stands: {stands}"
+            reason = contradiction.why_not_replaced(pinned=memory.pinned)
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif _may(memory, other) and not parts and other.authority == "user":
             ask_about(rows, memory, other, reason=contradiction.UNSURE, sure=how.confidence, at=at)
