@@ -10,7 +10,7 @@ from itertools import chain, islice
 from csmd.dream import actions, entailment
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
 from csmd.memory import confidence, contradiction, scope, upkeep
-from csmd.text import display, tokens
+from csmd.text import display, prose, tokens
 from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Decay, Tier
 
@@ -361,8 +361,8 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
-        if may and new.authority != "user":  # as in `memory.supersession`: nobody's word is in doubt
-            continue
+        if may and any(len(prose.sentences(one.text)) > 1 for one in (old, new)):
+            continue  # of several sentences most are about something else, and nobody can say which of the two holds
         found = (contradiction.possible_replacement if may else contradiction.certain_replacement)(
             old.text, new.text, gathered.renames
         )
