@@ -184,8 +184,10 @@ class Background(threading.Thread):
                 pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
             if pause:
                 context.wake.wait(pause)
-                # Of a burst of events one pass takes what came together; a task is begun at once.
-                context.asked.wait(max(0.0, began + TOGETHER_S - time.monotonic()))
+                # Of a burst of events one pass takes what came together; a task is begun at once. A dream, whose batches
+                # are a hundredth of that, rests as long as it worked.
+                if not self.dreaming.has_worked_since(began):
+                    context.asked.wait(max(0.0, began + TOGETHER_S - time.monotonic()))
                 context.asked.clear()
                 context.wake.clear()
         endings = {"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write}

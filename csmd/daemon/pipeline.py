@@ -43,7 +43,7 @@ MOST_PASSES = 3
 EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
 #: Vectors take a second core below this load a core; on two cores they make 1 of it themselves.
 BUSY_LOAD = 1.5
-#: How long a step of indexing lasts: other work waits so long.
+#: How long a step of indexing or linking lasts: other work waits so long.
 SLICE_S = 0.2
 #: What is left free on the disk besides what an index takes.
 FREE_BYTES = 100_000_000
@@ -192,7 +192,7 @@ class Stages:
         if not at_task:  # a task embeds by itself, or is not to
             worked |= bool(guard("passages", self.index))
             embedded = bool(guard("embed", self.embed_some))
-            worked |= not embedded and bool(guard("threads", self.link_some))
+            worked |= not embedded and bool(guard("threads", self.link))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
         busy = at_task or worked or embedded or self.context.stopping
         is_done = not (busy or self._has_open_session or self.context.backlog)
@@ -313,6 +313,10 @@ class Stages:
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
+
+    def link(self) -> int:
+        """Links passages into their threads for a moment, or until somebody waits; how many."""
+        return self._repeat(self.link_some, SLICE_S)
 
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""

@@ -136,6 +136,22 @@ def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None
     assert "tabs over spaces" in str(parts.call("csm_memory_list"))
 
 
+def test_between_its_steps_a_dream_rests_as_long_as_it_worked_and_not_for_a_burst_of_events(parts: Any) -> None:
+    own, context = with_sessions(parts), parts.background.context
+    with_a_double(parts)
+    settle(parts, at(0))
+    context.heard_at, waited, stepped = time.monotonic(), [], []
+    wait, step = context.asked.wait, own.step
+    context.asked.wait = lambda timeout: waited.append(job.state) or wait(timeout)
+    own.step = lambda *given, **more: stepped.append(job.state) or step(*given, **more)
+    job = own.order("asked for", awaited=True)
+    parts.background.start()
+    eventually(lambda: job.state == "done")
+    context.stop()
+    parts.background.join(30)
+    assert stepped.count("running") > 10 and waited.count("running") <= 2
+
+
 @pytest.mark.invariant(
     "No step of a dream, its preview or its undo is long; its own writes wake the stages once, and no client keeps an awaited one from going on"
 )
