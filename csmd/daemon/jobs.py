@@ -104,6 +104,8 @@ class Background(threading.Thread):
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
         self._task_s = self._rest_s = 0.0
+        #: Whether the last pass did a short piece of a dream or of embedding: that rests as long as it worked.
+        self._is_at_long_work = False
         """What the task, and all else, took in the last pass."""
         self._table = self._jobs()
 
@@ -184,9 +186,8 @@ class Background(threading.Thread):
                 pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
             if pause:
                 context.wake.wait(pause)
-                # Of a burst of events one pass takes what came together; a task is begun at once. A dream, whose batches
-                # are a hundredth of that, rests as long as it worked.
-                if not self.dreaming.has_worked_since(began):
+                # Of a burst of events one pass takes what came together; a task is begun at once.
+                if not self._is_at_long_work:
                     context.asked.wait(max(0.0, began + TOGETHER_S - time.monotonic()))
                 context.asked.clear()
                 context.wake.clear()
@@ -207,6 +208,7 @@ class Background(threading.Thread):
                 if job.repeats and did:
                     self._due[job.name] = now
         self._rest_s = max(0.0, time.monotonic() - began - self._task_s)
+        self._is_at_long_work = jobs_pass.embedded or self.dreaming.has_worked_since(began)
         if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
         return jobs_pass.is_busy or self.context.somebody_waits()

@@ -43,7 +43,7 @@ MOST_PASSES = 3
 EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
 #: Vectors take a second core below this load a core; on two cores they make 1 of it themselves.
 BUSY_LOAD = 1.5
-#: How long a step of indexing or linking lasts: other work waits so long.
+#: How long a step of indexing, embedding or linking lasts: other work waits so long.
 SLICE_S = 0.2
 #: What is left free on the disk besides what an index takes.
 FREE_BYTES = 100_000_000
@@ -191,7 +191,7 @@ class Stages:
             worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or is not to
             worked |= bool(guard("passages", self.index))
-            embedded = bool(guard("embed", self.embed_some))
+            embedded = bool(guard("embed", self.embed))
             worked |= not embedded and bool(guard("threads", self.link))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
         busy = at_task or worked or embedded or self.context.stopping
@@ -282,6 +282,10 @@ class Stages:
                         break
             if not total:
                 return
+
+    def embed(self) -> int:
+        """Embeds rows for a moment, or until somebody waits; how many."""
+        return self._repeat(self.embed_some, SLICE_S)
 
     def embed_some(self) -> int:
         """Embeds the next rows, memories before passages; how many, 0 when nothing waits or no model is there."""

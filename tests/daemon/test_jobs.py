@@ -388,6 +388,27 @@ def test_vectors_take_a_second_core_while_no_session_is_at_work_and_the_machine_
     assert embedded("e", timestamp=now_iso()) == {False}
 
 
+def test_between_pieces_of_embedding_it_rests_as_long_as_it_worked_and_not_for_a_burst_of_events(
+    parts: Any, tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, background = parts.machine, parts.background
+    for number in range(8):
+        lines = [machine.line("user", f"{PREFERENCE} {number} {part}", session=f"s{number}") for part in range(6)]
+        machine.transcript(*lines, session=f"s{number}")
+    step(parts)
+    monkeypatch.setattr("csmd.daemon.pipeline.SLICE_S", 0.0)
+    waited, pieces = [], []
+    wait, embed = background.context.asked.wait, background.stages.embed_some
+    background.context.asked.wait = lambda timeout: waited.append(bool(pieces and pieces[-1])) or wait(timeout)
+    background.stages.embed_some = lambda: pieces.append(embed()) or pieces[-1]
+    background.context.submit(Task(id="m", kind="model", path=str(tiny_model), with_vectors=False))
+    background.start()
+    eventually(lambda: len(pieces) > 1 and pieces[-1] == 0)
+    background.context.stop()
+    background.join(30)
+    assert sum(map(bool, pieces)) > 4 and waited.count(True) <= 1
+
+
 # --- jobs
 
 
