@@ -189,10 +189,6 @@ class Dreaming:
         """Whether an awaited dream has paused for its longest time."""
         return self._task is not None and self._is_awaited and time.monotonic() - self._last_batch >= SHARE_S
 
-    def has_worked_since(self, at: float) -> bool:
-        """Whether a batch of a dream was done since a monotonic time, and more of them are to come."""
-        return self._task is not None and self._last_batch >= at
-
     def alone_since(self, at: float) -> bool:
         """Whether a dream is under way and no session reported anything since a monotonic time: what is new is the dream's."""
         return self._batches is not None and self._context.heard_at < at

@@ -56,6 +56,7 @@ class Pass:
     task_running: bool = False
     worked: bool = False
     embedded: bool = False
+    did_piece: bool = False
 
     @property
     def is_busy(self) -> bool:
@@ -68,7 +69,8 @@ class Job:
     """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
 
     It is due in each pass, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
-    after it did something, and after one that is `quiet` nothing more is due, whatever it did. `when`: always; sound,
+    after it did something, and after one that is `quiet` nothing more is due, whatever it did. One that works `in_pieces`
+    does a short one in each pass: the next comes after a rest, not a second later. `when`: always; sound,
     where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
     this pass and nobody waits.
     """
@@ -80,6 +82,7 @@ class Job:
     first_s: float = 0.0
     repeats: bool = False
     quiet: bool = False
+    in_pieces: bool = False
 
 
 class Background(threading.Thread):
@@ -104,9 +107,9 @@ class Background(threading.Thread):
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
         self._task_s = self._rest_s = 0.0
-        #: Whether the last pass did a short piece of a dream or of embedding: that rests as long as it worked.
-        self._is_at_long_work = False
         """What the task, and all else, took in the last pass."""
+        self._did_piece = False
+        """Whether the last pass did a piece of long work, of which there may be more."""
         self._table = self._jobs()
 
     def _jobs(self) -> tuple[Job, ...]:
@@ -118,7 +121,7 @@ class Background(threading.Thread):
             Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
             Job("rescue", lambda _: store.rescue(now=now_iso()), when="always", every_s=EVERY_S, quiet=True),
             Job("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
-            Job("spool", lambda _: reading.replay(context)),
+            Job("spool", lambda _: reading.replay(context), in_pieces=True),
             Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
             Job("task", self._do_task, when="always"),
@@ -127,7 +130,7 @@ class Background(threading.Thread):
             Job("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
             Job("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
             Job("hooks", lambda jobs_pass: self.clients.settle_hooks(jobs_pass.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
-            Job("backlog", lambda _: reading.read_backlog(context), when="no_task"),
+            Job("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
             Job(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
                 when="no_task", every_s=housekeeping.RETENTION_S, first_s=housekeeping.RETENTION_S, repeats=True,
@@ -139,7 +142,7 @@ class Background(threading.Thread):
             Job("checkpoint", self._checkpoint),
             Job("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
-            Job("dream", self._dream, when="always"),
+            Job("dream", self._dream, when="always", in_pieces=True),
             Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip
 
@@ -186,8 +189,9 @@ class Background(threading.Thread):
                 pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
             if pause:
                 context.wake.wait(pause)
-                # Of a burst of events one pass takes what came together; a task is begun at once.
-                if not self._is_at_long_work:
+                # Of a burst of events one pass takes what came together; a task is begun at once, and a piece of long
+                # work is followed by the next when the thread has rested as long as it worked.
+                if not self._did_piece:
                     context.asked.wait(max(0.0, began + TOGETHER_S - time.monotonic()))
                 context.asked.clear()
                 context.wake.clear()
@@ -205,10 +209,11 @@ class Background(threading.Thread):
                 self._schedule_next(job, now)
                 did = bool(self.context.guard(job.name, partial(job.step, jobs_pass)))
                 jobs_pass.worked |= did and not job.quiet
+                jobs_pass.did_piece |= did and job.in_pieces
                 if job.repeats and did:
                     self._due[job.name] = now
         self._rest_s = max(0.0, time.monotonic() - began - self._task_s)
-        self._is_at_long_work = jobs_pass.embedded or self.dreaming.has_worked_since(began)
+        self._did_piece = jobs_pass.did_piece
         if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
         return jobs_pass.is_busy or self.context.somebody_waits()
@@ -254,6 +259,7 @@ class Background(threading.Thread):
 
     def _do_stages(self, jobs_pass: Pass) -> bool:
         worked, jobs_pass.embedded = self.stages.step(jobs_pass.now, at_task=jobs_pass.task_running)
+        jobs_pass.did_piece |= jobs_pass.embedded
         return worked
 
     def _sweep(self, jobs_pass: Pass) -> bool:
