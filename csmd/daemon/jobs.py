@@ -33,10 +33,13 @@ from csmd.tools.registry import ToolContext
 
 #: The background thread looks what is due this often, and when it is poked.
 TICK_S = 5.0
-#: Passes that nobody waits for begin at least so long after one another: each asks every stage what it has to do.
+#: Passes that nobody waits for, and that do no long work, begin so long after one another: each asks every stage what
+#: it has to do.
 TOGETHER_S = 1.0
 #: The longest that a task has in a pass; what happens now becomes memory so much later.
 MOST_TASK_S = 30.0
+#: A dream has as long as all else of the last pass took, and at most so long: what comes meanwhile waits.
+MOST_DREAM_S = 0.2
 #: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
@@ -106,8 +109,8 @@ class Background(threading.Thread):
         #: Has the socket's thread call back when it comes by.
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
-        self._task_s = self._rest_s = 0.0
-        """What the task, and all else, took in the last pass."""
+        self._task_s = self._dream_s = self._rest_s = 0.0
+        """What the task, a dream, and all else took in the last pass."""
         self._did_piece = False
         """Whether the last pass did a piece of long work, of which there may be more."""
         self._table = self._jobs()
@@ -202,7 +205,7 @@ class Background(threading.Thread):
     def step(self, now: float) -> bool:
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
         jobs_pass, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
-        self._task_s = 0.0
+        self._task_s = self._dream_s = 0.0
         for job in self._table:
             self._due.setdefault(job.name, now + job.first_s)
             if self._is_due(job, jobs_pass):
@@ -212,7 +215,7 @@ class Background(threading.Thread):
                 jobs_pass.did_piece |= did and job.in_pieces
                 if job.repeats and did:
                     self._due[job.name] = now
-        self._rest_s = max(0.0, time.monotonic() - began - self._task_s)
+        self._rest_s = max(0.0, time.monotonic() - began - self._task_s - self._dream_s)
         self._did_piece = jobs_pass.did_piece
         if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
@@ -280,4 +283,9 @@ class Background(threading.Thread):
         waits = self.context.somebody_waits()
         if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
             return False
-        return self.dreaming.step(jobs_pass.now, idle=jobs_pass.takes_writes and not (jobs_pass.is_busy or waits))
+        began, idle = time.monotonic(), jobs_pass.takes_writes and not (jobs_pass.is_busy or waits)
+        did = more = self.dreaming.step(jobs_pass.now, idle=idle)
+        while more and self._dream_s < min(self._rest_s, MOST_DREAM_S) and not self.context.somebody_waits():
+            more = self.dreaming.step(jobs_pass.now, idle=False)
+            self._dream_s = time.monotonic() - began
+        return did
