@@ -498,7 +498,7 @@ def _is_pair(item: dict[str, Any]) -> bool:
 
 
 def _shows_both(item: dict[str, Any]) -> bool:
-    """Whether an item asks about two memories, so that each is shown whole instead of a text of both."""
+    """Whether an item asks about two memories, so that each is shown by itself instead of a text of both."""
     return item["about"] in ("pair", "change") and len(item["memories"]) > 1
 
 
@@ -535,8 +535,11 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
 def show_waiting(value: dict[str, Any]) -> Screen:
     """The list, where nobody can press a key, with the commands that answer it."""
     for item in value["items"]:
-        both = [f"{number}. {memory['text']}" for number, memory in enumerate(item["memories"], 1)]
-        for number, text in enumerate(both if _shows_both(item) else [item["text"]]):
+        texts = [item["text"]]
+        if _shows_both(item):
+            names = ("older: ", "newer: ") if item["about"] == "change" else ("1. ", "2. ")
+            texts = [f"{name}{memory['text']}" for name, memory in zip(names, item["memories"], strict=False)]
+        for number, text in enumerate(texts):
             yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
     left = value["total"] - len(value["items"])

@@ -169,13 +169,13 @@ def _warn_of_off_mark(place: str, as_json: bool) -> None:
 
 @VERBS.action(
     "recall", verb.argument("words", "[PROMPT]...", nargs=-1), verb.PROJECT,
-    verb.option("--prompt", help="What the user would type, as one word of the shell."),
+    verb.option("--prompt", help="The same as PROMPT, in quotes."),
     verb.option("--file", metavar="PATH", help="A file that a prompt names, or that the session is at."),
 )  # fmt: skip
 def recall(words: tuple[str, ...], prompt: str | None, file: str | None, **options: Any) -> None:
-    """Show what would be added to a prompt, or is known of a file."""
+    """Show what would be added to a prompt, or is known of a file. Several words need no quotes."""
     if [bool(words), prompt is not None, file is not None].count(True) != 1:
-        raise click.UsageError("give either what the user would type or --file PATH")
+        raise click.UsageError("give PROMPT, --prompt TEXT or --file PATH, and only one of them")
     if file is None:
         prompt = " ".join(words) if prompt is None else prompt
         screen = partial(show_injection, nothing="Nothing would be added: no relevant memory.")
@@ -580,7 +580,7 @@ def memories_about(rows: list[dict[str, Any]], *, besides: str = "") -> Screen:
         place = f"{number}. " if len(rows) > 1 else ""
         yield ""
         if memory["text"] != besides:
-            yield Line(memory["text"], head=f"  {place}", most=4)
+            yield Line(memory["text"], head=f"  {place}", most=12)
         origin = f"said by the {memory['authority']} {when(memory['at'])}"
         replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
         yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(place))

@@ -46,7 +46,7 @@ def text(name: str, metavar: str, about: str, **more: Any) -> click.Option:
 
 
 def argument(name: str, metavar: str | None = None, **about: Any) -> click.Argument:
-    """A word that has to be given."""
+    """A word, or with `nargs` words, beside the options."""
     return click.Argument([name], metavar=metavar, **about)
 
 

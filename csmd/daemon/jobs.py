@@ -33,12 +33,12 @@ from csmd.tools.registry import ToolContext
 
 #: The background thread looks what is due this often, and when it is poked.
 TICK_S = 5.0
-#: Passes that nobody waits for, and that do no long work, begin so long after one another: each asks every stage what
-#: it has to do.
+#: At least so long lies between the beginnings of two passes that nobody waits for, for each asks every stage what it has
+#: to do; and so long at most a thread rests after a piece of long work.
 TOGETHER_S = 1.0
 #: The longest that a task has in a pass; what happens now becomes memory so much later.
 MOST_TASK_S = 30.0
-#: A dream has as long as all else of the last pass took, and at most so long: what comes meanwhile waits.
+#: A dream has as long in a pass as all else of the last one took, and at most so long: other background work waits.
 MOST_DREAM_S = 0.2
 #: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
 UNFINISHED_S = 600.0
@@ -73,7 +73,7 @@ class Job:
 
     It is due in each pass, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
     after it did something, and after one that is `quiet` nothing more is due, whatever it did. One that works `in_pieces`
-    does a short one in each pass: the next comes after a rest, not a second later. `when`: always; sound,
+    does a short piece in each pass, and the next pass comes after a rest, not a second later. `when`: always; sound,
     where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
     this pass and nobody waits.
     """
@@ -124,7 +124,7 @@ class Background(threading.Thread):
             Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
             Job("rescue", lambda _: store.rescue(now=now_iso()), when="always", every_s=EVERY_S, quiet=True),
             Job("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
-            Job("spool", lambda _: reading.replay(context), in_pieces=True),
+            Job("spool", lambda _: reading.replay(context)),
             Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
             Job("directories", lambda _: self.clients.note_directories(), quiet=True),
             Job("task", self._do_task, when="always"),
@@ -191,11 +191,12 @@ class Background(threading.Thread):
             if busy:  # what somebody waits for goes on at once
                 pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
             if pause:
+                worked_until = time.monotonic()
                 context.wake.wait(pause)
-                # Of a burst of events one pass takes what came together; a task is begun at once, and a piece of long
-                # work is followed by the next when the thread has rested as long as it worked.
-                if not self._did_piece:
-                    context.asked.wait(max(0.0, began + TOGETHER_S - time.monotonic()))
+                # Of a burst of events one pass takes what came together; after a piece of long work the next pass begins
+                # when the thread has rested as long as it worked, whatever comes; a task is begun at once.
+                until = worked_until + min(pause, TOGETHER_S) if self._did_piece else began + TOGETHER_S
+                context.asked.wait(max(0.0, until - time.monotonic()))
                 context.asked.clear()
                 context.wake.clear()
         endings = {"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write}
@@ -284,8 +285,12 @@ class Background(threading.Thread):
         if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
             return False
         began, idle = time.monotonic(), jobs_pass.takes_writes and not (jobs_pass.is_busy or waits)
-        did = more = self.dreaming.step(jobs_pass.now, idle=idle)
-        while more and self._dream_s < min(self._rest_s, MOST_DREAM_S) and not self.context.somebody_waits():
-            more = self.dreaming.step(jobs_pass.now, idle=False)
+        try:
+            did = more = self.dreaming.step(jobs_pass.now, idle=idle)
+            while more and not self.context.somebody_waits():
+                if time.monotonic() - began >= min(self._rest_s, MOST_DREAM_S):
+                    break
+                more = self.dreaming.step(jobs_pass.now, idle=False)
+        finally:
             self._dream_s = time.monotonic() - began
         return did

@@ -361,8 +361,8 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
-        if may and any(len(prose.sentences(one.text)) > 1 for one in (old, new)):
-            continue  # of several sentences most are about something else, and nobody can say which of the two holds
+        if may and new.authority != "user" and any(len(prose.sentences(said.text)) > 1 for said in (old, new)):
+            continue  # what an assistant says at length is mostly about something else: the question would be a riddle
         found = (contradiction.possible_replacement if may else contradiction.certain_replacement)(
             old.text, new.text, gathered.renames
         )

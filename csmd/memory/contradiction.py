@@ -43,7 +43,7 @@ SURE = 0.5
 #: The confidence of a possible replacement: a person decides.
 DOUBTFUL = 0.4
 #: Why a person is asked about a possible replacement.
-UNSURE = "the newer one may replace it, or be about something else"
+UNSURE = "the newer one may replace the older, or be about something else"
 #: What a replacement takes from the older statement's confidence: at least, and at most (design section 4).
 LEAST, MOST = 0.20, 0.50
 #: What is left of the older statement's confidence in any case.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -39,6 +40,8 @@ MEMORY_SHARE, SUPERSEDED_SHARE = 0.9, 0.5
 TWIN_OVERLAP = 0.9
 #: Most prompts of a time that is asked for which come in by that alone.
 PROMPTS_OF_TIME = 40
+#: Where the turns around the one that matched begin in a hit's text (`render_exchange`).
+_NEIGHBOUR = re.compile(r"\n\[(?:before|after)\] ")
 #: Least score of the best hit at which a search counts as answered.
 CLOSE = 0.3
 #: Turns cited as sources of a session summary.
@@ -92,9 +95,18 @@ def find(
 
 
 def is_close(hits: Sequence[Hit], question: str) -> bool:
-    """Whether one of some hits answers the question, or says all its words; if not, the nearest are shown all the same."""
-    asked = set(tokens.content_words(question))
-    return any(hit.answers >= CLOSE or (asked and asked <= set(tokens.content_words(hit.text))) for hit in hits)
+    """Whether one of some hits answers the question or contains all its content words, two at least.
+
+    If not, the nearest are shown all the same.
+    """
+    asked, is_question = set(tokens.content_words(question)), question.rstrip().endswith("?")
+
+    def says_all(hit: Hit) -> bool:
+        matched = _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
+        # A question is not answered by a question.
+        return asked <= set(tokens.content_words(matched)) and not (is_question and matched.rstrip().endswith("?"))
+
+    return any(hit.answers >= CLOSE or (len(asked) > 1 and says_all(hit)) for hit in hits)
 
 
 def _rate_relevance(statements: Sequence[ScoredStatement]) -> dict[tuple[int, str], float]:

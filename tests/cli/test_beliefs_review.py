@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from terminal import Terminal
 
 from csmd.cli import render
+from csmd.cli.beliefs import show_waiting
 from csmd.cli.memories import show_listed
 from csmd.store import candidates
 from csmd.store.core import Store
@@ -166,6 +167,23 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
     assert "Before it" in turn and "Memories that rest on it" in turn
     done = seeded.run("show", "c99")
     assert done.returncode == 1 and "no memory and no turn" in done.stderr
+
+
+@pytest.mark.parametrize(("about", "names"), [("change", ["older:", "newer:"]), ("pair", ["1.", "2."])])
+def test_of_what_asks_about_two_memories_both_are_listed(
+    about: str, names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["The queue runs on Redis.", "The queue was moved to Postgres."]
+    item = {
+        "id": "c0000000001", "about": about, "title": "replaced?", "confidence": 0.4, "reason": "the newer one may replace it",
+        "text": "both in one line", "memories": [{"text": text} for text in texts],
+    }  # fmt: skip
+    render.show(show_waiting({"items": [item], "total": 1}))
+    said = capsys.readouterr().out
+    assert "both in one line" not in said
+    assert [line[13:] for line in said.splitlines()[:2]] == [
+        f"{name} {text}" for name, text in zip(names, texts, strict=True)
+    ]
 
 
 def test_of_a_gate_so_many_are_listed_and_never_is_one_alone_left_out(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,6 +14,7 @@ from csmd.daemon import dreaming
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
+from csmd.daemon.jobs import TOGETHER_S
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams
 
@@ -125,8 +126,9 @@ def test_every_other_job_and_every_hint_comes_before_a_dream(parts: Any) -> None
     while sync.state != "done":
         parts.background.step(at(0))
         assert ordered.state == "waiting"
-    while ordered.state != "running":
+    while ordered.state == "waiting":
         parts.background.step(at(0))
+    assert ordered.state == "running"
     path = parts.machine.transcript(
         parts.machine.line("user", "I prefer tabs over spaces.", session="new"), session="new"
     )
@@ -142,14 +144,16 @@ def test_between_its_steps_a_dream_rests_as_long_as_it_worked_and_not_for_a_burs
     settle(parts, at(0))
     context.heard_at, waited, stepped = time.monotonic(), [], []
     wait, step = context.asked.wait, own.step
-    context.asked.wait = lambda timeout: waited.append(job.state) or wait(timeout)
-    own.step = lambda *given, **more: stepped.append(job.state) or step(*given, **more)
+    context.asked.wait = lambda timeout: (job.state == "running" and waited.append(timeout)) or wait(timeout)
+    own.step = lambda *given, **more: context.poke() or stepped.append(job.state) or step(*given, **more)
     job = own.order("asked for", awaited=True)
     parts.background.start()
     eventually(lambda: job.state == "done")
     context.stop()
     parts.background.join(30)
-    assert stepped.count("running") > 10 and waited.count("running") <= 2
+    assert stepped.count("running") > 10
+    assert sum(rest > 0 for rest in waited) > 5, "no poke cuts a rest short"
+    assert sorted(waited)[len(waited) // 2] < TOGETHER_S / 4
 
 
 @pytest.mark.invariant(
@@ -192,7 +196,6 @@ def test_what_a_dream_stores_wakes_the_stages_once_when_it_has_ended(
     distil = parts.background.stages.distill
     monkeypatch.setattr(parts.background.stages, "distill", lambda: distilled.append(job.state == "done") or distil())
     monkeypatch.setattr("csmd.daemon.pipeline.DREAMT_S", 3600.0)
-    monkeypatch.setattr("csmd.daemon.jobs.MOST_DREAM_S", 0.0)  # a step in each pass
     while job.state != "done":
         parts.background.step(at(0))
         batches += 1

@@ -184,6 +184,13 @@ def test_what_only_a_person_can_tell_is_asked_once_with_both_lines() -> None:
     assert left.memories == snapshot.memories and plan(left)[0].actions == ()
     assert done(replace(snapshot, questioned=frozenset({"m1:m2"}))) == []
     assert done(seen(told("m1", "We use Postgres", 1), new, near=near)) == [("supersede", "m1", "m2")]
+    by_assistant = told("m1", "We use Postgres for the job queue", 1, authority="assistant")
+    for said, authority, asked in (
+        (GIVEN_UP, "assistant", [("ask", "m1", "m2")]),
+        (f"{GIVEN_UP}. It was too slow.", "assistant", []),
+        (f"{GIVEN_UP}. It was too slow.", "user", [("ask", "m1", "m2")]),
+    ):
+        assert done(seen(by_assistant, told("m2", said, 5, authority=authority), near=near)) == asked, (said, authority)
     pinned = told("m1", "We use Postgres", 1, pinned=True)
     assert done(seen(pinned, new, near=near)) == [("ask", "m1", "m2")]
 

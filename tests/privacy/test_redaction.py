@@ -414,7 +414,7 @@ HOSTILE = [
     "password=a1/", "PASSWORD=", "--password ", "passwordpassword", "a", "A", " ", "\n", "a1", "=", "\"", "secret_" , "pypi-", "glpat-", "hooks.slack.com/services/",
     "api_key=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa.", "token=a.a.a.a.a.a.a.a.a.a.a.a.", "<csmd-a>", "<csmd-a ", "<system-reminder>",
     "password for a a a a a a ", "password for ", "password is correct-horse-", "passphrase: abc abc ", "login: a/", "PIN for a ", "pwd A1!", "pwd ",
-    "pass: ", "pass for a a a a a a ", "pass: a1", "admin:", "admin:Sup3rSecret a a a a a a a ", "log in as a with ", "password: yourpass", "password: passyourxxx1", "xxxx",
+    "secrets set a ", "config:set a ", "echo a1a1a1|sudo -a ", "pass: ", "pass for a a a a a a ", "pass: a1", "admin:", "admin:Sup3rSecret a a a a a a a ", "log in as a with ", "password: yourpass", "password: passyourxxx1", "xxxx",
 ]  # fmt: skip
 
 
