@@ -497,9 +497,13 @@ def _is_pair(item: dict[str, Any]) -> bool:
     return item["about"] in ("pair", "change") or (item["about"] == "belief" and bool(item["memories"]))
 
 
-def _shows_both(item: dict[str, Any]) -> bool:
-    """Whether an item asks about two memories, so that each is shown by itself instead of a text of both."""
-    return item["about"] in ("pair", "change") and len(item["memories"]) > 1
+#: What an item asks about -> what its two memories are called, in their order; each is then shown instead of a text of both.
+NAMES_OF_TWO = {"pair": ("1. ", "2. "), "change": ("older: ", "newer: ")}
+
+
+def _names_of_two(item: dict[str, Any]) -> tuple[str, ...]:
+    """What the two memories are called that an item asks about; () where it asks about something else, or one is gone."""
+    return NAMES_OF_TWO.get(item["about"], ()) if len(item["memories"]) == 2 else ()
 
 
 def _ask_for_other(item: dict[str, Any]) -> str:
@@ -519,11 +523,12 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
     columns, sure = render.width(), f"{percent(value['confidence'])} sure"
     yield dim(f"{number} of {total} ".ljust(columns, "-"), gap=True)
     yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
-    if not _shows_both(value):
+    names = _names_of_two(value)
+    if not names:
         yield bold(value["text"], most=12)
     yield pair("why", value["reason"])
     yield pair("holds", value["project"] or "everywhere")
-    yield from memories_about(value["memories"], besides=value["text"])
+    yield from memories_about(value["memories"], besides=value["text"], names=names)
     yield from evidence_for(value["evidence"], most=MOST)
     yield ""
     for name, effect in value["does"].items():
@@ -535,11 +540,8 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
 def show_waiting(value: dict[str, Any]) -> Screen:
     """The list, where nobody can press a key, with the commands that answer it."""
     for item in value["items"]:
-        texts = [item["text"]]
-        if _shows_both(item):
-            names = ("older: ", "newer: ") if item["about"] == "change" else ("1. ", "2. ")
-            texts = [f"{name}{memory['text']}" for name, memory in zip(names, item["memories"], strict=False)]
-        for number, text in enumerate(texts):
+        both = [f"{name}{memory['text']}" for name, memory in zip(_names_of_two(item), item["memories"], strict=False)]
+        for number, text in enumerate(both or [item["text"]]):
             yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
     left = value["total"] - len(value["items"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, get_args
@@ -574,10 +574,10 @@ def show_candidate(value: dict[str, Any]) -> Screen:
         yield dim(f"csmd review {value['id']} --keep | --edit TEXT | --drop | --supersede ID", gap=True)
 
 
-def memories_about(rows: list[dict[str, Any]], *, besides: str = "") -> Screen:
-    """The memories that a candidate is about; a text that is `besides` is not repeated."""
+def memories_about(rows: list[dict[str, Any]], *, besides: str = "", names: Sequence[str] = ()) -> Screen:
+    """The memories that a candidate is about, by `names` or numbers; a text that is `besides` is not repeated."""
     for number, memory in enumerate(rows, 1):
-        place = f"{number}. " if len(rows) > 1 else ""
+        place = names[number - 1] if names else f"{number}. " if len(rows) > 1 else ""
         yield ""
         if memory["text"] != besides:
             yield Line(memory["text"], head=f"  {place}", most=12)
