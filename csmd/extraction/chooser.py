@@ -26,10 +26,10 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.extraction import classifier, refusals
-from csmd.extraction.refusals import Speaker
+from csmd.extraction import classifier
 from csmd.hosts.claude import tool_calls
-from csmd.text import prose, quotations
+from csmd.text import prose, quotations, sentence
+from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.tokens import content_words, words_of
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import PROMPTS, Authority, TurnKind
@@ -50,6 +50,8 @@ DIAGNOSED = 0.25
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
 SAME_WORDS = 3
+#: A user's assertion is a repeat when the user said this share of its content words before.
+OWN_SHARE = 0.7
 #: A reply repeats its prompt, where that gave a statement, with this share of its content words.
 ASKED_ALREADY = 0.5
 #: A statement cites the other half of its exchange when it has this share of its content words from there.
@@ -58,10 +60,16 @@ CITES = {"prompt": 0.15, "reply": 0.05}
 DOCUMENT_ROWS = 14
 #: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
 CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
+#: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
+FEW_SENTENCES, LASTS = 8, 0.25
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
-#: An order of so few content words that lasts less surely than this is of the moment.
-SHORT_ORDER, LASTING = 5, 0.35
+#: What states nothing that lasts, by speaker; a user's order of so few content words neither.
+REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
+    "user": frozenset({"printed", "reports"}),
+    "assistant": frozenset({"printed", "reports", "narrates"}),
+}
+SHORT_ORDER = 5
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
 #: A title that leads into a passage has at most so many content words.
@@ -82,8 +90,6 @@ _CAUSE = _re(
     r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
     r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
 )
-#: What begins so goes on about something before it.
-_GOES_ON = _re(r"\W*(?:it|this|that|they|these|those|also|and|but|so|then|however|otherwise)\b")
 #: A title without its number, and one that names a part of a text and nothing that it is about.
 _NUMBERED = _re(r"^\W*(?:(?:step|phase|part|task|issue|fix|bug)\b\W*)?\d*[.:)]*\s*")
 _NO_TITLE = _re(
@@ -93,22 +99,6 @@ _NO_TITLE = _re(
     r"|before|after|behaviou?r|analysis|review|features?|requirements?|status|implementation|architecture|design|scope|what .*|why .*|how .*|errors?(?: and fixes)?"
     r"|problem solving)\W*"
 )
-#: What opens a statement or ends it and says nothing once it stands alone.
-_OPENING = _re(
-    r"\W{0,2}(?:(?:ok(?:ay)?|yes|yeah|no|nope|sorry|well|wait|again|done|great|thanks|perfect|cool|right|sure|hi|hey|hello|fyi|btw|by the way|for the record"
-    r"|please|hmm+)\b(?:[,.!:;-]{1,3} | (?:and |but )?(?=(?:please |always |never )?(?:remember|note|keep in mind|don['’]t forget)\b))"
-    r"|(?:so|and|but|also|btw|plus|ah|oh),? |(?:actually|fyi|btw|by the way),? |(?:that['’]s|this is|that is) (?:wrong|not (?:quite )?(?:correct|right|true)|incorrect)[:,;.!–—-]{1,2} "
-    r"|(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|note(?= that\b)|make a note|(?:do not|don['’]t|never) forget)"
-    r"(?:,|:| that\b:?| this:?| to\b| the fact that\b)? |.{3,200}?[,;.–-] ?(?:and |but |also |oh )?(?:by the way|btw|fyi|for the record),? )(?=\S)"
-)
-_CLOSING = _re(
-    r"(?:[,;]? (?:please|pls|thanks|thank you|thx|merci|danke|gracias)|,? (?:or|right|correct|ok|agreed|no)\?+)[.! ]*$"
-)
-_REMEMBER = _re(
-    r"^(?:\W|\b(?:please|pls|ok|and|also|yes)\b){0,4}(?:always )?(?:remember\b(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|(?:do not|don['’]t|never) forget)"
-)
-
-
 #: Titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
 POOR_TITLE = re.compile(
     r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)",
@@ -118,13 +108,6 @@ GOOD_TITLE = re.compile(
     r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale|key|constraint|fix)",
     re.IGNORECASE,
 )
-
-#: How somebody begins who thinks aloud.
-MUSING = re.compile(
-    r"\W{0,3}(?:(?:ok|but|so|and|well|no|actually)\b\W{1,3}){0,2}(?:hmm+|maybe|perhaps|i wonder|i guess|what if|(?:i['’]?m |i am )?not (?:really |quite )?sure)\b",
-    re.IGNORECASE,
-)
-
 
 # --- sources
 
@@ -220,20 +203,28 @@ class Passage(NamedTuple):
     titled: bool = False
 
 
+class Said(NamedTuple):
+    """The content words of a statement, and whether it is the user's."""
+
+    content: frozenset[str]
+    by_user: bool
+
+
 class Chosen(NamedTuple):
-    """A statement with its turn and the content words by which it is known again."""
+    """A statement with its turn, its place there and the content words by which it is known again."""
 
     turn: StoredTurn
     statement: Statement
     content: frozenset[str]
+    passage: Passage
 
 
 def choose(
-    sources: Iterable[Source], *, said: Iterable[frozenset[str]] = (), before: str = "", weights: Weights | None = None
+    sources: Iterable[Source], *, said: Iterable[Said] = (), before: str = "", weights: Weights | None = None
 ) -> list[Chosen]:
     """Chooses the statements of a conversation's sources, in order; a prompt's cites the reply on the same subject.
 
-    `said` holds the content words of what the session stated before, `before` what the assistant said last; `weights`
+    `said` holds what the session stated before, `before` what the assistant said last; `weights`
     are those that csmd brings along, unless others are judged.
     """
     weights = weights or shipped()
@@ -242,7 +233,7 @@ def choose(
     prompt: StoredTurn | None = None
     gave = False
     for source in sources:
-        if source.role in SILENT or refusals.NOT_SAID.match(source.turn.text):
+        if source.role in SILENT or sentence.NOT_SAID.match(source.turn.text):
             continue
         if source.role == "prompt":
             prompt = source.turn
@@ -256,7 +247,7 @@ def choose(
         if source.role in ("reply", "midway"):
             before = source.turn.text
         chosen += new
-        known += [statement.content for statement in new]
+        known += map(_said, new)
     return chosen
 
 
@@ -269,7 +260,7 @@ def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
 def _of_source(
     source: Source,
     prompt: StoredTurn | None,
-    known: Sequence[frozenset[str]],
+    known: Sequence[Said],
     weights: Weights,
     *,
     before: str,
@@ -294,14 +285,18 @@ def _of_source(
     if len(asserted) == 1:  # told with what goes on about it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
-    candidates = asserted or candidates
+    offers = [(passage, bool(asserted)) for passage in asserted or candidates]
+    if user:
+        offers += [(passage, True) for passage in _laid_down(outline, weights)]
     chosen: list[Chosen] = []
-    for passage in candidates:
-        if len(chosen) == most:
-            break
+    for passage, is_assertion in offers:
+        if len(chosen) == most and not (is_assertion and not asserted):
+            continue
+        if any(passage.first <= each.passage.last and each.passage.first <= passage.last for each in chosen):
+            continue
         if asked and prompt is not None and len(passage.content & other) >= ASKED_ALREADY * len(passage.content):
             continue
-        if any(_same(passage.content, content) for content in (*known, *(each.content for each in chosen))):
+        if _is_repeated(passage.content, [*known, *map(_said, chosen)], is_assertion=is_assertion):
             continue
         if user and before and _quotes(passage.text, _bare(before)):
             continue
@@ -309,9 +304,23 @@ def _of_source(
     return chosen
 
 
+def _is_repeated(content: frozenset[str], known: Iterable[Said], *, is_assertion: bool) -> bool:
+    """Whether a passage was said before: a user's assertion by the user, in most of its own words; else by anybody."""
+    if is_assertion:
+        return any(said.by_user and len(content & said.content) >= OWN_SHARE * len(content) for said in known)
+    return any(_same(content, said.content) for said in known)
+
+
+def _said(chosen: Chosen) -> Said:
+    return Said(chosen.content, chosen.statement.authority == "user")
+
+
 def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
-    """The sentences of a turn, without the quotations of a prompt."""
-    return prose.outline(quotations.own_words(turn.text) if turn.kind in PROMPTS else turn.text)
+    """The sentences of a turn; of a prompt without its quotations, and cut where a rule stands behind an order."""
+    if turn.kind not in PROMPTS:
+        return prose.outline(turn.text)
+    own = prose.outline(quotations.own_words(turn.text))
+    return [each._replace(text=clause) for each in own for clause in sentence.clauses(each.text)]
 
 
 def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Chosen:
@@ -319,14 +328,14 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     what = classifier.classify(passage.text, speaker=speaker)
     # Nobody but the user corrects, and nobody who thinks aloud.
-    if what.gate == "correction" and (authority != "user" or MUSING.match(passage.text)):
+    if what.gate == "correction" and (authority != "user" or parse(passage.text).is_musing):
         what = classifier.classify(passage.text, speaker="assistant")
     wording = trimmed(passage.text)
     statement = Statement(
         text=wording, gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,
         reasons=what.reasons or ("passage",), also=cited(passage.content, prompt, "reply"),
     )  # fmt: skip
-    return Chosen(turn, statement, frozenset(content_words(wording)))
+    return Chosen(turn, statement, frozenset(content_words(wording)), passage)
 
 
 def _citing(chosen: Chosen, reply: StoredTurn) -> Chosen:
@@ -356,22 +365,25 @@ def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passag
     return [passage for passage in by_start if passage is not None]
 
 
-def _is_usable(sentence: prose.Sentence, speaker: Speaker) -> bool:
+def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
-    said = sentence.text
+    said = stated.text
     if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
         return False
-    is_order = speaker == "user" and refusals.ORDER.match(said) and len(content_words(said)) <= SHORT_ORDER
-    if is_order and certainty(said, shipped()) < LASTING:
+    read = parse(said, speaker)
+    kind = read.kind
+    if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
         return False
-    return not (refusals.refusal(said, speaker) or POOR_TITLE.search(sentence.title))
+    if read.opens_with_question and sentence.ends_with_question(said):
+        return False
+    return not (speaker == "user" and kind == "orders" and len(content_words(said)) <= SHORT_ORDER)
 
 
 def _from(
     outline: Sequence[prose.Sentence], start: int, stands: Sequence[bool], content: Sequence[frozenset[str]]
 ) -> Passage | None:
     first = outline[start]
-    if not stands[start] or (start and _GOES_ON.match(first.text)):
+    if not stands[start] or (start and parse(first.text).goes_on):
         return None
     text, held, last = first.text, content[start], start
     for at in range(start + 1, len(outline)):
@@ -398,6 +410,16 @@ def _from(
     return Passage(start, last, text, held, titled)
 
 
+def _assurance(stated: prose.Sentence, weights: Weights) -> float:
+    """How surely a sentence of a prompt asserts something that lasts, 0-1."""
+    read = parse(stated.text)
+    if not _is_usable(stated, "user") or read.kind != "states" or (read.is_of_moment and not read.lasting):
+        return 0.0
+    if read.language != "en":  # what is lasting there says so, or is left out
+        return float(bool(read.lasting) and not read.is_of_moment)
+    return 1.0 if read.remembers else certainty(stated.text, weights)
+
+
 def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
     """The assertions of a typed prompt: sentences that state something by themselves, in order.
 
@@ -406,15 +428,15 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     """
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
-    sure = [certainty(sentence.text, weights) if _is_usable(sentence, "user") else 0.0 for sentence in outline]
+    sure = [_assurance(stated, weights) for stated in outline]
     bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
-    listed = sum(sentence.item >= 0 for sentence in outline)
+    listed = sum(stated.item >= 0 for stated in outline)
     if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:
         bar = CERTAIN[0][1]
     asserted = [
-        Passage(at, at, sentence.text, frozenset(content_words(sentence.text)))
-        for at, (sentence, value) in enumerate(zip(outline, sure, strict=True))
-        if value >= bar or (value and _REMEMBER.match(sentence.text))
+        Passage(at, at, stated.text, frozenset(content_words(stated.text)))
+        for at, (stated, value) in enumerate(zip(outline, sure, strict=True))
+        if value >= bar
     ]
     while len(asserted) > MOST_ASSERTED:
         at = min(range(1, len(asserted)), key=lambda at: len(asserted[at - 1].content | asserted[at].content))
@@ -433,19 +455,15 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     return [passage for passage in asserted if len(passage.content) <= MOST_WORDS][:MOST_ASSERTED]
 
 
-def trimmed(text: str) -> str:
-    """Strips greetings, asides and the request to remember from both ends of a text."""
-    said = text
-    for _ in range(4):
-        shorter = _OPENING.sub("", said, count=1) if _OPENING.match(said) else said
-        if shorter == said or len(content_words(shorter)) < 2:
-            break
-        said = shorter
-    shorter = _CLOSING.sub("", said)
-    before, comma, after = shorter.rpartition(", ")
-    if comma and refusals.refusal(after, "user") == "order":  # what is wrong, and what is to be done about it now
-        shorter = before
-    return shorter if len(content_words(shorter)) >= 2 else said
+def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
+    """The sentences of a short prompt that say that they last, sure enough."""
+    if len(outline) > FEW_SENTENCES:
+        return []
+    return [
+        Passage(at, at, stated.text, frozenset(content_words(stated.text)))
+        for at, stated in enumerate(outline)
+        if parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS
+    ]
 
 
 def wordings(said: str) -> list[str]:
@@ -489,7 +507,7 @@ def features(passage: Passage, *, user: bool, other: frozenset[str], among: int)
         min(1.0, 2 * len(_IDENTIFIER.findall(passage.text)) / count),
         count / max(1, len(words_of(passage.text))),
         _share(passage.content, other),
-        float(refusals.ORDER.match(passage.text) is not None),
+        float(parse(passage.text).kind == "orders"),
         float('"' in passage.text),
         long,
         long * passage.titled,

@@ -16,7 +16,7 @@ from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
-_SENTENCE_BREAK = re.compile(r"(?<=[.!?。！？])([\"')\]]*)\s+(?=[\"'(\[]?[A-Z0-9`À-ÞА-Я\u4e00-\u9fff])|(?<=[。！？])")
+_SENTENCE_BREAK = re.compile(r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[\w`])|(?<=[。！？])")
 #: What breaks a line beside "\n": a return by itself, vertical tab, form feed, separators, next line.
 _BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")

@@ -30,7 +30,8 @@ from logistic import newton
 from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
-from csmd.extraction import chooser, refusals
+from csmd.extraction import chooser
+from csmd.text import sentence
 from csmd.extraction.chooser import FEATURES, Source, Weights
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 from csmd.values import StoredTurn
@@ -57,7 +58,7 @@ def candidates(project: Project) -> Iterator[Candidate]:
     for session in project.sessions:
         prompt: StoredTurn | None = None
         for source in sources_of(session):
-            if source.role in chooser.SILENT or refusals.NOT_SAID.match(source.turn.text):
+            if source.role in chooser.SILENT or sentence.NOT_SAID.match(source.turn.text):
                 continue
             if source.role == "prompt":
                 prompt = source.turn

@@ -1,0 +1,439 @@
+"""One sentence, read once: what it does, in which language, and whether it says that it lasts; pure.
+
+What is known by words stands in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
+scripts, and the order of a few closed classes. English is read by its grammar. Of the other languages little is known
+on purpose: how they ask and order, and the words with which they say that something is always so, forbidden, chosen,
+liked, needed or somebody's. A sentence of a language without a table is neither asked nor lasting.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from csmd import data
+from csmd.cache import cached
+
+#: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
+#: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
+Kind = Literal["states", "asks", "orders", "reports", "narrates", "assents", "printed"]
+Speaker = Literal["user", "assistant"]
+#: What a lasting sentence lays down, the surest first: a sentence of several is of the first.
+Lasting = Literal["", "ban", "rule", "taste", "choice", "role", "plan", "need"]
+
+LASTING: tuple[Lasting, ...] = ("taste", "choice", "role", "ban", "rule", "plan", "need")
+#: With these an order is a rule.
+RULES: frozenset[Lasting] = frozenset({"ban", "rule", "taste", "choice"})
+#: Characters of a sentence that are read.
+MOST_READ = 600
+#: An order says within so many words whether its verb is a noun: "commit messages are ...".
+NOUN_WITHIN = 5
+
+_WORDS = data.word_table("sentence_words.txt")
+_REFUSALS = _WORDS["refutes"] | frozenset("no nope nah wrong".split())
+_DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
+#: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
+_SPACED = ("de", "es", "fr", "pt", "ru")
+_UNSPACED = ("zh", "ja", "ko")
+
+_TOKEN = re.compile(r"`[^`]*`|[^\W_]+(?:['’./_+-]+[^\W_]+)*|[^\w\s]|_+")
+_SCRIPTS = re.compile(
+    "(?P<ja>[\u3040-\u30ff])|(?P<ko>[\uac00-\ud7af\u1100-\u11ff])|(?P<zh>[\u3400-\u9fff])|(?P<ru>[\u0400-\u04ff])"
+    "|(?P<other>[\u0370-\u03ff\u0590-\u08ff\u0900-\u0fff\u1000-\u109f])"
+)
+_QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
+_CLOSERS = re.compile(r"[\W_]*$")
+#: A question behind a comma at the end asks for assent only: ", ok?".
+_TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
+_REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
+#: Text that a program wrote in the user's name: the turn says nothing.
+NOT_SAID = re.compile(
+    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)|\[Request interrupted"
+    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill|This session is being continued"
+    r"|/[\w:.-]+(?:\s|$))"
+)
+#: What a program printed, or code: known by form.
+_PRINTED = re.compile(
+    r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |[❯⎿│├└]|\$ |> |@@|diff --git"
+    r"|[+-]{2,3}\s?[\w/{}()#*]|[+-][\w/{}()#*]|\+\s[\w/{}()#*]|\d{4}-\d\d-\d\d[t ]\d\d:|\s{0,8}at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d"
+    r"|[\w.-]{1,60}@[\w.-]{1,80}[ :][~/])|<[^<>@\s]{1,80}@[^<>@\s]{1,80}>|\.(?:go|py|js|ts|rs|java):\d+:\d+|\b(?:fatal|stderr|stdout): "
+    r"|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
+    re.IGNORECASE,
+)
+_NARRATES = re.compile(
+    r"(?:let me|let['’]s (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i\b|i (?:can )?see\b|i (?:noticed|need to)"
+    r"|here['’]s|here (?:is|are)|looking at|now let)",
+    re.IGNORECASE,
+)
+_EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved)"
+#: Counts of tests and checks, whoever tells them; then inventories of edits, an assistant's.
+_COUNTS = re.compile(
+    r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b"
+    r"|^\W{0,3}(?:all )?(?:tests?|build|lint\w*|format\w*|type[- ]?check\w*)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*|no (?:new )?"
+    r"(?:issues|errors|warnings|problems))\b.{0,20}$",
+    re.IGNORECASE,
+)
+_INVENTORY = re.compile(
+    r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
+    r"|^\W{0,3}(?:i(?:['’]ve)? )?" + _EDITED + r" (?:[\w-]+ ){0,4}(?:tests?|test cases?|imports?|comments?|docstrings?|documentation)\b"
+    r"|^\W{0,3}" + _EDITED + r"\b.{0,160}\b(?:on )?lines? \d|^\W{0,3}lines? \d[\d, –-]{0,30}:|^\W{0,3}" + _EDITED + r" `[^`\s]{0,160}[/.][^`\s]{0,80}`(?: \(|\W*$)"
+    r"|^\W{0,3}(?:the )?(?:fixes|changes|edits|updates) (?:i |that i )?(?:['’]ve )?made\b|^\W{0,3}(?:summary of|files (?:changed|modified|updated|created))",
+    re.IGNORECASE,
+)  # fmt: skip
+#: What somebody says to have just done.
+_DID = re.compile(r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _EDITED + r"\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, what stands in front of it, what it does and whether it lasts.
+
+    `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as "now"
+    and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known; `words`
+    are those of the core in small letters, marks among them.
+    """
+
+    text: str
+    body: str
+    core: str
+    language: str
+    words: tuple[str, ...]
+    kind: Kind
+    lasting: Lasting
+    refutes: bool
+    """Whether what stands in front of it refuses something: no, wrong."""
+    remembers: bool
+    """Whether it asks to keep in mind what it says."""
+    goes_on: bool
+    """Whether it begins with a word that goes on about something before it."""
+    opens_with_question: bool
+    """Whether it begins with a word that asks, in English."""
+    is_of_moment: bool
+    """Whether it says that it holds now, and no longer."""
+    is_musing: bool
+    """Whether somebody thinks aloud."""
+
+
+@cached(4096)
+def parse(text: str, speaker: Speaker = "user") -> Sentence:
+    """Reads one sentence of a user or an assistant; never raises."""
+    said = text[:MOST_READ]
+    language = language_of(said)
+    tokens = _tokens(said)
+    every = [word for word, _ in tokens]
+    strict, remembers = _behind_lead(every, language, (_WORDS["connective"],))
+    loose, _ = _behind_lead(every, language, (_WORDS["connective"], _WORDS["adverb"]))
+    core = _from(said, tokens, loose)
+    words = tuple(every[loose:])
+    while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
+        words = words[1:]
+    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(language, said)
+    lasting = _lasting(language, words, said, refutes)
+    first = next((word for word in every if word[0].isalnum()), "")
+    return Sentence(
+        text=text, body=_from(text, tokens, strict), core=core, language=language,
+        words=words, lasting=lasting, kind=_kind(said, core, every, words, language, lasting, speaker),
+        refutes=refutes, remembers=remembers, goes_on=language == "en" and first.partition("'")[0] in _WORDS["goes_on.en"],
+        opens_with_question=language == "en" and _opens_with_question(words),
+        is_of_moment=_has("moment", language, words, said),
+        is_musing=any(_phrase(_WORDS["musing.en"], every[at : at + 4]) for at in range(min(3, len(every)))),
+    )  # fmt: skip
+
+
+def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
+    """A text from its token `at` on, with an opening quote or bracket before it; "" for none."""
+    if at == 0 or at >= len(tokens):
+        return "" if at else text
+    start = tokens[at][1]
+    while text[start - 1] not in " \t\n,;:.!?":
+        start -= 1
+    return text[start:]
+
+
+def _tokens(said: str) -> list[tuple[str, int]]:
+    return [(match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(said)]
+
+
+#: An order at the end of a statement has so few words.
+SHORT_TAIL = 4
+_AT_HAND = frozenset("it this that them these those everything".split())
+
+
+def trimmed(text: str) -> str:
+    """A statement without what opens or closes it and says nothing once it stands alone; whole where that is all."""
+    said = text
+    for _ in range(3):
+        body = parse(said).body
+        if body == said or _content(body) < 2:
+            break
+        said = body
+    words = [word for word in _tokens(said[-60:]) if word[0][0].isalnum()]
+    for size in (2, 1):
+        if len(words) > size and "_".join(word for word, _ in words[-size:]) in (
+            _WORDS["closing"] | (_WORDS["tag"] if _TAGGED.search(said) else frozenset())
+        ):
+            at = max(0, len(said) - 60) + words[-size][1]
+            shorter = said[:at].rstrip(" ,;")
+            said = shorter if _content(shorter) >= 2 else said
+            break
+    before, comma, after = said.rpartition(", ")
+    if comma and _content(before) >= 2 and _is_order_at_hand(after) and parse(before).kind == "states":
+        return before  # what is wrong, and what is to be done about it now
+    return said
+
+
+def _is_order_at_hand(text: str) -> bool:
+    """Whether a text is a few words that order something done about what was just said: "fix it", "can you check"."""
+    read = parse(text)
+    plain = [word for word in read.words if word[0].isalnum()]
+    at_hand = len(plain) == 1 or not _AT_HAND.isdisjoint(plain) or bool(_begins("request.en", plain))
+    return read.kind == "orders" and not read.lasting and len(plain) <= SHORT_TAIL and at_hand
+
+
+def _content(text: str) -> int:
+    """How many words of a text say something."""
+    return sum(len(word) > 1 or not word.isascii() for word, _ in _tokens(text) if word[0].isalnum())
+
+
+#: Fewest tokens of a rule that stands behind an order.
+LEAST_CLAUSE = 4
+
+
+def clauses(text: str) -> list[str]:
+    """A sentence, cut where an aside or a rule begins behind an order, a question or another statement."""
+    tokens = _tokens(text[:MOST_READ])
+    every = [word for word, _ in tokens]
+    start = 0
+    found: list[str] = []
+    for at in range(2, len(tokens) - 2):
+        mark = every[at - 1]
+        if mark not in ",;:-–—" and mark not in ("and", "but"):
+            continue
+        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[at : at + 3])
+        lays_down = _phrase(_WORDS["lays_down"], every[at : at + 3])
+        is_joined = mark in ("and", "but", ";") or lays_down > 1
+        if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
+            continue
+        before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
+        if is_aside or parse(before).kind in ("orders", "asks", "assents"):
+            found.append(before)
+            start = at
+    return [*found, text[tokens[start][1] :]] if found else [text]
+
+
+def asks(text: str) -> bool:
+    """Whether a sentence is a question, in whatever language and with whatever mark."""
+    return parse(text).kind == "asks"
+
+
+# --- the language
+
+
+@cached(4096)
+def language_of(text: str) -> str:
+    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is known."""
+    counts: dict[str, int] = {}
+    if not text.isascii():
+        for match in _SCRIPTS.finditer(text):
+            counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
+    letters = sum(map(str.isalpha, text))
+    if counts and 4 * sum(counts.values()) >= letters:
+        script = max(counts, key=lambda name: (counts[name], name))
+        if script == "zh" and counts.get("ja"):
+            script = "ja"
+        return "" if script == "other" else script
+    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
+    english = len(words & _ENGLISH)
+    scores = {language: len(words & _FUNCTION[language]) for language in _SPACED}
+    best = max(scores, key=lambda language: scores[language])
+    if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
+        return best
+    return "en" if text.isascii() or english else ""
+
+
+_ENGLISH = data.word_table("stop_words.txt")["english"] | frozenset("please can will".split())
+_FUNCTION = {language: _WORDS[f"function.{language}"] - _ENGLISH for language in _SPACED}
+
+
+# --- lead-in
+
+
+def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[str]]) -> tuple[int, bool]:
+    """Behind how many words a sentence says what it says, and whether one of them asks to remember it."""
+    at = taken = 0
+    behind, remembers = 0, False  # `behind`: the last word of the lead-in
+    while at < len(words):
+        if not words[at][0].isalnum() and words[at][0] not in "`$_":
+            at += 1
+            continue
+        ahead = words[at : at + 5]
+        taken = max(_phrase(phrases, ahead) for phrases in leads)
+        asked = _phrase(_WORDS["remember"], ahead)
+        if asked and words[at + asked : at + asked + 1] and words[at + asked] not in _WORDS["recall"]:
+            taken, remembers = max(taken, asked), True
+        if not taken:
+            taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
+            if not taken and language != "en" and words[at] in _DIALOGUE:
+                taken = 1
+            if taken and not _stands_alone(words[at + taken : at + taken + 3]):
+                taken = 0
+        if not taken:
+            break
+        at = behind = at + taken
+    while behind and behind < len(words) and words[behind] in ",;:.!?-–—…()":
+        behind += 1
+    return behind, remembers
+
+
+def _stands_alone(behind: Sequence[str]) -> bool:
+    """Whether an interjection is none of the words of what follows it: a mark, another one or a request is behind it."""
+    if not behind or not behind[0][0].isalnum():
+        return True
+    return any(
+        _phrase(_WORDS[name], behind) for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
+    )
+
+
+def _phrase(phrases: frozenset[str], words: Sequence[str]) -> int:
+    """How many words the longest of some phrases takes with which these words begin; 0 for none."""
+    for size in range(min(4, len(words)), 0, -1):
+        if "_".join(words[:size]) in phrases:
+            return size
+    return 0
+
+
+def _begins(word_class: str, words: Sequence[str]) -> int | None:
+    return _phrase(_WORDS[word_class], words) or None
+
+
+# --- what it does
+
+
+def _kind(
+    said: str, body: str, every: Sequence[str], words: Sequence[str], language: str, lasting: Lasting, speaker: Speaker
+) -> Kind:
+    if _PRINTED.search(said):
+        return "printed"
+    plain = [word for word in every if word[0].isalnum()]
+    if not plain:
+        return "printed"
+    if all(word in _DIALOGUE or word in _WORDS["interjection"] for word in plain):
+        return "assents"
+    if speaker == "assistant" and _NARRATES.match(body):
+        return "narrates"
+    if _COUNTS.search(said) or (speaker == "assistant" and (_INVENTORY.search(said) or _DID.match(body))):
+        return "reports"
+    marked = ends_with_question(said)
+    if language != "en":
+        return _kind_in(language, words, said, marked)
+    if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
+        return kind
+    return "states"
+
+
+def ends_with_question(said: str) -> bool:
+    """Whether a sentence ends with a question mark of any script, also where a remark in brackets follows it."""
+    tail = _CLOSERS.search(said)
+    if tail and not _QUESTION_MARKS.isdisjoint(tail.group()):
+        return True
+    remark = _REMARK.search(said)
+    return remark is not None and said[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
+
+
+def _kind_in(language: str, words: Sequence[str], said: str, marked: bool) -> Kind:
+    """The kind of a sentence that is not English."""
+    if marked or said.startswith("¿"):
+        return "asks"
+    if language in _UNSPACED and _has("asks", language, words, said):
+        return "asks"
+    if language in _SPACED and _begins(f"asks.{language}", words):
+        return "asks"
+    if language in _SPACED and _begins(f"order.{language}", words):
+        return "orders"
+    return "states"
+
+
+def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> Kind | None:
+    """Whether an English sentence asks or orders; None for neither."""
+    if not words:
+        return None
+    first = words[0]
+    second = words[1] if len(words) > 1 else ""
+    requested = _begins("request.en", words)
+    if requested and not (requested == 2 and second == "we" and not _is_verb(words[2:3])):
+        return "orders"
+    if marked or _begins("wonder.en", words):
+        return "asks"
+    subjects = _WORDS["subject.en"]
+    if first in _WORDS["wh.en"] and not (second in subjects and first == "what"):
+        return "asks"
+    if first in _WORDS["when.en"] and second in _WORDS["aux.en"]:
+        return "asks"
+    if first in _WORDS["aux.en"] and (second in subjects or second[:1] in "[`") and not (first in ("do", "don't") and second not in ("i", "you", "we", "they")):
+        return "asks"
+    if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
+        return "orders"
+    if first in ("don't", "dont", "do") and _is_of_now(words):
+        return "orders"
+    if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
+        return "orders"
+    return None
+
+
+def _opens_with_question(words: Sequence[str]) -> bool:
+    asking = _WORDS["wh.en"] | _WORDS["when.en"] | _WORDS["aux.en"]
+    return bool(words) and (words[0] in asking or bool(_phrase(_WORDS["request.en"], words)))
+
+
+def _is_verb(words: Sequence[str]) -> bool:
+    return bool(words) and words[0] in _WORDS["order.en"]
+
+
+def _is_noun(words: Sequence[str]) -> bool:
+    """Whether the verb that a sentence begins with is a noun: a finite verb agrees with it before its clause ends."""
+    if words[0] in _WORDS["verb_only.en"]:
+        return False
+    for at, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
+        if word in _WORDS["finite.en"]:
+            return True
+        if word in _WORDS["closed.en"] or not word[0].isalnum():
+            return False
+        before = words[at - 1]
+        if (word.removesuffix("s") in _WORDS["stative.en"]) and word.endswith("s") != before.endswith("s"):
+            return True
+    return False
+
+
+def _is_of_now(words: Sequence[str]) -> bool:
+    """Whether a ban is of the moment: "don't commit yet"."""
+    return _has("moment", "en", words, "")
+
+
+# --- whether it lasts
+
+
+def _lasting(language: str, words: Sequence[str], said: str, refutes: bool) -> Lasting:
+    if language == "en" and words[:1] == ("no",) and len(words) > 2:
+        return "ban"
+    if language == "en" and refutes and words and words[0] in _WORDS["choose.en"]:
+        return "choice"
+    return next((name for name in LASTING if _has(name, language, words, said)), "")
+
+
+def _is_refused(language: str, said: str) -> bool:
+    """Whether a sentence of another language than English opens with a refusal."""
+    return any(said.casefold().startswith(word) for word in _WORDS.get(f"wrong.{language}", ()))
+
+
+def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
+    """Whether a sentence holds a word of a class of its language."""
+    phrases = _WORDS.get(f"{name}.{language}")
+    if not phrases:
+        return False
+    if language in _UNSPACED:
+        return any(phrase.replace("_", " ") in said for phrase in phrases)
+    return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
+
+
