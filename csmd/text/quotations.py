@@ -1,21 +1,109 @@
 """Which parts of a prompt are somebody else's words; pure.
 
-Offsets are characters of the prompt. Code in fences and between backticks is left to who reads prose: a tag in it tags
-nothing. A mail goes to the end of its prompt, since nothing says where its last line is.
+A paste is known by its form, in any language: what programs print by the marks on its lines (`MARKS`), a document by how
+it is set (`SETTING`) beside the short own part. No list of words decides. In doubt a part is another's. Offsets are
+characters of the prompt. Code in fences and between backticks is left to who reads prose: a tag in it tags nothing. A
+mail goes to the end of its prompt, since nothing says where its last line is.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.text.prose import Span, with_newlines
 from csmd.text.tokens import content_words, stem
 
+
+class Mark(NamedTuple):
+    """A sign of a program on a line: what it weighs, the regular expression that finds it."""
+
+    weight: float
+    pattern: str
+
+
 #: Nobody types more characters: of a longer prompt the middle is pasted.
 TYPED_CHARACTERS = 50_000
-#: A prompt without any of these has no quotation: most prompts.
-_MAY_QUOTE = re.compile(r"[<>@]|^(?: {4}|\t)|(?i:^\W{0,4}subject\W{0,3}:)", re.MULTILINE)
+#: Marks that open a line; the first that matches counts in full.
+OPENINGS = {
+    "box": Mark(2.0, r"[\u2500-\u259f⏺⎿]"),
+    "shell prompt": Mark(2.0, r"(?:\([\w.-]+\) ?)?(?:[\w.~/-]+ +)?[$❯➜λ⨯✖✗](?: |$)|[\w.-]+@[\w.-]+[ :].*[:~/]"),
+    "time": Mark(1.5, r"[\[(]?(?:\w+=)?\d{1,4}[-/:.]\d\d[-/:.]\d\d"),
+    "json": Mark(1.0, r"[{}\[\]][,;]?$|[\"'][\w$@./ -]{1,60}[\"'] ?:"),
+    "step": Mark(1.0, r"#\d+ [A-Z\[]|[A-Z]{3,}\[\w+\]|@@ |\+\+\+ |--- \S"),
+    "rule": Mark(1.0, r"(?:[=*_~#-] ?){4,}"),
+    "bracket": Mark(0.7, r"\[[\w.:/-]{2,40}\] ?\S"),
+    "level": Mark(0.7, r"[A-Z]{4,}:? |[•✓✔▶●] ?\S|\w+(?: \w+)?[\[(][\w.]+[\])]: "),
+    "row": Mark(0.5, r"(?:- )?[^\W\d_][\w.$/-]{0,40}(?: [\w.-]{1,20})?:(?: +\S|$)"),
+}
+#: Marks anywhere on a line; each occurrence counts, the less the more plain words there are.
+MARKS = {
+    "time of day": Mark(1.0, r"\b\d\d:\d\d:\d\d"),
+    "address": Mark(0.3, r"\b\w+://[^\s<>]+"),
+    "place": Mark(0.7, r"[\w)]:\d+(?::\d+)?\b"),
+    "assignment": Mark(0.4, r"\b[\w.-]+ ?:?=+ ?[\w\"'\[{(/<]"),
+    "scope": Mark(0.4, r"\w::\w|=>|\w\(|\)\s*\{|[{;\\]$"),
+    "key": Mark(0.4, r"['\"\])>]:(?=\s|$)"),
+    "hash": Mark(0.4, r"\b(?=[a-f]*\d)[0-9a-f]{7,64}\b"),
+    "column": Mark(0.5, r"(?<=\S)(?: {3,}|\t+)(?=\S)"),
+    "dots": Mark(0.7, r" \.{3} |\.{4,}"),
+    "name": Mark(0.25, r"\b\w*[a-z][A-Z]\w*|\b\w+_\w+\b|\w@\d"),
+    "path": Mark(0.2, r"(?<![\w/])[\w.~$-]*/[\w.@-]+(?:/[\w.@-]*)*|\b\w+\.\w+\.\w+"),
+    "option": Mark(0.2, r"(?<!\S)--?[a-zA-Z][\w-]*"),
+    "measure": Mark(0.3, r"\b\d+(?:\.\d+)*(?:ms|s|%| ?[KMG]i?B)(?!\w)"),
+    "number": Mark(0.15, r"\b\d+(?:\.\d+)*\b"),
+}
+#: A line printed by a program weighs so much; so much less beside another one, in its block and across a blank line.
+PRINTED, BESIDE, APART = 1.0, 0.4, 0.6
+#: A block is printed whose lines weigh so much on average and each at least so much, where another block is not.
+BLOCK, BLOCK_LEAST = 0.45, 0.25
+#: So many characters of a line are looked at.
+READ = 400
+#: Further weights: a line moved in, one that a line with a colon leads to, and one that begins with a neighbour's words.
+MOVED_IN, LED_INTO, REPEATED = 0.4, 0.4, 0.4
+#: Marks are thinned out by so many plain words each.
+PLAIN_WORDS = 9
+#: So many plain words in a line make it prose; it has no mark worth more.
+PROSE_WORDS, PROSE_MARK = 4, 0.35
+
+#: How a document is set, line by line: what of it is structure, and what is polish.
+STRUCTURE = {"heading": 1.5, "bold": 1.0, "table": 1.0, "title": 1.0, "wrapped": 0.8, "typography": 0.5, "code": 0.5, "moved in": 0.3}
+POLISH = {"sentence": 0.4, "names": 0.3}
+#: How typing shows: a line in lower case, a question, a long line without full stop.
+TYPING = {"lower case": -1.0, "question": -0.7, "open end": -0.6}
+#: How the own part leads to a document.
+LEAD = {"colon": 1.0, "short": 0.5, "lower case": 0.5, "question": 0.25}
+#: A document weighs so much, a part of it its structure; without any own part more of it is structure.
+DOCUMENT, STRUCTURED, WITHOUT_LEAD = 3.0, 0.8, 1.5
+#: A lead has at most so many words; an unstructured document at least so many characters.
+LEAD_WORDS, PLAIN_DOCUMENT = 45, 300
+#: A sentence of a document has so many characters; a line so many of these at most count.
+SENTENCE, SENTENCES = 55, 4
+TITLE_WORDS, TITLE_CHARACTERS = 12, 90
+#: A lead ends in one of so many first lines.
+LEAD_LINES = 4
+#: Marks of this weight show names of code.
+NAMES = 0.3
+MUCH_CODE = 3
+SENTENCES_READ = 1500
+WRAPPED_CHARACTERS = 60
+#: A remark is one paragraph of sentences of so many words on average, with an aside and without any sign of talk.
+REMARK_WORDS, REMARK_CHARACTERS = 19, 200
+
+#: What the host writes before a plan of its own that the user accepted: no paste.
+ACCEPTED_PLAN = "Implement the following plan:"
+
+#: Text in quotation marks has so many words to be a statement, and so many words lead to it.
+QUOTED_WORDS, ATTRIBUTION_WORDS = 4, 6
+
+_OPENING = re.compile("|".join(f"({mark.pattern})" for mark in OPENINGS.values()))
+_MARK = re.compile("|".join(f"({mark.pattern})" for mark in MARKS.values()))
+_OPENING_WEIGHTS = [mark.weight for mark in OPENINGS.values()]
+_MARK_WEIGHTS = [mark.weight for mark in MARKS.values()]
 _CODE = re.compile(
     r"^[ \t]*+(`{3,}+|~{3,}+)[^\n]*+\n.*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)|`[^`\n]+`", re.MULTILINE | re.DOTALL
 )
@@ -28,10 +116,41 @@ _HEADER = re.compile(r"[ \t*_]{0,5}([^\W\d_][\w -]{0,20}?)[*_]{0,2}:[*_]{0,2}[ \
 #: The header lines of a mail; whatever their language, one of three or more names an address.
 _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply-to"})
 _ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
+#: Text between quotation marks of any script, in one line.
+_IN_MARKS = re.compile(r"\"[^\"\n]{8,600}\"|“[^”\n]{8,600}”|„[^“”\n]{8,600}[“”]|«[^»\n]{8,600}»|「[^」\n]{4,600}」")
+_SENTENCE_END = re.compile(r"[.!?:…]+[\"”)]*\s+|[。！？：]")
+#: Marks that end a sentence, a question, and a line that leads to something.
+_ENDS, _ASKS, _LEADS = tuple(".!?…。！？"), tuple("?？"), tuple(":：")
+#: What follows a quotation that is a clause by itself.
+_CLOSES = frozenset(",;.!?:)—–，。；！？")
+_TYPOGRAPHY = frozenset("—–“”‘’•→…×≥≤§©®")
 #: Columns that a block is moved in by, and a tab.
 INDENT = 4
 #: A text with such a share of a statement's words states it.
 STATED = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line that is not blank: where it stands, its text without margins, its columns of indent.
+
+    `block` numbers the runs of lines between blank ones. `words` counts plain words; `printed` is what its marks weigh.
+    """
+
+    start: int
+    end: int
+    text: str
+    indent: int
+    block: int
+    words: int
+    printed: float
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a person may have typed the line: prose or a question, without marks of a program."""
+        if self.indent or self.printed >= PROSE_MARK or not (self.text[0].isalpha() or self.text[0] in "`\"'¿¡"):
+            return False
+        return self.words >= PROSE_WORDS or self.text.endswith(_ASKS)
 
 
 def quotations(prompt: str) -> tuple[Span, ...]:
@@ -47,7 +166,7 @@ def own_words(prompt: str) -> str:
     """A prompt with blanks for what it quotes: as long as before, its lines where they were."""
     parts: list[str] = []
     at = 0
-    for span in quotations(prompt):
+    for span in _of(prompt):
         parts += (prompt[at : span.start], _blank(with_newlines(prompt[span.start : span.end]), " "))
         at = span.end
     return "".join((*parts, prompt[at:])) if parts else prompt
@@ -73,13 +192,25 @@ def is_of_another(statement: str, prompt: str) -> bool:
 
 
 def _among(prompt: str) -> tuple[Span, ...]:
+    """The quotations of a prompt that somebody may have typed."""
     prompt = with_newlines(prompt)
-    if not _MAY_QUOTE.search(prompt):
-        return ()
     # A fence leaves empty lines, code in a line what is no white space.
     plain = _CODE.sub(lambda code: _blank(code.group(), " " if code[1] else "`"), prompt)
+    marked = [*_tagged(plain), *_marked(plain), *_mails(plain)]
+    if plain.lstrip().startswith(ACCEPTED_PLAN):
+        return _merged([*marked, *_trailer(plain)])
+    lines = _lines(_without(plain, marked))
+    printed = _printed(lines)
+    return _merged([*marked, *_pasted(lines, printed), *_document(lines, printed), *_attributed(plain)])
+
+
+_of = cached(64)(quotations)
+
+
+def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans in order, those that touch joined."""
     apart: list[Span] = []
-    for span in sorted([*_tagged(plain), *_marked(plain), *_mails(plain)]):
+    for span in sorted(spans):
         if apart and span.start <= apart[-1].end:
             apart[-1] = Span(apart[-1].start, max(apart[-1].end, span.end))
         else:
@@ -87,7 +218,271 @@ def _among(prompt: str) -> tuple[Span, ...]:
     return tuple(apart)
 
 
-_of = cached(64)(quotations)
+def _without(plain: str, spans: Sequence[Span]) -> str:
+    """A text with blanks for these spans."""
+    parts: list[str] = []
+    at = 0
+    for start, end in _merged(spans):
+        parts += (plain[at:start], _blank(plain[start:end], " "))
+        at = end
+    return "".join((*parts, plain[at:]))
+
+
+# -- what programs print ----------------------------------------------------------------------------------------------
+
+
+def _lines(plain: str) -> list[_Line]:
+    """The lines of a text that are not blank, each with the weight of its marks."""
+    rows = [match for match in _LINE.finditer(plain) if match.group().strip()]
+    margin = min((_indent(match.group()) for match in rows), default=0)
+    found: list[_Line] = []
+    block = 0
+    opening: list[str] = []
+    for match in rows:
+        text = match.group().strip()
+        indent = _indent(match.group()) - margin
+        apart = bool(found) and bool(plain[found[-1].end : match.start()])
+        block += apart
+        before, opening = opening, text.split(None, 2)[:2]
+        is_item = _ITEM.match(match.group()) is not None
+        is_moved = indent > 0 and not is_item
+        is_led = is_moved and bool(found) and found[-1].text.endswith(_LEADS)
+        repeats = not apart and len(opening) == 2 and opening == before and not is_item
+        words = _plain_words(text[:READ])
+        weight = _weight(text[:READ], words) + MOVED_IN * is_moved + LED_INTO * is_led
+        if repeats and found[-1].printed < PRINTED:
+            found[-1] = replace(found[-1], printed=found[-1].printed + REPEATED)
+        found.append(_Line(match.start(), match.end(), text, indent, block, words, weight + REPEATED * repeats))
+    return found
+
+
+def _weight(text: str, words: int) -> float:
+    """What the marks of a program on a line of so many plain words weigh."""
+    opening = _OPENING.match(text)
+    marks = sum(_MARK_WEIGHTS[(match.lastindex or 1) - 1] for match in _MARK.finditer(text))
+    return (_OPENING_WEIGHTS[(opening.lastindex or 1) - 1] if opening else 0.0) + marks / (1 + words / PLAIN_WORDS)
+
+
+def _plain_words(text: str) -> int:
+    """How many words of a text are letters only; of a script without spaces two letters are one."""
+    words = 0
+    for token in text.split():
+        letters = "".join(letter for letter in token if letter.isalpha())
+        if token.isascii():
+            words += token.strip("\"'()*_.,;:!?").replace("'", "").replace("-", "").isalpha()
+        elif letters:
+            words += 1 if any(map(str.islower, letters)) else max(1, len(letters) // 2)
+    return words
+
+
+def _blocks(lines: Sequence[_Line]) -> list[tuple[int, int]]:
+    """The runs of lines between blank ones: (first, last + 1)."""
+    starts = [at for at, line in enumerate(lines) if not at or line.block != lines[at - 1].block]
+    return list(pairwise([*starts, len(lines)]))
+
+
+def _printed(lines: Sequence[_Line]) -> list[bool]:
+    """Which lines a program printed: marked ones, and the unmarked ones between and beside them."""
+    blocks = _blocks(lines)
+    printed = [line.printed >= PRINTED for line in lines]
+    for first, last in blocks:
+        weights = [line.printed for line in lines[first:last]]
+        is_even = last - first > 1 and min(weights) >= BLOCK_LEAST and sum(weights) >= BLOCK * len(weights)
+        if is_even and len(blocks) > 1:
+            printed[first:last] = [True] * (last - first)
+    _spread(lines, printed, range(1, len(lines)), -1)
+    _spread(lines, printed, range(len(lines) - 2, -1, -1), 1)
+    marked = [number for number, (first, last) in enumerate(blocks) if any(printed[first:last])]
+    for number, (first, last) in enumerate(blocks):
+        if number in marked:
+            _fill(lines, printed, first, last, is_alone=len(marked) == len(blocks))
+        elif marked and marked[0] < number < marked[-1] and not lines[first].is_typed:
+            printed[first:last] = [True] * (last - first)
+    return printed
+
+
+def _spread(lines: Sequence[_Line], printed: list[bool], order: range, step: int) -> None:
+    """Marks the lines beside printed ones that have some marks themselves."""
+    for at in order:
+        beside = lines[at + step]
+        least = BESIDE if beside.block == lines[at].block else APART
+        printed[at] = printed[at] or (printed[at + step] and lines[at].printed >= least)
+
+
+def _fill(lines: Sequence[_Line], printed: list[bool], first: int, last: int, *, is_alone: bool) -> None:
+    """Marks a block from its first printed line to its end, but for what was typed right before and after.
+
+    Only where no other block is the user's (`is_alone`), what follows the last printed line may be.
+    """
+    marks = [at for at in range(first, last) if printed[at]]
+    begin, end = first, last
+    while begin < marks[0] and (lines[begin].is_typed or (not first and lines[begin].printed < PROSE_MARK)):
+        begin += 1
+    while is_alone and end - 1 > marks[-1] and lines[end - 1].is_typed:
+        end -= 1
+    printed[begin:end] = [True] * (end - begin)
+
+
+def _pasted(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
+    """The spans of printed lines; the first line of a prompt may begin with the user's words."""
+    spans = [Span(line.start, line.end) for line, is_printed in zip(lines, printed, strict=True) if is_printed]
+    if len(lines) > 1 and (printed[0] or printed[1]) and (cut := _led_into(lines[0].text[:READ])):
+        spans = [span for span in spans if span.start != lines[0].start]
+        spans.append(Span(lines[0].end - len(lines[0].text) - 1 + cut, lines[0].end))
+    return spans
+
+
+def _led_into(text: str) -> int:
+    """Where in a line the user's sentences end and a program's begin; 0 for nowhere."""
+    for end in _SENTENCE_END.finditer(text):
+        lead, rest = text[: end.end()], text[end.end() :]
+        words = _plain_words(lead)
+        is_lead = words >= PROSE_WORDS and _weight(lead, words) < PROSE_MARK
+        if is_lead and _weight(rest, _plain_words(rest)) >= BESIDE:
+            return end.end()
+    return 0
+
+
+# -- documents --------------------------------------------------------------------------------------------------------
+
+
+class _Setting(NamedTuple):
+    """How a stretch of a prompt is set: what its structure, polish and signs of typing weigh."""
+
+    structure: float
+    polish: float
+    typing: float
+
+
+def _document(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
+    """The span of a document in a prompt beside the user's own words before and after it."""
+    if not lines:
+        return []
+    settings = [_setting(lines, at) for at in range(len(lines))]
+    blocks = _blocks(lines)
+    last = len(lines)
+    final = slice(*blocks[-1])
+    if len(blocks) > 1 and _words(lines[final]) <= LEAD_WORDS and not any(setting.structure for setting in settings[final]):
+        last = final.start
+    ends = [at + 1 for at in range(min(LEAD_LINES, last - 1)) if lines[at].text.endswith(_LEADS)][:1]
+    if blocks[0][1] < last and blocks[0][1] not in ends:
+        ends.append(blocks[0][1])
+    if settings[0].structure >= STRUCTURE["title"] and not lines[0].text.endswith(_LEADS):
+        ends.insert(0, 0)
+    for first in dict.fromkeys((*ends, 0)):
+        for end in dict.fromkeys((last, len(lines))):
+            if first < end and _is_document(lines, settings, printed, first, end):
+                return [Span(lines[first].start, lines[end - 1].end)]
+    return []
+
+
+def _is_document(
+    lines: Sequence[_Line], settings: Sequence[_Setting], printed: Sequence[bool], first: int, end: int
+) -> bool:
+    """Whether the lines from `first` to `end` are a document that the other lines speak about."""
+    rest = [setting for setting, is_printed in zip(settings[first:end], printed[first:end], strict=True) if not is_printed]
+    structure, polish, typing = (sum(weights) for weights in zip(*rest, strict=True)) if rest else (0.0, 0.0, 0.0)
+    lead, body = _words(lines[:first]), _words(lines[first:end])
+    bonus = 0.0
+    least = WITHOUT_LEAD
+    if first:
+        if lead > LEAD_WORDS or lead > body:
+            return False
+        bonus = _lead_weight(lines[:first], is_short=4 * lead <= body)
+        is_plain = not any(printed[first:end]) and sum(len(line.text) for line in lines[first:end]) >= PLAIN_DOCUMENT
+        least = 0.0 if is_plain and lines[first - 1].text.endswith(_LEADS) else STRUCTURED
+    return structure >= least and structure + polish + typing + bonus >= DOCUMENT
+
+
+def _lead_weight(lead: Sequence[_Line], *, is_short: bool) -> float:
+    """What the lines before a document weigh for it."""
+    shows = {
+        "colon": lead[-1].text.endswith(_LEADS),
+        "short": is_short,
+        "lower case": lead[0].text[0].islower(),
+        "question": lead[-1].text.endswith(_ASKS),
+    }
+    return sum(LEAD[name] for name, is_shown in shows.items() if is_shown)
+
+
+def _setting(lines: Sequence[_Line], at: int) -> _Setting:
+    """How a line is set, given the lines around it."""
+    line = lines[at]
+    text = line.text
+    after = lines[at + 1] if at + 1 < len(lines) else None
+    is_item = _ITEM.match(text) is not None
+    goes_on = at > 0 and _is_wrapped(lines[at - 1], line)
+    wraps = after is not None and _is_wrapped(line, after)
+    is_title = not is_item and not goes_on and after is not None and _is_title(line, after)
+    is_open = len(text) >= WRAPPED_CHARACTERS and text[-1].isalpha() and not (wraps or is_title or is_item)
+    is_lower = text[0].islower() and text.split(None, 1)[0].isalpha() and text.split(None, 1)[0].islower()
+    shows = {
+        "heading": text.startswith("#") and text.lstrip("#")[:1] == " ",
+        "bold": text.lstrip("-*•0123456789.) ").startswith("**") or text.startswith("**"),
+        "table": text.startswith("|"),
+        "title": is_title,
+        "wrapped": wraps,
+        "typography": not _TYPOGRAPHY.isdisjoint(text),
+        "code": sum(this == "`" != that for that, this in pairwise(f" {text}")) >= MUCH_CODE,
+        "moved in": line.indent > 0 and not is_item,
+        "lower case": is_lower and not goes_on,
+        "question": text.endswith(_ASKS),
+        "open end": is_open,
+        "names": line.printed >= NAMES,
+    }
+    structure, polish, typing = (
+        sum(weight for name, weight in table.items() if shows.get(name)) for table in (STRUCTURE, POLISH, TYPING)
+    )
+    sentences = sum(len(part) >= SENTENCE for part in _SENTENCE_END.split(text[:SENTENCES_READ]))
+    return _Setting(structure, polish + (not is_lower) * POLISH["sentence"] * min(SENTENCES, sentences), typing)
+
+
+def _is_title(line: _Line, after: _Line) -> bool:
+    """Whether a line is short, open-ended and followed by longer prose."""
+    if line.text[0].islower() or line.text[-1] in ".,;:!?。：！？" or line.words > TITLE_WORDS:
+        return False
+    if len(line.text) > TITLE_CHARACTERS:
+        return False
+    return len(after.text) > len(line.text) or after.block != line.block
+
+
+def _is_wrapped(line: _Line, after: _Line) -> bool:
+    """Whether a sentence goes on from a full line to the next."""
+    if line.block != after.block or len(line.text) < WRAPPED_CHARACTERS or line.text.endswith(_ENDS + _LEADS):
+        return False
+    return not _ITEM.match(after.text) and (after.text[0].islower() or after.indent > line.indent)
+
+
+def _words(lines: Sequence[_Line]) -> int:
+    return sum(line.words for line in lines)
+
+
+def _attributed(plain: str) -> list[Span]:
+    """Statements in quotation marks that a sentence of few further words is about."""
+    spans: list[Span] = []
+    for match in _IN_MARKS.finditer(plain):
+        inside = match.group()[1:-1]
+        line = plain.rfind("\n", 0, match.start()) + 1
+        lead = _SENTENCE_END.split(plain[max(line, match.start() - READ) : match.start()])[-1]
+        after = plain[match.end() : match.end() + 1]
+        words = _plain_words(inside)
+        closes = inside.endswith(_ENDS) or not after.strip() or after in _CLOSES
+        is_said = words >= QUOTED_WORDS and _weight(inside, words) < PROSE_MARK
+        if is_said and closes and 1 <= len(lead.split()) <= ATTRIBUTION_WORDS:
+            spans.append(Span(*match.span()))
+    return spans
+
+
+def _trailer(plain: str) -> list[Span]:
+    """What the host adds below an accepted plan: a last paragraph that ends with the path of a file."""
+    text = plain.rstrip()
+    start = text.rfind("\n\n") + 2
+    lead, _, path = text[start:].rpartition(" ")
+    is_added = start > 1 and "\n" not in text[start:] and lead.endswith(_LEADS) and path.startswith(("/", "~"))
+    return [Span(start, len(plain))] if is_added else []
+
+
+# -- marked quotations ------------------------------------------------------------------------------------------------
 
 
 def _tagged(plain: str) -> list[Span]:
