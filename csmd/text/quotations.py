@@ -32,23 +32,26 @@ TYPED_CHARACTERS = 50_000
 OPENINGS = {
     "box": Mark(2.0, r"[\u2500-\u259f⏺⎿]"),
     "shell prompt": Mark(2.0, r"(?:\([\w.-]+\) ?)?(?:[\w.~/-]+ +)?[$❯➜λ⨯✖✗](?: |$)|[\w.-]+@[\w.-]+[ :].*[:~/]"),
-    "time": Mark(1.5, r"[\[(]?(?:\w+=)?\d{1,4}[-/:.]\d\d[-/:.]\d\d"),
+    "time": Mark(1.5, r"[\[(]?(?:\w+=)?\d{1,4}[-/:.]\d\d[-/:.]\d\d|[\[(]?\d{1,2}:\d\d(?: ?[AP]M)?[\])]? ?\S"),
     "json": Mark(1.0, r"[{}\[\]][,;]?$|[\"'][\w$@./ -]{1,60}[\"'] ?:"),
-    "step": Mark(1.0, r"#\d+ [A-Z\[]|[A-Z]{3,}\[\w+\]|@@ |\+\+\+ |--- \S"),
+    "step": Mark(1.0, r"#\d+ [A-Z\[]|[A-Z]{3,}\[\w+\]|@@ |\+\+\+ |--- \S|={3,} \S|at \S+ \(|File \""),
     "rule": Mark(1.0, r"(?:[=*_~#-] ?){4,}"),
+    "tag": Mark(1.0, r"\[[\w./-]*[:./\d-][\w.:/-]*\] ?\S"),
     "bracket": Mark(0.7, r"\[[\w.:/-]{2,40}\] ?\S"),
     "level": Mark(0.7, r"[A-Z]{4,}:? |[•✓✔▶●] ?\S|\w+(?: \w+)?[\[(][\w.]+[\])]: "),
-    "row": Mark(0.5, r"(?:- )?[^\W\d_][\w.$/-]{0,40}(?: [\w.-]{1,20})?:(?: +\S|$)"),
+    "row": Mark(0.5, r"(?:- )?[^\W\d_][\w.$/-]{0,40}(?:(?: [\w.-]{1,20})?: +\S|:$)"),
 }
 #: Marks anywhere on a line; each occurrence counts, the less the more plain words there are.
 MARKS = {
     "time of day": Mark(1.0, r"\b\d\d:\d\d:\d\d"),
-    "address": Mark(0.3, r"\b\w+://[^\s<>]+"),
+    "address": Mark(0.3, r"\b\w+://[^\s<>'\"]+"),
     "place": Mark(0.7, r"[\w)]:\d+(?::\d+)?\b"),
     "assignment": Mark(0.4, r"\b[\w.-]+ ?:?=+ ?[\w\"'\[{(/<]"),
     "scope": Mark(0.4, r"\w::\w|=>|\w\(|\)\s*\{|[{;\\]$"),
     "key": Mark(0.4, r"['\"\])>]:(?=\s|$)"),
     "hash": Mark(0.4, r"\b(?=[a-f]*\d)[0-9a-f]{7,64}\b"),
+    "chain": Mark(0.3, r"\w: (?=[a-z])"),
+    "byline": Mark(1.0, r" [\[(]?\d{1,2}:\d\d(?: ?[AP]M)?[\])]?$"),
     "column": Mark(0.5, r"(?<=\S)(?: {3,}|\t+)(?=\S)"),
     "dots": Mark(0.7, r" \.{3} |\.{4,}"),
     "name": Mark(0.25, r"\b\w*[a-z][A-Z]\w*|\b\w+_\w+\b|\w@\d"),
@@ -59,16 +62,22 @@ MARKS = {
 }
 #: A line printed by a program weighs so much; so much less beside another one, in its block and across a blank line.
 PRINTED, BESIDE, APART = 1.0, 0.4, 0.6
+#: The only line of a prompt weighs more where a program printed it.
+ALONE = 2.0
 #: A block is printed whose lines weigh so much on average and each at least so much, where another block is not.
 BLOCK, BLOCK_LEAST = 0.45, 0.25
 #: So many characters of a line are looked at.
 READ = 400
 #: Further weights: a line moved in, one that a line with a colon leads to, and one that begins with a neighbour's words.
 MOVED_IN, LED_INTO, REPEATED = 0.4, 0.4, 0.4
+#: Rows of a table without lines have so many words.
+ROW_WORDS = 3
 #: Marks are thinned out by so many plain words each.
 PLAIN_WORDS = 9
 #: So many plain words in a line make it prose; it has no mark worth more.
 PROSE_WORDS, PROSE_MARK = 4, 0.35
+#: So many plain words lead to what a program printed in the same line.
+LEADING_WORDS = 3
 
 #: How a document is set, line by line: what of it is structure, and what is polish.
 STRUCTURE = {"heading": 1.5, "bold": 1.0, "table": 1.0, "title": 1.0, "wrapped": 0.8, "typography": 0.5, "code": 0.5, "moved in": 0.3}
@@ -92,13 +101,18 @@ MUCH_CODE = 3
 SENTENCES_READ = 1500
 WRAPPED_CHARACTERS = 60
 #: A remark is one paragraph of sentences of so many words on average, with an aside and without any sign of talk.
-REMARK_WORDS, REMARK_CHARACTERS = 19, 200
+REMARK_WORDS, REMARK_CHARACTERS, REMARK_MARKS = 17, 200, 0.5
+REMARK_LINES, REMARK_TITLES = 3, 2
+#: How a document is set is seen in so many lines.
+DOCUMENT_LINES = 400
 
 #: What the host writes before a plan of its own that the user accepted: no paste.
 ACCEPTED_PLAN = "Implement the following plan:"
 
 #: Text in quotation marks has so many words to be a statement, and so many words lead to it.
 QUOTED_WORDS, ATTRIBUTION_WORDS = 4, 6
+#: So many words in quotation marks are another's whatever leads to them.
+LONG_WORDS = 20
 
 _OPENING = re.compile("|".join(f"({mark.pattern})" for mark in OPENINGS.values()))
 _MARK = re.compile("|".join(f"({mark.pattern})" for mark in MARKS.values()))
@@ -117,12 +131,14 @@ _HEADER = re.compile(r"[ \t*_]{0,5}([^\W\d_][\w -]{0,20}?)[*_]{0,2}:[*_]{0,2}[ \
 _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply-to"})
 _ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
 #: Text between quotation marks of any script, in one line.
-_IN_MARKS = re.compile(r"\"[^\"\n]{8,600}\"|“[^”\n]{8,600}”|„[^“”\n]{8,600}[“”]|«[^»\n]{8,600}»|「[^」\n]{4,600}」")
-_SENTENCE_END = re.compile(r"[.!?:…]+[\"”)]*\s+|[。！？：]")
+_IN_MARKS = re.compile(r"\"[^\"\n]{8,600}\"|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」")
+#: Where a line may go on with what a program printed.
+_LEAD_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|\s{3,}|[。！？：]")
+_SENTENCE_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|[。！？：]")
 #: Marks that end a sentence, a question, and a line that leads to something.
 _ENDS, _ASKS, _LEADS = tuple(".!?…。！？"), tuple("?？"), tuple(":：")
 #: What follows a quotation that is a clause by itself.
-_CLOSES = frozenset(",;.!?:)—–，。；！？")
+_CLOSES = frozenset(["", *"\n,;.!?:)—–，。；！？"])
 _TYPOGRAPHY = frozenset("—–“”‘’•→…×≥≤§©®")
 #: Columns that a block is moved in by, and a tab.
 INDENT = 4
@@ -134,11 +150,12 @@ STATED = 0.6
 class _Line:
     """A line that is not blank: where it stands, its text without margins, its columns of indent.
 
-    `block` numbers the runs of lines between blank ones. `words` counts plain words; `printed` is what its marks weigh.
+    `at` is where the text begins. `block` numbers the runs of lines between blank ones. `words` counts plain words; `printed` is what its marks weigh.
     """
 
     start: int
     end: int
+    at: int
     text: str
     indent: int
     block: int
@@ -151,6 +168,11 @@ class _Line:
         if self.indent or self.printed >= PROSE_MARK or not (self.text[0].isalpha() or self.text[0] in "`\"'¿¡"):
             return False
         return self.words >= PROSE_WORDS or self.text.endswith(_ASKS)
+
+    @property
+    def is_remarked(self) -> bool:
+        """Whether a person typed the line right below a paste: a question, or not set like a sentence of a text."""
+        return self.is_typed and (self.text.endswith(_ASKS) or not self.text[0].isupper())
 
 
 def quotations(prompt: str) -> tuple[Span, ...]:
@@ -237,29 +259,36 @@ def _lines(plain: str) -> list[_Line]:
     margin = min((_indent(match.group()) for match in rows), default=0)
     found: list[_Line] = []
     block = 0
-    opening: list[str] = []
     for match in rows:
         text = match.group().strip()
+        at = match.start() + match.group().index(text)
         indent = _indent(match.group()) - margin
         apart = bool(found) and bool(plain[found[-1].end : match.start()])
         block += apart
-        before, opening = opening, text.split(None, 2)[:2]
         is_item = _ITEM.match(match.group()) is not None
         is_moved = indent > 0 and not is_item
         is_led = is_moved and bool(found) and found[-1].text.endswith(_LEADS)
-        repeats = not apart and len(opening) == 2 and opening == before and not is_item
+        repeats = not apart and not is_item and bool(found) and _is_repeated(found[-1].text, text)
         words = _plain_words(text[:READ])
         weight = _weight(text[:READ], words) + MOVED_IN * is_moved + LED_INTO * is_led
-        if repeats and found[-1].printed < PRINTED:
+        if repeats and 0 < found[-1].printed < PRINTED:
             found[-1] = replace(found[-1], printed=found[-1].printed + REPEATED)
-        found.append(_Line(match.start(), match.end(), text, indent, block, words, weight + REPEATED * repeats))
+        found.append(_Line(match.start(), match.end(), at, text, indent, block, words, weight + REPEATED * (repeats and weight > 0)))
     return found
+
+
+def _is_repeated(before: str, text: str) -> bool:
+    """Whether two lines begin with the same two words, or are rows of as many words around the same first one."""
+    one, other = before[:READ].split(), text[:READ].split()
+    is_row = len(one) == len(other) >= ROW_WORDS and one[-1] == other[-1]
+    return one[0] == other[0] and len(one) > 1 and len(other) > 1 and (one[1] == other[1] or is_row)
 
 
 def _weight(text: str, words: int) -> float:
     """What the marks of a program on a line of so many plain words weigh."""
     opening = _OPENING.match(text)
-    marks = sum(_MARK_WEIGHTS[(match.lastindex or 1) - 1] for match in _MARK.finditer(text))
+    has_marks = words < len(text.split()) or "  " in text or ":" in text
+    marks = sum(_MARK_WEIGHTS[(match.lastindex or 1) - 1] for match in _MARK.finditer(text)) if has_marks else 0.0
     return (_OPENING_WEIGHTS[(opening.lastindex or 1) - 1] if opening else 0.0) + marks / (1 + words / PLAIN_WORDS)
 
 
@@ -267,11 +296,12 @@ def _plain_words(text: str) -> int:
     """How many words of a text are letters only; of a script without spaces two letters are one."""
     words = 0
     for token in text.split():
-        letters = "".join(letter for letter in token if letter.isalpha())
         if token.isascii():
-            words += token.strip("\"'()*_.,;:!?").replace("'", "").replace("-", "").isalpha()
-        elif letters:
-            words += 1 if any(map(str.islower, letters)) else max(1, len(letters) // 2)
+            words += token.isalpha() or token.strip("\"'()*_.,;:!?").replace("'", "").replace("-", "").isalpha()
+        elif any(map(str.islower, token)):
+            words += 1
+        else:
+            words += sum(map(str.isalpha, token)) // 2
     return words
 
 
@@ -284,7 +314,7 @@ def _blocks(lines: Sequence[_Line]) -> list[tuple[int, int]]:
 def _printed(lines: Sequence[_Line]) -> list[bool]:
     """Which lines a program printed: marked ones, and the unmarked ones between and beside them."""
     blocks = _blocks(lines)
-    printed = [line.printed >= PRINTED for line in lines]
+    printed = [line.printed >= (PRINTED if len(lines) > 1 else ALONE) for line in lines]
     for first, last in blocks:
         weights = [line.printed for line in lines[first:last]]
         is_even = last - first > 1 and min(weights) >= BLOCK_LEAST and sum(weights) >= BLOCK * len(weights)
@@ -318,7 +348,7 @@ def _fill(lines: Sequence[_Line], printed: list[bool], first: int, last: int, *,
     begin, end = first, last
     while begin < marks[0] and (lines[begin].is_typed or (not first and lines[begin].printed < PROSE_MARK)):
         begin += 1
-    while is_alone and end - 1 > marks[-1] and lines[end - 1].is_typed:
+    while is_alone and end - 1 > marks[-1] and lines[end - 1].is_remarked:
         end -= 1
     printed[begin:end] = [True] * (end - begin)
 
@@ -326,19 +356,19 @@ def _fill(lines: Sequence[_Line], printed: list[bool], first: int, last: int, *,
 def _pasted(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
     """The spans of printed lines; the first line of a prompt may begin with the user's words."""
     spans = [Span(line.start, line.end) for line, is_printed in zip(lines, printed, strict=True) if is_printed]
-    if len(lines) > 1 and (printed[0] or printed[1]) and (cut := _led_into(lines[0].text[:READ])):
+    if lines and (cut := _led_into(lines[0].text[:READ], BESIDE if any(printed[:2]) else PRINTED)):
         spans = [span for span in spans if span.start != lines[0].start]
-        spans.append(Span(lines[0].end - len(lines[0].text) - 1 + cut, lines[0].end))
+        spans.append(Span(lines[0].at + cut, lines[0].end))
     return spans
 
 
-def _led_into(text: str) -> int:
-    """Where in a line the user's sentences end and a program's begin; 0 for nowhere."""
-    for end in _SENTENCE_END.finditer(text):
+def _led_into(text: str, least: float) -> int:
+    """Where in a line the user's words end and a program's begin, which weigh at least so much; 0 for nowhere."""
+    for end in _LEAD_END.finditer(text):
         lead, rest = text[: end.end()], text[end.end() :]
         words = _plain_words(lead)
-        is_lead = words >= PROSE_WORDS and _weight(lead, words) < PROSE_MARK
-        if is_lead and _weight(rest, _plain_words(rest)) >= BESIDE:
+        is_lead = words >= LEADING_WORDS and lead[0].isalpha() and _weight(lead.strip(), words) < PROSE_MARK
+        if is_lead and not rest.endswith(_LEADS) and _weight(rest, _plain_words(rest)) >= least:
             return end.end()
     return 0
 
@@ -358,11 +388,14 @@ def _document(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
     """The span of a document in a prompt beside the user's own words before and after it."""
     if not lines:
         return []
-    settings = [_setting(lines, at) for at in range(len(lines))]
+    if _is_remark(lines, printed):
+        return [Span(lines[0].start, lines[-1].end)]
+    settings = [_setting(lines, at) for at in range(min(DOCUMENT_LINES, len(lines)))]
     blocks = _blocks(lines)
     last = len(lines)
     final = slice(*blocks[-1])
-    if len(blocks) > 1 and _words(lines[final]) <= LEAD_WORDS and not any(setting.structure for setting in settings[final]):
+    is_short = len(blocks) > 1 and final.stop - final.start <= LEAD_LINES and _words(lines[final]) <= LEAD_WORDS
+    if is_short and not any(_setting(lines, at).structure for at in range(final.start, final.stop)):
         last = final.start
     ends = [at + 1 for at in range(min(LEAD_LINES, last - 1)) if lines[at].text.endswith(_LEADS)][:1]
     if blocks[0][1] < last and blocks[0][1] not in ends:
@@ -380,7 +413,7 @@ def _is_document(
     lines: Sequence[_Line], settings: Sequence[_Setting], printed: Sequence[bool], first: int, end: int
 ) -> bool:
     """Whether the lines from `first` to `end` are a document that the other lines speak about."""
-    rest = [setting for setting, is_printed in zip(settings[first:end], printed[first:end], strict=True) if not is_printed]
+    rest = [setting for setting, is_printed in zip(settings[first:end], printed[first:end], strict=False) if not is_printed]
     structure, polish, typing = (sum(weights) for weights in zip(*rest, strict=True)) if rest else (0.0, 0.0, 0.0)
     lead, body = _words(lines[:first]), _words(lines[first:end])
     bonus = 0.0
@@ -392,6 +425,21 @@ def _is_document(
         is_plain = not any(printed[first:end]) and sum(len(line.text) for line in lines[first:end]) >= PLAIN_DOCUMENT
         least = 0.0 if is_plain and lines[first - 1].text.endswith(_LEADS) else STRUCTURED
     return structure >= least and structure + polish + typing + bonus >= DOCUMENT
+
+
+def _is_remark(lines: Sequence[_Line], printed: Sequence[bool]) -> bool:
+    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with asides about names, no talk."""
+    body = [line for line in lines if line.words > TITLE_WORDS]
+    text = " ".join(line.text for line in body)
+    if any(printed) or len(text) < REMARK_CHARACTERS or len(body) > REMARK_LINES or len(lines) - len(body) > REMARK_TITLES:
+        return False
+    if any(line.text[0].islower() and line.text.split()[0].isalpha() or line.indent or _ITEM.match(line.text) for line in body):
+        return False
+    marks = sum(line.printed * (1 + line.words / PLAIN_WORDS) for line in body)
+    sentences = sum(len(part) >= SENTENCE for part in _SENTENCE_END.split(text[:SENTENCES_READ]))
+    has_aside = any(" " in part.partition(")")[0] for part in text.split(" (")[1:])
+    is_talk = any(mark in text for mark in "?？!！") or not text.endswith(_ENDS)
+    return has_aside and not is_talk and marks >= REMARK_MARKS and _words(body) >= REMARK_WORDS * max(1, sentences)
 
 
 def _lead_weight(lead: Sequence[_Line], *, is_short: bool) -> float:
@@ -464,11 +512,10 @@ def _attributed(plain: str) -> list[Span]:
         inside = match.group()[1:-1]
         line = plain.rfind("\n", 0, match.start()) + 1
         lead = _SENTENCE_END.split(plain[max(line, match.start() - READ) : match.start()])[-1]
-        after = plain[match.end() : match.end() + 1]
         words = _plain_words(inside)
-        closes = inside.endswith(_ENDS) or not after.strip() or after in _CLOSES
-        is_said = words >= QUOTED_WORDS and _weight(inside, words) < PROSE_MARK
-        if is_said and closes and 1 <= len(lead.split()) <= ATTRIBUTION_WORDS:
+        closes = inside.endswith(_ENDS) or plain[match.end() : match.end() + 1] in _CLOSES
+        is_short = words >= QUOTED_WORDS and closes and 1 <= len(lead.split()) <= ATTRIBUTION_WORDS
+        if (is_short or words >= LONG_WORDS) and _weight(inside, words) < PROSE_MARK:
             spans.append(Span(*match.span()))
     return spans
 
