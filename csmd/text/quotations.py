@@ -33,7 +33,7 @@ OPENINGS = {
     "box": Mark(2.0, r"[\u2500-\u259f⏺⎿]"),
     "shell prompt": Mark(2.0, r"(?:\([\w.-]+\) ?)?(?:[\w.~/-]+ +)?[$❯➜λ⨯✖✗](?: |$)|[\w.-]+@[\w.-]+[ :].*[:~/]"),
     "time": Mark(1.5, r"[\[(]?(?:\w+=)?\d{1,4}[-/:.]\d\d[-/:.]\d\d|[\[(]?\d{1,2}:\d\d(?: ?[AP]M)?[\])]? ?\S"),
-    "json": Mark(1.0, r"[{}\[\]][,;]?$|[\"'][\w$@./ -]{1,60}[\"'] ?:"),
+    "json": Mark(1.0, r"[{}\[\]][,;]?$|\[\[?[\w.:/-]+\]\]?$|[\"'][\w$@./ -]{1,60}[\"'] ?:"),
     "step": Mark(1.0, r"#\d+ [A-Z\[]|[A-Z]{3,}\[\w+\]|@@ |\+\+\+ |--- \S|={3,} \S|at \S+ \(|File \""),
     "rule": Mark(1.0, r"(?:[=*_~#-] ?){4,}"),
     "tag": Mark(1.0, r"\[[\w./-]*[:./\d-][\w.:/-]*\] ?\S"),
@@ -51,7 +51,7 @@ MARKS = {
     "key": Mark(0.4, r"['\"\])>]:(?=\s|$)"),
     "hash": Mark(0.4, r"\b(?=[a-f]*\d)[0-9a-f]{7,64}\b"),
     "chain": Mark(0.3, r"\w: (?=[a-z])"),
-    "byline": Mark(1.0, r" [\[(]?\d{1,2}:\d\d(?: ?[AP]M)?[\])]?$"),
+    "byline": Mark(1.4, r" [\[(]?\d{1,2}:\d\d(?: ?[AP]M)?[\])]?$"),
     "column": Mark(0.5, r"(?<=\S)(?: {3,}|\t+)(?=\S)"),
     "dots": Mark(0.7, r" \.{3} |\.{4,}"),
     "name": Mark(0.25, r"\b\w*[a-z][A-Z]\w*|\b\w+_\w+\b|\w@\d"),
@@ -87,12 +87,12 @@ TYPING = {"lower case": -1.0, "question": -0.7, "open end": -0.6}
 #: How the own part leads to a document.
 LEAD = {"colon": 1.0, "short": 0.5, "lower case": 0.5, "question": 0.25}
 #: A document weighs so much, a part of it its structure; without any own part more of it is structure.
-DOCUMENT, STRUCTURED, WITHOUT_LEAD = 3.0, 0.8, 1.5
+DOCUMENT, STRUCTURED, WITHOUT_LEAD = 2.75, 0.8, 1.5
 #: A lead has at most so many words; an unstructured document at least so many characters.
 LEAD_WORDS, PLAIN_DOCUMENT = 45, 300
 #: A sentence of a document has so many characters; a line so many of these at most count.
-SENTENCE, SENTENCES = 55, 4
-TITLE_WORDS, TITLE_CHARACTERS = 12, 90
+SENTENCE, SENTENCES = 40, 4
+TITLE_WORDS, TITLE_CHARACTERS, SHORT_TITLE = 12, 90, 8
 #: A lead ends in one of so many first lines.
 LEAD_LINES = 4
 #: Marks of this weight show names of code.
@@ -101,7 +101,7 @@ MUCH_CODE = 3
 SENTENCES_READ = 1500
 WRAPPED_CHARACTERS = 60
 #: A remark is one paragraph of sentences of so many words on average, with an aside and without any sign of talk.
-REMARK_WORDS, REMARK_CHARACTERS, REMARK_MARKS = 17, 200, 0.5
+REMARK_WORDS, REMARK_CHARACTERS, REMARK_MARKS = 15, 200, 0.2
 REMARK_LINES, REMARK_TITLES = 3, 2
 #: How a document is set is seen in so many lines.
 DOCUMENT_LINES = 400
@@ -223,7 +223,8 @@ def _among(prompt: str) -> tuple[Span, ...]:
         return _merged([*marked, *_trailer(plain)])
     lines = _lines(_without(plain, marked))
     printed = _printed(lines)
-    return _merged([*marked, *_pasted(lines, printed), *_document(lines, printed), *_attributed(plain)])
+    cut = _led_into(lines[0].text[:READ], BESIDE if any(printed[:2]) else PRINTED) if lines else 0
+    return _merged([*marked, *_pasted(lines, printed, cut), *_document(lines, printed, cut), *_attributed(plain)])
 
 
 _of = cached(64)(quotations)
@@ -287,7 +288,8 @@ def _is_repeated(before: str, text: str) -> bool:
 def _weight(text: str, words: int) -> float:
     """What the marks of a program on a line of so many plain words weigh."""
     opening = _OPENING.match(text)
-    has_marks = words < len(text.split()) or "  " in text or ":" in text
+    tokens = text.split()
+    has_marks = words < len(tokens) or "  " in text or ":" in text or any(token[1:] != token[1:].lower() for token in tokens)
     marks = sum(_MARK_WEIGHTS[(match.lastindex or 1) - 1] for match in _MARK.finditer(text)) if has_marks else 0.0
     return (_OPENING_WEIGHTS[(opening.lastindex or 1) - 1] if opening else 0.0) + marks / (1 + words / PLAIN_WORDS)
 
@@ -346,17 +348,19 @@ def _fill(lines: Sequence[_Line], printed: list[bool], first: int, last: int, *,
     """
     marks = [at for at in range(first, last) if printed[at]]
     begin, end = first, last
-    while begin < marks[0] and (lines[begin].is_typed or (not first and lines[begin].printed < PROSE_MARK)):
+    while begin < marks[0] and not (begin and lines[begin - 1].text.endswith(_LEADS)):
+        if not (lines[begin].is_typed or (not first and lines[begin].printed < PROSE_MARK)):
+            break
         begin += 1
     while is_alone and end - 1 > marks[-1] and lines[end - 1].is_remarked:
         end -= 1
     printed[begin:end] = [True] * (end - begin)
 
 
-def _pasted(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
+def _pasted(lines: Sequence[_Line], printed: Sequence[bool], cut: int) -> list[Span]:
     """The spans of printed lines; the first line of a prompt may begin with the user's words."""
     spans = [Span(line.start, line.end) for line, is_printed in zip(lines, printed, strict=True) if is_printed]
-    if lines and (cut := _led_into(lines[0].text[:READ], BESIDE if any(printed[:2]) else PRINTED)):
+    if cut:
         spans = [span for span in spans if span.start != lines[0].start]
         spans.append(Span(lines[0].at + cut, lines[0].end))
     return spans
@@ -384,7 +388,7 @@ class _Setting(NamedTuple):
     typing: float
 
 
-def _document(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
+def _document(lines: Sequence[_Line], printed: Sequence[bool], cut: int) -> list[Span]:
     """The span of a document in a prompt beside the user's own words before and after it."""
     if not lines:
         return []
@@ -395,34 +399,47 @@ def _document(lines: Sequence[_Line], printed: Sequence[bool]) -> list[Span]:
     last = len(lines)
     final = slice(*blocks[-1])
     is_short = len(blocks) > 1 and final.stop - final.start <= LEAD_LINES and _words(lines[final]) <= LEAD_WORDS
-    if is_short and not any(_setting(lines, at).structure for at in range(final.start, final.stop)):
+    is_below = final.start > 0 and lines[final.start - 1].text.startswith("#")
+    if is_short and not is_below and not any(_setting(lines, at).structure for at in range(final.start, final.stop)):
         last = final.start
     ends = [at + 1 for at in range(min(LEAD_LINES, last - 1)) if lines[at].text.endswith(_LEADS)][:1]
     if blocks[0][1] < last and blocks[0][1] not in ends:
         ends.append(blocks[0][1])
-    if settings[0].structure >= STRUCTURE["title"] and not lines[0].text.endswith(_LEADS):
-        ends.insert(0, 0)
-    for first in dict.fromkeys((*ends, 0)):
+    # Without a lead it begins where its structure does; a short title is no lead.
+    structured = [
+        begin
+        for begin, end in blocks
+        if not lines[begin].is_typed or any(setting.structure for setting in settings[begin:end])
+    ][:1]
+    is_titled = structured == [0] and lines[0].words <= SHORT_TITLE and not lines[0].text.endswith(_LEADS + _ASKS)
+    starts = [*structured, *ends] if is_titled else [*ends, *structured]
+    for first in starts:
         for end in dict.fromkeys((last, len(lines))):
-            if first < end and _is_document(lines, settings, printed, first, end):
-                return [Span(lines[first].start, lines[end - 1].end)]
+            if first < end and _is_document(lines, settings, printed, first, end, has_lead=first in ends):
+                return [Span(lines[first].start if first else lines[0].at + cut, lines[end - 1].end)]
     return []
 
 
 def _is_document(
-    lines: Sequence[_Line], settings: Sequence[_Setting], printed: Sequence[bool], first: int, end: int
+    lines: Sequence[_Line],
+    settings: Sequence[_Setting],
+    printed: Sequence[bool],
+    first: int,
+    end: int,
+    *,
+    has_lead: bool,
 ) -> bool:
-    """Whether the lines from `first` to `end` are a document that the other lines speak about."""
+    """Whether the lines from `first` to `end` are a document; the lines before it may be its lead."""
     rest = [setting for setting, is_printed in zip(settings[first:end], printed[first:end], strict=False) if not is_printed]
     structure, polish, typing = (sum(weights) for weights in zip(*rest, strict=True)) if rest else (0.0, 0.0, 0.0)
     lead, body = _words(lines[:first]), _words(lines[first:end])
-    bonus = 0.0
-    least = WITHOUT_LEAD
-    if first:
+    bonus, least = 0.0, WITHOUT_LEAD
+    if first and has_lead and not printed[first]:
         if lead > LEAD_WORDS or lead > body:
             return False
         bonus = _lead_weight(lines[:first], is_short=4 * lead <= body)
-        is_plain = not any(printed[first:end]) and sum(len(line.text) for line in lines[first:end]) >= PLAIN_DOCUMENT
+        is_long = sum(len(line.text) for line in lines[first:end]) >= PLAIN_DOCUMENT
+        is_plain = is_long and not any(printed[first:end]) and not any(_ITEM.match(line.text) for line in lines[first:end])
         least = 0.0 if is_plain and lines[first - 1].text.endswith(_LEADS) else STRUCTURED
     return structure >= least and structure + polish + typing + bonus >= DOCUMENT
 
