@@ -1,9 +1,14 @@
 """Which parts of a prompt are somebody else's words; pure.
 
-A paste is known by its form, in any language: what programs print by the marks on its lines (`MARKS`), a document by how
-it is set (`SETTING`) beside the short own part. No list of words decides. In doubt a part is another's. Offsets are
-characters of the prompt. Code in fences and between backticks is left to who reads prose: a tag in it tags nothing. A
-mail goes to the end of its prompt, since nothing says where its last line is.
+A paste is recognised by its form, in any language; no list of words decides.
+
+* Program output: each line gets a weight for its marks (`OPENINGS`, `MARKS`), heavy lines claim their neighbours, and a
+  block is output except for what was typed right before and after it.
+* A document: the lines after the user's short lead are weighed by how they are set (`STRUCTURE`, `POLISH`, `TYPING`).
+* Tags, `>` lines, indented blocks, mails, and statements in quotation marks.
+
+In doubt a part is another's. Offsets are characters of the prompt. Code in fences and between backticks is left to the
+reader of prose: a tag in it tags nothing. A mail goes to the end of its prompt, since nothing says where its last line is.
 """
 
 from __future__ import annotations
@@ -60,58 +65,64 @@ MARKS = {
     "measure": Mark(0.3, r"\b\d+(?:\.\d+)*(?:ms|s|%| ?[KMG]i?B)(?!\w)"),
     "number": Mark(0.15, r"\b\d+(?:\.\d+)*\b"),
 }
-#: A line printed by a program weighs so much; so much less beside another one, in its block and across a blank line.
-PRINTED, BESIDE, APART = 1.0, 0.4, 0.6
-#: The only line of a prompt weighs more where a program printed it.
-ALONE = 2.0
-#: A block is printed whose lines weigh so much on average and each at least so much, where another block is not.
-BLOCK, BLOCK_LEAST = 0.45, 0.25
-#: So many characters of a line are looked at.
-READ = 400
-#: Further weights: a line moved in, one that a line with a colon leads to, and one that begins with a neighbour's words.
-MOVED_IN, LED_INTO, REPEATED = 0.4, 0.4, 0.4
-#: Rows of a table without lines have so many words.
-ROW_WORDS = 3
-#: Marks are thinned out by so many plain words each.
+#: Plain words per line at which its marks count half.
 PLAIN_WORDS = 9
-#: So many plain words in a line make it prose; it has no mark worth more.
+#: Added to a line that is indented, to one that a line with a colon leads to, and to one that opens like its neighbour.
+MOVED_IN, LED_INTO, REPEATED = 0.4, 0.4, 0.4
+#: Words of a row that repeats the first and last word of the row above.
+ROW_WORDS = 3
+#: Weight of a line of output: by itself, beside another one in its block, and beside one across a blank line.
+PRINTED, BESIDE, APART = 1.0, 0.4, 0.6
+#: Weight of a line of output that is the whole prompt.
+ALONE = 2.0
+#: Mean and least weight of the lines of a block of output without any heavy line, in a prompt with other blocks.
+BLOCK, BLOCK_LEAST = 0.45, 0.25
+#: A typed line has at least so many plain words and weighs less than this.
 PROSE_WORDS, PROSE_MARK = 4, 0.35
-#: So many plain words lead to what a program printed in the same line.
+#: Plain words of the user's before output in the same line.
 LEADING_WORDS = 3
+#: Characters of a line that are weighed.
+READ = 400
 
 #: How a document is set, line by line: what of it is structure, and what is polish.
-STRUCTURE = {"heading": 1.5, "bold": 1.0, "table": 1.0, "title": 1.0, "wrapped": 0.8, "typography": 0.5, "code": 0.5, "moved in": 0.3}
+STRUCTURE = {
+    "heading": 1.5,
+    "bold": 1.0,
+    "table": 1.0,
+    "title": 1.0,
+    "wrapped": 0.8,
+    "typography": 0.5,
+    "code": 0.5,
+    "moved in": 0.3,
+}
 POLISH = {"sentence": 0.4, "names": 0.3}
 #: How typing shows: a line in lower case, a question, a long line without full stop.
 TYPING = {"lower case": -1.0, "question": -0.7, "open end": -0.6}
-#: How the own part leads to a document.
+#: How the user's own lines lead to a document.
 LEAD = {"colon": 1.0, "short": 0.5, "lower case": 0.5, "question": 0.25}
-#: A document weighs so much, a part of it its structure; without any own part more of it is structure.
+#: Weight of a document; how much of it is structure, with a lead and without one.
 DOCUMENT, STRUCTURED, WITHOUT_LEAD = 2.75, 0.8, 1.5
-#: A lead has at most so many words; an unstructured document at least so many characters.
-LEAD_WORDS, PLAIN_DOCUMENT = 45, 300
-#: A sentence of a document has so many characters; a line so many of these at most count.
+#: Most words of a lead, most lines before its colon, and characters of a document of plain prose behind a colon.
+LEAD_WORDS, LEAD_LINES, PLAIN_DOCUMENT = 45, 4, 300
+#: Lines that a document is recognised by, and characters of a line that are split into sentences.
+DOCUMENT_LINES, SENTENCES_READ = 400, 1500
+#: Least characters of a sentence that shows polish, and how many of a line count.
 SENTENCE, SENTENCES = 40, 4
+#: Most words and characters of a title; a prompt that begins with one of so few words has no lead.
 TITLE_WORDS, TITLE_CHARACTERS, SHORT_TITLE = 12, 90, 8
-#: A lead ends in one of so many first lines.
-LEAD_LINES = 4
-#: Marks of this weight show names of code.
-NAMES = 0.3
-MUCH_CODE = 3
-SENTENCES_READ = 1500
-WRAPPED_CHARACTERS = 60
-#: A remark is one paragraph of sentences of so many words on average, with an aside and without any sign of talk.
+#: Least characters of a line that is wrapped, stretches of inline code that show, and weight that shows names of code.
+WRAPPED_CHARACTERS, MUCH_CODE, NAMES = 60, 3, 0.3
+#: A reviewer's remark: least words per sentence, characters, and weight of its names.
 REMARK_WORDS, REMARK_CHARACTERS, REMARK_MARKS = 15, 200, 0.2
+#: Most paragraphs of a remark, and titles above them.
 REMARK_LINES, REMARK_TITLES = 3, 2
-#: How a document is set is seen in so many lines.
-DOCUMENT_LINES = 400
 
-#: What the host writes before a plan of its own that the user accepted: no paste.
+#: The host's fixed line above a plan that the user accepted; such a plan is no paste.
 ACCEPTED_PLAN = "Implement the following plan:"
 
-#: Text in quotation marks has so many words to be a statement, and so many words lead to it.
+#: Least words of a statement in quotation marks, and most words before it in its sentence.
 QUOTED_WORDS, ATTRIBUTION_WORDS = 4, 6
-#: So many words in quotation marks are another's whatever leads to them.
+#: From so many words on, text in quotation marks is another's whatever stands around it.
 LONG_WORDS = 20
 
 _OPENING = re.compile("|".join(f"({mark.pattern})" for mark in OPENINGS.values()))
@@ -131,7 +142,9 @@ _HEADER = re.compile(r"[ \t*_]{0,5}([^\W\d_][\w -]{0,20}?)[*_]{0,2}:[*_]{0,2}[ \
 _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply-to"})
 _ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
 #: Text between quotation marks of any script, in one line.
-_IN_MARKS = re.compile(r"\"[^\"\n]{8,600}\"|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」")
+_IN_MARKS = re.compile(
+    r"\"[^\"\n]{8,600}\"|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」"
+)
 #: Where a line may go on with what a program printed.
 _LEAD_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|\s{3,}|[。！？：]")
 _SENTENCE_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|[。！？：]")
@@ -150,7 +163,8 @@ STATED = 0.6
 class _Line:
     """A line that is not blank: where it stands, its text without margins, its columns of indent.
 
-    `at` is where the text begins. `block` numbers the runs of lines between blank ones. `words` counts plain words; `printed` is what its marks weigh.
+    `at` is where the text begins, `block` the number of its run of lines between blank ones, `words` the count of its
+    plain words, and `printed` the weight of its marks.
     """
 
     start: int
@@ -161,6 +175,12 @@ class _Line:
     block: int
     words: int
     printed: float
+
+    @property
+    def is_lower(self) -> bool:
+        """Whether the line opens with a plain word in lower case."""
+        opening = self.text.split(None, 1)[0]
+        return opening.isalpha() and opening.islower()
 
     @property
     def is_typed(self) -> bool:
@@ -274,7 +294,8 @@ def _lines(plain: str) -> list[_Line]:
         weight = _weight(text[:READ], words) + MOVED_IN * is_moved + LED_INTO * is_led
         if repeats and 0 < found[-1].printed < PRINTED:
             found[-1] = replace(found[-1], printed=found[-1].printed + REPEATED)
-        found.append(_Line(match.start(), match.end(), at, text, indent, block, words, weight + REPEATED * (repeats and weight > 0)))
+        weight += REPEATED * (repeats and weight > 0)
+        found.append(_Line(match.start(), match.end(), at, text, indent, block, words, weight))
     return found
 
 
@@ -289,7 +310,9 @@ def _weight(text: str, words: int) -> float:
     """What the marks of a program on a line of so many plain words weigh."""
     opening = _OPENING.match(text)
     tokens = text.split()
-    has_marks = words < len(tokens) or "  " in text or ":" in text or any(token[1:] != token[1:].lower() for token in tokens)
+    # Lines of nothing but plain words are the most, and have no marks.
+    is_plain = words == len(tokens) and "  " not in text and ":" not in text
+    has_marks = not is_plain or any(token[1:] != token[1:].lower() for token in tokens)
     marks = sum(_MARK_WEIGHTS[(match.lastindex or 1) - 1] for match in _MARK.finditer(text)) if has_marks else 0.0
     return (_OPENING_WEIGHTS[(opening.lastindex or 1) - 1] if opening else 0.0) + marks / (1 + words / PLAIN_WORDS)
 
@@ -430,7 +453,9 @@ def _is_document(
     has_lead: bool,
 ) -> bool:
     """Whether the lines from `first` to `end` are a document; the lines before it may be its lead."""
-    rest = [setting for setting, is_printed in zip(settings[first:end], printed[first:end], strict=False) if not is_printed]
+    rest = [
+        setting for setting, is_printed in zip(settings[first:end], printed[first:end], strict=False) if not is_printed
+    ]
     structure, polish, typing = (sum(weights) for weights in zip(*rest, strict=True)) if rest else (0.0, 0.0, 0.0)
     lead, body = _words(lines[:first]), _words(lines[first:end])
     bonus, least = 0.0, WITHOUT_LEAD
@@ -439,7 +464,8 @@ def _is_document(
             return False
         bonus = _lead_weight(lines[:first], is_short=4 * lead <= body)
         is_long = sum(len(line.text) for line in lines[first:end]) >= PLAIN_DOCUMENT
-        is_plain = is_long and not any(printed[first:end]) and not any(_ITEM.match(line.text) for line in lines[first:end])
+        has_items = any(_ITEM.match(line.text) for line in lines[first:end])
+        is_plain = is_long and not has_items and not any(printed[first:end])
         least = 0.0 if is_plain and lines[first - 1].text.endswith(_LEADS) else STRUCTURED
     return structure >= least and structure + polish + typing + bonus >= DOCUMENT
 
@@ -448,9 +474,10 @@ def _is_remark(lines: Sequence[_Line], printed: Sequence[bool]) -> bool:
     """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with asides about names, no talk."""
     body = [line for line in lines if line.words > TITLE_WORDS]
     text = " ".join(line.text for line in body)
-    if any(printed) or len(text) < REMARK_CHARACTERS or len(body) > REMARK_LINES or len(lines) - len(body) > REMARK_TITLES:
+    titles = len(lines) - len(body)
+    if any(printed) or len(text) < REMARK_CHARACTERS or len(body) > REMARK_LINES or titles > REMARK_TITLES:
         return False
-    if any(line.text[0].islower() and line.text.split()[0].isalpha() or line.indent or _ITEM.match(line.text) for line in body):
+    if any(line.is_lower or line.indent or _ITEM.match(line.text) for line in body):
         return False
     marks = sum(line.printed * (1 + line.words / PLAIN_WORDS) for line in body)
     sentences = sum(len(part) >= SENTENCE for part in _SENTENCE_END.split(text[:SENTENCES_READ]))
@@ -480,7 +507,6 @@ def _setting(lines: Sequence[_Line], at: int) -> _Setting:
     wraps = after is not None and _is_wrapped(line, after)
     is_title = not is_item and not goes_on and after is not None and _is_title(line, after)
     is_open = len(text) >= WRAPPED_CHARACTERS and text[-1].isalpha() and not (wraps or is_title or is_item)
-    is_lower = text[0].islower() and text.split(None, 1)[0].isalpha() and text.split(None, 1)[0].islower()
     shows = {
         "heading": text.startswith("#") and text.lstrip("#")[:1] == " ",
         "bold": text.lstrip("-*•0123456789.) ").startswith("**") or text.startswith("**"),
@@ -490,7 +516,7 @@ def _setting(lines: Sequence[_Line], at: int) -> _Setting:
         "typography": not _TYPOGRAPHY.isdisjoint(text),
         "code": sum(this == "`" != that for that, this in pairwise(f" {text}")) >= MUCH_CODE,
         "moved in": line.indent > 0 and not is_item,
-        "lower case": is_lower and not goes_on,
+        "lower case": line.is_lower and not goes_on,
         "question": text.endswith(_ASKS),
         "open end": is_open,
         "names": line.printed >= NAMES,
@@ -499,7 +525,9 @@ def _setting(lines: Sequence[_Line], at: int) -> _Setting:
         sum(weight for name, weight in table.items() if shows.get(name)) for table in (STRUCTURE, POLISH, TYPING)
     )
     sentences = sum(len(part) >= SENTENCE for part in _SENTENCE_END.split(text[:SENTENCES_READ]))
-    return _Setting(structure, polish + (not is_lower) * POLISH["sentence"] * min(SENTENCES, sentences), typing)
+    return _Setting(
+        structure, polish + (0.0 if line.is_lower else POLISH["sentence"] * min(SENTENCES, sentences)), typing
+    )
 
 
 def _is_title(line: _Line, after: _Line) -> bool:
@@ -523,12 +551,12 @@ def _words(lines: Sequence[_Line]) -> int:
 
 
 def _attributed(plain: str) -> list[Span]:
-    """Statements in quotation marks that a sentence of few further words is about."""
+    """Statements in quotation marks that a few words of the same sentence attribute to somebody."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
-        line = plain.rfind("\n", 0, match.start()) + 1
-        lead = _SENTENCE_END.split(plain[max(line, match.start() - READ) : match.start()])[-1]
+        before = plain[max(0, match.start() - READ) : match.start()].rpartition("\n")[2]
+        lead = _SENTENCE_END.split(before)[-1]
         words = _plain_words(inside)
         closes = inside.endswith(_ENDS) or plain[match.end() : match.end() + 1] in _CLOSES
         is_short = words >= QUOTED_WORDS and closes and 1 <= len(lead.split()) <= ATTRIBUTION_WORDS

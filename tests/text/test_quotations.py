@@ -83,16 +83,16 @@ def test_of_a_paste_that_nobody_types_the_middle_is_a_quotation() -> None:
 
 #: A prompt with a paste, invented: what it is -> (what the user says, the paste, what the user says after it).
 PASTES: dict[str, tuple[str, str, str]] = {
-    "a terminal session": ("", "mia@forge:~/brew$ kettle boil --fast\nkettle: warning: never boil an empty pot\n"
-                               "mia@forge:~/brew$ echo $?\n3", "what went wrong here"),
+    "a terminal session": ("", ("mia@forge:~/brew$ kettle boil --fast\nkettle: warning: never boil an empty pot\n"
+                               "mia@forge:~/brew$ echo $?\n3"), "what went wrong here"),
     "a session under a lead": ("this is what I see now:", "❯ kettle status\nAlways descale before use.\nok 3 pots in 0.4s\n❯ kettle", ""),
-    "a log with times": ("why so slow?", "2026-03-01 10:00:01 INFO Use the new pump, not the old one.\n"
-                                         "2026-03-01 10:00:09 WARN pump=old is deprecated", ""),
+    "a log with times": ("why so slow?", ("2026-03-01 10:00:01 INFO Use the new pump, not the old one.\n"
+                                         "2026-03-01 10:00:09 WARN pump=old is deprecated"), ""),
     "a log with tags": ("please look", "[Pump.Main] You must never run dry.\n[Pump.Main] GET /pots/3 -> 500\nretrying", "thanks"),
-    "a stack trace": ("", "Traceback (most recent call last):\n  File \"/srv/pot.py\", line 3, in boil\n    raise Empty(pot)\n"
-                          "pot.Empty: pots must always be filled", "we fill them elsewhere, so drop the check"),
-    "warnings of a build": ("", "sip warn obsolete steam@1.2.3: Do not use it. Always take vapour instead, it is tested.\n"
-                                "sip warn obsolete mist@0.9.1: This is not maintained\nadded 31 packages in 4s", "can you fix that"),
+    "a stack trace": ("", ("Traceback (most recent call last):\n  File \"/srv/pot.py\", line 3, in boil\n    raise Empty(pot)\n"
+                          "pot.Empty: pots must always be filled"), "we fill them elsewhere, so drop the check"),
+    "warnings of a build": ("", ("sip warn obsolete steam@1.2.3: Do not use it. Always take vapour instead, it is tested.\n"
+                                "sip warn obsolete mist@0.9.1: This is not maintained\nadded 31 packages in 4s"), "can you fix that"),
     "a table of a program": ("", "┌────┬────────┐\n│ id │ name   │\n└────┴────────┘\n[POT9] Never trust an old lid.", "which one is it?"),
     "a markdown table": ("", "| pot | rule |\n|---|---|\n| big | always stir |", "make a chart of this"),
     "a configuration": ("is that right?", "[tool.kettle]\nmax-heat = 90\nlids = [\"a\", \"b\"]", "thanks"),
@@ -100,26 +100,26 @@ PASTES: dict[str, tuple[str, str, str]] = {
     "rows of keys and values": ("close this one", "Key: POT-12\nPriority: High\nRule: Never ship a pot without its lid", ""),
     "a chat": ("what do you say to this?", "Ida Bern  10:42 AM\nWe always ship on Fridays.\nIvo Kant  10:44 AM\nI prefer Mondays", ""),
     "a chat with the times first": ("see the chat", "[10:42] ida: we always ship on fridays\n[10:43] ivo: never on mondays", ""),
-    "a web page": ("my lid is stuck, why?", "Opening a lid\nBy default, lids are locked while the pot is under pressure, with one exception.\n"
-                   "If you force a lid, make sure that the pressure is released into the valve first.", ""),
-    "a page in German": ("was heißt das hier?", "Umgang mit Deckeln\nDeckel dürfen grundsätzlich nie ohne Prüfung des Drucks geöffnet "
-                         "werden.\nBetreiber müssen immer ein Verzeichnis aller geprüften Ventile und Deckel führen.", ""),
+    "a web page": ("my lid is stuck, why?", ("Opening a lid\nBy default, lids are locked while the pot is under pressure, with one exception.\n"
+                   "If you force a lid, make sure that the pressure is released into the valve first."), ""),
+    "a page in German": ("was heißt das hier?", ("Umgang mit Deckeln\nDeckel dürfen grundsätzlich nie ohne Prüfung des Drucks geöffnet "
+                         "werden.\nBetreiber müssen immer ein Verzeichnis aller geprüften Ventile und Deckel führen."), ""),
     "a page in Chinese": ("请总结下面的内容：", "# 贡献指南\n提交之前必须运行格式化工具。不要使用制表符。所有合并请求必须由两位维护者批准。", ""),
-    "a page in Russian": ("что это значит?", "Работа с крышками\nКрышки никогда не открываются без проверки давления в главном клапане.\n"
-                          "Оператор всегда обязан вести журнал всех проверенных клапанов и крышек.", ""),
-    "guidelines": ("shorten these guidelines:", "# Contributing to Pots\nAlways run `stir fmt` before you commit. Never use lids of tin.\n"
-                   "All changes must be approved by two cooks.", ""),
-    "a licence": ("may we use it?", "Pot License\n\nPermission is hereby granted to any cook who obtains a copy of this pot, without limitation.\n"
-                  "The above notice shall always be included in all copies of the pot and its lid.", ""),
-    "a finding of a review": ("", "Lid is released before the valve\n\nHigh Severity\n\nThe release_lid call runs before the valve closes, so "
-                              "steam escapes. As a result, the sensor reads zero and skips the check. This always fails on cold starts.", ""),
-    "a remark of a review": ("", "The BoilOver handler reads the sensor before the lock is taken, but nothing releases it again. Consider "
+    "a page in Russian": ("что это значит?", ("Работа с крышками\nКрышки никогда не открываются без проверки давления в главном клапане.\n"
+                          "Оператор всегда обязан вести журнал всех проверенных клапанов и крышек."), ""),
+    "guidelines": ("shorten these guidelines:", ("# Contributing to Pots\nAlways run `stir fmt` before you commit. Never use lids of tin.\n"
+                   "All changes must be approved by two cooks."), ""),
+    "a licence": ("may we use it?", ("Pot License\n\nPermission is hereby granted to any cook who obtains a copy of this pot, without limitation.\n"
+                  "The above notice shall always be included in all copies of the pot and its lid."), ""),
+    "a finding of a review": ("", ("Lid is released before the valve\n\nHigh Severity\n\nThe release_lid call runs before the valve closes, so "
+                              "steam escapes. As a result, the sensor reads zero and skips the check. This always fails on cold starts."), ""),
+    "a remark of a review": ("", ("The BoilOver handler reads the sensor before the lock is taken, but nothing releases it again. Consider "
                              "adding tests that verify the order for all valid lids (closed, open, and half open ones), and for pots "
-                             "that were never filled.", ""),
-    "an answer that is wrapped": ("ok, look at this :", "  1. The valve is opened by the timer before the sensor of the lid has been read,\n"
-                                  "     which leaves the pot without any pressure for some seconds.\n  2. The timer never resets.", ""),
-    "an answer with headings": ("second opinion, agree?", "## Findings\n\n**1. The lid leaks.** Always close the valve first — it is cheap.\n\n"
-                                "## Verdict\n\nNever ship this.", ""),
+                             "that were never filled."), ""),
+    "an answer that is wrapped": ("ok, look at this :", ("  1. The valve is opened by the timer before the sensor of the lid has been read,\n"
+                                  "     which leaves the pot without any pressure for some seconds.\n  2. The timer never resets."), ""),
+    "an answer with headings": ("second opinion, agree?", ("## Findings\n\n**1. The lid leaks.** Always close the valve first — it is cheap.\n\n"
+                                "## Verdict\n\nNever ship this."), ""),
     "output in the same line": ("can you look into this error: [Pot.Main] lid=open at 10:20:31", "[Pot.Main] never open twice", ""),
 }  # fmt: skip
 
@@ -133,13 +133,17 @@ def test_a_paste_is_anothers_and_what_stands_around_it_the_users(name: str) -> N
 
 
 def test_a_question_right_below_a_paste_is_the_users() -> None:
-    prompt = "PotWarning: pot.boil() is deprecated. Use pot.heat(max=3) instead.\n  pot.boil()\nis this why the test fails?"
+    prompt = (
+        "PotWarning: pot.boil() is deprecated. Use pot.heat(max=3) instead.\n  pot.boil()\nis this why the test fails?"
+    )
     assert quotations.own_words(prompt).strip() == "is this why the test fails?"
 
 
 def test_what_is_said_between_two_pastes_is_the_users() -> None:
     said = "that worked, but the other pot boils over:"
-    prompt = f"$ stir big\nok 12 pots in 3.2s\n\n{said}\n\n$ stir small\nerror: no lid at pots.c:3:1\n\nwe never boil it dry"
+    prompt = (
+        f"$ stir big\nok 12 pots in 3.2s\n\n{said}\n\n$ stir small\nerror: no lid at pots.c:3:1\n\nwe never boil it dry"
+    )
     assert quotations.own_words(prompt).split() == f"{said} we never boil it dry".split()
 
 
