@@ -143,7 +143,7 @@ _MAIL_HEADERS = frozenset({"from", "to", "cc", "date", "sent", "subject", "reply
 _ADDRESS = re.compile(r"[^\s<>@]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+")
 #: Text between quotation marks of any script, in one line.
 _IN_MARKS = re.compile(
-    r"\"[^\"\n]{8,600}\"|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」"
+    r"(?<![A-Za-z0-9'\"])\"(?=\S)[^\"\n]{8,600}(?<=\S)\"(?![A-Za-z0-9'])|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」"
 )
 #: Where a line may go on with what a program printed.
 _LEAD_END = re.compile(r"(?<![.!?:…])[.!?:…]++[\"”)]*\s+|\s{3,}|[。！？：]")

@@ -165,6 +165,7 @@ TYPED = {
     "an accepted plan": "Implement the following plan:\n\n# Plan: Close the lid\n\n## Context\n\nThe lid — and the valve — are open. "
                         "We always close both.\n\n## Files\n\n- **pot.py** — the lid",
     "code in a fence": "use this:\n```\n$ stir --fast\n[10:00:01] never\n```\nand keep it",
+    "marks that do not pair": "cut the '\"' from the end of every row and the tab of 3\" from the start of it, please",
     "a name in marks": "rename \"the old pot\" to \"the new pot\" in the menu",
 }  # fmt: skip
 
