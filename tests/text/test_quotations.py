@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,3 +79,134 @@ def test_of_a_paste_that_nobody_types_the_middle_is_a_quotation() -> None:
     middle, last = quotations.quotations(prompt)
     assert middle == (quotations.TYPED_CHARACTERS // 2, len(prompt) - quotations.TYPED_CHARACTERS // 2)
     assert prompt[last.start : last.end] == "> so\n"
+
+
+#: A prompt with a paste, invented: what it is -> (what the user says, the paste, what the user says after it).
+PASTES: dict[str, tuple[str, str, str]] = {
+    "a terminal session": ("", ("mia@forge:~/brew$ kettle boil --fast\nkettle: warning: never boil an empty pot\n"
+                               "mia@forge:~/brew$ echo $?\n3"), "what went wrong here"),
+    "a session under a lead": ("this is what I see now:", "❯ kettle status\nAlways descale before use.\nok 3 pots in 0.4s\n❯ kettle", ""),
+    "a log with times": ("why so slow?", ("2026-03-01 10:00:01 INFO Use the new pump, not the old one.\n"
+                                         "2026-03-01 10:00:09 WARN pump=old is deprecated"), ""),
+    "a log with tags": ("please look", "[Pump.Main] You must never run dry.\n[Pump.Main] GET /pots/3 -> 500\nretrying", "thanks"),
+    "a stack trace": ("", ("Traceback (most recent call last):\n  File \"/srv/pot.py\", line 3, in boil\n    raise Empty(pot)\n"
+                          "pot.Empty: pots must always be filled"), "we fill them elsewhere, so drop the check"),
+    "warnings of a build": ("", ("sip warn obsolete steam@1.2.3: Do not use it. Always take vapour instead, it is tested.\n"
+                                "sip warn obsolete mist@0.9.1: This is not maintained\nadded 31 packages in 4s"), "can you fix that"),
+    "a table of a program": ("", "┌────┬────────┐\n│ id │ name   │\n└────┴────────┘\n[POT9] Never trust an old lid.", "which one is it?"),
+    "a markdown table": ("", "| pot | rule |\n|---|---|\n| big | always stir |", "make a chart of this"),
+    "a configuration": ("is that right?", "[tool.kettle]\nmax-heat = 90\nlids = [\"a\", \"b\"]", "thanks"),
+    "nested keys": ("put this into pots.yaml", "pots:\n  - name: big\n    rule: |\n      Always stir. Never shake.", ""),
+    "rows of keys and values": ("close this one", "Key: POT-12\nPriority: High\nRule: Never ship a pot without its lid", ""),
+    "a chat": ("what do you say to this?", "Ida Bern  10:42 AM\nWe always ship on Fridays.\nIvo Kant  10:44 AM\nI prefer Mondays", ""),
+    "a chat with the times first": ("see the chat", "[10:42] ida: we always ship on fridays\n[10:43] ivo: never on mondays", ""),
+    "a web page": ("my lid is stuck, why?", ("Opening a lid\nBy default, lids are locked while the pot is under pressure, with one exception.\n"
+                   "If you force a lid, make sure that the pressure is released into the valve first."), ""),
+    "a page in German": ("was heißt das hier?", ("Umgang mit Deckeln\nDeckel dürfen grundsätzlich nie ohne Prüfung des Drucks geöffnet "
+                         "werden.\nBetreiber müssen immer ein Verzeichnis aller geprüften Ventile und Deckel führen."), ""),
+    "a page in Chinese": ("请总结下面的内容：", "# 贡献指南\n提交之前必须运行格式化工具。不要使用制表符。所有合并请求必须由两位维护者批准。", ""),
+    "a page in Russian": ("что это значит?", ("Работа с крышками\nКрышки никогда не открываются без проверки давления в главном клапане.\n"
+                          "Оператор всегда обязан вести журнал всех проверенных клапанов и крышек."), ""),
+    "guidelines": ("shorten these guidelines:", ("# Contributing to Pots\nAlways run `stir fmt` before you commit. Never use lids of tin.\n"
+                   "All changes must be approved by two cooks."), ""),
+    "a licence": ("may we use it?", ("Pot License\n\nPermission is hereby granted to any cook who obtains a copy of this pot, without limitation.\n"
+                  "The above notice shall always be included in all copies of the pot and its lid."), ""),
+    "a finding of a review": ("", ("Lid is released before the valve\n\nHigh Severity\n\nThe release_lid call runs before the valve closes, so "
+                              "steam escapes. As a result, the sensor reads zero and skips the check. This always fails on cold starts."), ""),
+    "a remark of a review": ("", ("The BoilOver handler reads the sensor before the lock is taken, but nothing releases it again. Consider "
+                             "adding tests that verify the order for all valid lids (closed, open, and half open ones), and for pots "
+                             "that were never filled."), ""),
+    "an answer that is wrapped": ("ok, look at this :", ("  1. The valve is opened by the timer before the sensor of the lid has been read,\n"
+                                  "     which leaves the pot without any pressure for some seconds.\n  2. The timer never resets."), ""),
+    "an answer with headings": ("second opinion, agree?", ("## Findings\n\n**1. The lid leaks.** Always close the valve first — it is cheap.\n\n"
+                                "## Verdict\n\nNever ship this."), ""),
+    "output in the same line": ("can you look into this error: [Pot.Main] lid=open at 10:20:31", "[Pot.Main] never open twice", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASTES)
+def test_a_paste_is_anothers_and_what_stands_around_it_the_users(name: str) -> None:
+    before, paste, after = PASTES[name]
+    own = quotations.own_words("\n\n".join(part for part in (before, paste, after) if part))
+    lead = before.partition(" [Pot")[0]
+    assert own.split() == f"{lead} {after}".split()
+
+
+def test_a_question_right_below_a_paste_is_the_users() -> None:
+    prompt = (
+        "PotWarning: pot.boil() is deprecated. Use pot.heat(max=3) instead.\n  pot.boil()\nis this why the test fails?"
+    )
+    assert quotations.own_words(prompt).strip() == "is this why the test fails?"
+
+
+def test_what_is_said_between_two_pastes_is_the_users() -> None:
+    said = "that worked, but the other pot boils over:"
+    prompt = (
+        f"$ stir big\nok 12 pots in 3.2s\n\n{said}\n\n$ stir small\nerror: no lid at pots.c:3:1\n\nwe never boil it dry"
+    )
+    assert quotations.own_words(prompt).split() == f"{said} we never boil it dry".split()
+
+
+TYPED = {
+    "rules in a list": "rules for the kitchen:\n- never stir twice\n- we use tin, not steel\n- lids go next to their pots",
+    "numbered decisions": "my decisions:\n1. We keep tin for the lids.\n2. No steel, plain tin in pots/.\n3. The valve stays as it is.",
+    "a list with code": "Can we look at `stir`:\n\n1. `stir list` should show all pots that are open, with the lids that belong to them\n"
+                        "2. I can go through that list -> moving up and down, maybe with the keys of the big pot\n"
+                        "3. the `lid` of each pot is shown, also when a pot has none and was never given any of them",
+    "a long lower-case paragraph": "so the stirrer reads the pot twice, once for the lid and once for the soup, and we never want that because "
+                                   "pots are heavy. please make it read once, also dont log the soup, cooks are private",
+    "paths and code": "in `src/pot.ts` the function getLid() should call openLid(id) and not the old one.\nnever touch src/old/ please",
+    "marks and pictures": "🚀 new rule: every pot needs a picture 📸\n✅ lids first\n❌ no steam",
+    "German": "Wir nutzen ab jetzt nur noch Töpfe aus Zinn, Stahl wird nicht mehr unterstützt.\n\nAußerdem: Die Deckel bleiben zu.",
+    "Chinese": "以后所有接口都必须返回统一的错误格式，不要再用裸字符串。\n数据库迁移只能由小王执行。",
+    "Russian": "Мы больше не используем старые крышки, только новые. Пожалуйста, удали код.\n\nИ ещё: никогда не открывай клапан.",
+    "paragraphs": "I want you to look at the pots and the lids of our competitors, with a modern kitchen in mind.\n\nWe should always be able "
+                  "to see which pot is open. The old view stays where it is until the new one has been tried.",
+    "an accepted plan": "Implement the following plan:\n\n# Plan: Close the lid\n\n## Context\n\nThe lid — and the valve — are open. "
+                        "We always close both.\n\n## Files\n\n- **pot.py** — the lid",
+    "code in a fence": "use this:\n```\n$ stir --fast\n[10:00:01] never\n```\nand keep it",
+    "marks that do not pair": "cut the '\"' from the end of every row and the tab of 3\" from the start of it, please",
+    "a name in marks": "rename \"the old pot\" to \"the new pot\" in the menu",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_what_people_type_stays_theirs(name: str) -> None:
+    assert quotations.quotations(TYPED[name]) == ()
+
+
+def test_what_the_host_adds_below_an_accepted_plan_is_not_the_users() -> None:
+    plan = TYPED["an accepted plan"]
+    added = "\n\n\nFor details of the talk before, read the file at: /home/mia/talk.jsonl"
+    assert quotations.own_words(plan + added).rstrip() == plan
+
+
+@pytest.mark.parametrize(
+    ("prompt", "own"),
+    [
+        ('he claims "we always ship on Friday", that is nonsense', "he claims , that is nonsense"),
+        ("Otto sagt „wir nehmen immer Stahl für alles“, das stimmt nicht.", "Otto sagt , das stimmt nicht."),
+        ("он пишет «мы всегда варим по пятницам», это неправда", "он пишет , это неправда"),
+        ("他说「我们总是在星期五部署所有服务」，这不对。", "他说 ，这不对。"),
+        ("the note says “never open the big lid.” and it is wrong", "the note says and it is wrong"),
+    ],
+)
+def test_a_statement_in_quotation_marks_is_of_who_is_quoted(prompt: str, own: str) -> None:
+    left = quotations.own_words(prompt)
+    assert "".join(left.split()) == "".join(own.split())
+
+
+PIECES = st.sampled_from(
+    ["$ stir\n", "# Lid\n", "We always stir it. ", "  x = y(1)\n", "\n", "[10:42] a: b\n", "12:30:01 INFO z\n", "why?", ":", "“", "”", '"', "他说「", "」",
+     "**b** — c\n", "- d\n", "<e>", "</e>", "> f\n", "Key: v\n", "`g`", "```\n"]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_quotations_are_in_order_apart_and_inside(prompt: str) -> None:
+    spans = quotations.quotations(prompt)
+    ends = [edge for span in spans for edge in span]
+    assert ends == sorted(ends)
+    assert all(0 <= start < end <= len(prompt) for start, end in spans)
+    assert all(one.end < other.start for one, other in pairwise(spans))
+    assert len(quotations.own_words(prompt)) == len(prompt)
