@@ -69,7 +69,8 @@ REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
     "user": frozenset({"printed", "reports"}),
     "assistant": frozenset({"printed", "reports", "narrates"}),
 }
-SHORT_ORDER = 5
+#: An order of so few content words that lasts less surely than this is of the moment.
+SHORT_ORDER, LASTING = 5, 0.35
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
 #: A title that leads into a passage has at most so many content words.
@@ -374,9 +375,10 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     kind = read.kind
     if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
         return False
-    if read.opens_with_question and sentence.ends_with_question(said):
+    if read.opens_with_question and sentence.ends_with_question(said) and "." not in said:
         return False
-    return not (speaker == "user" and kind == "orders" and len(content_words(said)) <= SHORT_ORDER)
+    is_short = speaker == "user" and kind == "orders" and len(content_words(said)) <= SHORT_ORDER
+    return not (is_short and certainty(said, shipped()) < LASTING)
 
 
 def _from(
@@ -490,7 +492,7 @@ _COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
 _IDENTIFIER = re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w|`[^`]{2,80}`|\b[\w-]{1,40}\.[a-z]{1,4}\b|\w\(")
 FEATURES = (
     "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),
-    "identifiers", "dense", "of the prompt", "order", "quotation", "long turn", "long turn's point",
+    "identifiers", "dense", "of the prompt", "quotation", "long turn", "long turn's point",
 )  # fmt: skip
 #: A turn of so many candidates is as long as any.
 LONG_TURN = 30
@@ -507,7 +509,6 @@ def features(passage: Passage, *, user: bool, other: frozenset[str], among: int)
         min(1.0, 2 * len(_IDENTIFIER.findall(passage.text)) / count),
         count / max(1, len(words_of(passage.text))),
         _share(passage.content, other),
-        float(parse(passage.text).kind == "orders"),
         float('"' in passage.text),
         long,
         long * passage.titled,

@@ -16,7 +16,11 @@ from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
 _CODE_FENCE = re.compile(r"\s{0,12}(`{3,}|~{3,})(.*)", re.DOTALL)
-_SENTENCE_BREAK = re.compile(r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[\w`])|(?<=[。！？])")
+#: Before a small letter only a plain full stop behind a word of two letters ends a sentence: "see v. 2", "(e.g. this) and".
+_SENTENCE_BREAK = re.compile(
+    r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[A-Z0-9`À-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\u9fff\uac00-\ud7af])"
+    r"|(?<=[^\W\d_]{2}[.!?])()\s+(?=[^\W\d_])|(?<=[。！？])"
+)
 #: What breaks a line beside "\n": a return by itself, vertical tab, form feed, separators, next line.
 _BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
@@ -99,7 +103,7 @@ def sentences(line: str) -> list[str]:
     found: list[list[str]] = []
     at = 0
     for end in (*_SENTENCE_BREAK.finditer(line), None):
-        part = (line[at:] if end is None else line[at : max(end.start(), end.end(1))]).strip()
+        part = (line[at:] if end is None else line[at : max(end.start(), end.end(1), end.end(2))]).strip()
         at = end.end() if end else at
         if found and _ABBREVIATION.search(found[-1][-1][-12:]):
             found[-1].append(part)
