@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.extraction import classifier
+from csmd.extraction import acceptance, classifier
 from csmd.hosts.claude import tool_calls
 from csmd.text import prose, quotations, sentence
 from csmd.text.sentence import Speaker, parse, trimmed
@@ -50,6 +50,8 @@ DIAGNOSED = 0.25
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
 SAME_WORDS = 3
+#: How sure it is that a user decided what they accepted in a few words.
+ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
 OWN_SHARE = 0.7
 #: A reply repeats its prompt, where that gave a statement, with this share of its content words.
@@ -71,6 +73,8 @@ REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
 }
 #: An order of so few content words that lasts less surely than this is of the moment.
 SHORT_ORDER, LASTING = 5, 0.35
+#: Characters of a sentence in a script without spaces that say as much as three words.
+LEAST_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
 #: A title that leads into a passage has at most so many content words.
@@ -275,6 +279,7 @@ def _of_source(
     outline = sentences_of(turn)
     other = _content(prompt)
     asserted = _asserted(outline, weights) if user else []
+    taken = _taken(turn, before) if turn.kind == "user" else None
     offered = passages(outline, "user" if user else "assistant")
     weighed = [
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
@@ -302,7 +307,19 @@ def _of_source(
         if user and before and _quotes(passage.text, _bare(before)):
             continue
         chosen.append(_chosen(turn, passage, prompt))
-    return chosen
+    return [taken, *chosen] if taken else chosen
+
+
+def _taken(turn: StoredTurn, before: str) -> Chosen | None:
+    """The decision that a prompt makes by taking what the assistant proposed."""
+    text = acceptance.accepted(quotations.own_words(turn.text), before)
+    if not text:
+        return None
+    passage = Passage(-1, -1, text, frozenset(content_words(text)))
+    statement = Statement(
+        text=text, gate="epistemic", category="decision", confidence=ACCEPTED, authority="user", reasons=("accepted",)
+    )
+    return Chosen(turn, statement, passage.content, passage)
 
 
 def _is_repeated(content: frozenset[str], known: Iterable[Said], *, is_assertion: bool) -> bool:
@@ -369,9 +386,12 @@ def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passag
 def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
     said = stated.text
-    if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
-        return False
     read = parse(said, speaker)
+    if speaker == "user" and read.language != "en" and not read.lasting:
+        return False
+    has_words = len(_WORDY.findall(said)) >= 3 or (read.language in sentence.UNSPACED and len(said) >= LEAST_UNSPACED)
+    if len(said) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(said):
+        return False
     kind = read.kind
     if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
         return False

@@ -36,7 +36,7 @@ _REFUSALS = _WORDS["refutes"] | frozenset("no nope nah wrong".split())
 _DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 #: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
 _SPACED = ("de", "es", "fr", "pt", "ru")
-_UNSPACED = ("zh", "ja", "ko")
+UNSPACED = ("zh", "ja", "ko")
 
 _TOKEN = re.compile(r"`[^`]*`|[^\W_]+(?:['’./_+-]+[^\W_]+)*|[^\w\s]|_+")
 _SCRIPTS = re.compile(
@@ -147,7 +147,7 @@ def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
     if at == 0 or at >= len(tokens):
         return "" if at else text
     start = tokens[at][1]
-    while text[start - 1] not in " \t\n,;:.!?":
+    while start and text[start - 1] not in " \t\n,;:.!?":
         start -= 1
     return text[start:]
 
@@ -223,6 +223,11 @@ def clauses(text: str) -> list[str]:
     return [*found, text[tokens[start][1] :]] if found else [text]
 
 
+def has(word_class: str, language: str, text: str) -> bool:
+    """Whether a text holds a word of a class in its language."""
+    return _has(word_class, language, [word for word, _ in _tokens(text)], text)
+
+
 def asks(text: str) -> bool:
     """Whether a sentence is a question, in whatever language and with whatever mark."""
     return parse(text).kind == "asks"
@@ -246,15 +251,23 @@ def language_of(text: str) -> str:
         return "" if script == "other" else script
     words = set(re.findall(r"[^\W\d_]+", text.casefold()))
     english = len(words & _ENGLISH)
-    scores = {language: len(words & _FUNCTION[language]) for language in _SPACED}
+    scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
         return best
     return "en" if text.isascii() or english else ""
 
 
-_ENGLISH = data.word_table("stop_words.txt")["english"] | frozenset("please can will".split())
-_FUNCTION = {language: _WORDS[f"function.{language}"] - _ENGLISH for language in _SPACED}
+def _words_of(language: str) -> frozenset[str]:
+    """Every single word of a language's classes."""
+    return frozenset(
+        word for name, words in _WORDS.items() if name.endswith(f".{language}") for word in words if "_" not in word
+    )
+
+
+_ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
+_LANGUAGES = sorted({name.partition(".")[2] for name in _WORDS} - {"", "en", *UNSPACED})
+_FUNCTION = {language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()}
 
 
 # --- lead-in
@@ -327,7 +340,7 @@ def _kind(
         return "reports"
     marked = ends_with_question(said)
     if language != "en":
-        return _kind_in(language, words, said, marked)
+        return _kind_in(language, words, said, marked, lasting)
     if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
         return kind
     return "states"
@@ -342,15 +355,17 @@ def ends_with_question(said: str) -> bool:
     return remark is not None and said[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
 
 
-def _kind_in(language: str, words: Sequence[str], said: str, marked: bool) -> Kind:
+def _kind_in(language: str, words: Sequence[str], said: str, marked: bool, lasting: Lasting) -> Kind:
     """The kind of a sentence that is not English."""
     if marked or said.startswith("¿"):
         return "asks"
-    if language in _UNSPACED and _has("asks", language, words, said):
+    if language in UNSPACED and _has("asks", language, words, said):
         return "asks"
     if language in _SPACED and _begins(f"asks.{language}", words):
         return "asks"
-    if language in _SPACED and _begins(f"order.{language}", words):
+    if language in _SPACED and lasting not in RULES and _begins(f"order.{language}", words):
+        return "orders"
+    if lasting == "ban" and _is_of_now(language, words, said):
         return "orders"
     return "states"
 
@@ -375,7 +390,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         return "asks"
     if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
         return "orders"
-    if first in ("don't", "dont", "do") and _is_of_now(words):
+    if lasting == "ban" and _is_of_now("en", words, ""):
         return "orders"
     if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
         return "orders"
@@ -406,9 +421,9 @@ def _is_noun(words: Sequence[str]) -> bool:
     return False
 
 
-def _is_of_now(words: Sequence[str]) -> bool:
+def _is_of_now(language: str, words: Sequence[str], said: str) -> bool:
     """Whether a ban is of the moment: "don't commit yet"."""
-    return _has("moment", "en", words, "")
+    return _has("moment", language, words, said) or _has("now", language, words, said)
 
 
 # --- whether it lasts
@@ -432,7 +447,7 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
     phrases = _WORDS.get(f"{name}.{language}")
     if not phrases:
         return False
-    if language in _UNSPACED:
+    if language in UNSPACED:
         return any(phrase.replace("_", " ") in said for phrase in phrases)
     return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
 
