@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
-from csmd.memory.contradiction import WEAK
 from csmd.store import topics as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.text.clauses import WEAK
 from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
 
 _WORDS = data.word_table("topic_words.txt")

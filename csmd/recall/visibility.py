@@ -19,7 +19,7 @@ from csmd.recall import compose, hybrid_search, threads
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, tokens
+from csmd.text import display, prose, similarity, tokens
 from csmd.values import Memory
 from csmd.vocabulary import Attention, Tier
 
@@ -280,7 +280,9 @@ def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bo
 class Sentence(NamedTuple):
     """A sentence: what it is compared by, its content words in order, and whether their order matters."""
 
-    gist: tokens.Gist
+    text: str
+    stems: frozenset[str]
+    turns: tuple[str, ...]
     order: tuple[str, ...]
     is_ordered: bool
 
@@ -291,36 +293,29 @@ class SentenceIndex:
     def __init__(self, sentences: Sequence[str]) -> None:
         self._sentences = sentences
         self._with: dict[str, list[int]] = {}
-        stems: dict[str, str] = {}
         for number, sentence in enumerate(sentences):
-            for word in set(tokens.content_words(sentence)):
-                stem = stems.get(word) or stems.setdefault(word, tokens.stem(word))
+            for stem in tokens.content_stems(sentence):
                 self._with.setdefault(stem, []).append(number)
 
     def says(self, statement: str) -> bool:
         """Whether each sentence of a statement is said here, in the same words or among more."""
         parsed = [parse_sentence(sentence) for sentence in prose.sentences(display.squeeze(statement))]
-        telling = [sentence for sentence in parsed if sentence.gist.stems]
+        telling = [sentence for sentence in parsed if sentence.stems]
         return bool(telling) and all(map(self._says, telling))
 
     def _says(self, sentence: Sentence) -> bool:
-        shared = Counter(number for stem in sentence.gist.stems for number in self._with.get(stem, ()))
-        enough = tokens.SAME_SHARE * len(sentence.gist.stems)
+        shared = Counter(number for stem in sentence.stems for number in self._with.get(stem, ()))
+        enough = similarity.SAME_SHARE * len(sentence.stems)
         candidates = (self._sentences[number] for number, count in shared.items() if count >= enough)
         return any(_covers(parse_sentence(candidate), sentence) for candidate in candidates)
 
 
 def _covers(known: Sentence, sentence: Sentence) -> bool:
     """Whether a known sentence says what another says."""
-    ours, theirs = known.gist.stems, sentence.gist.stems
-    if known.gist.turns != sentence.gist.turns:
+    is_part = len(sentence.stems) >= LEAST_WORDS and sentence.turns == known.turns and sentence.stems <= known.stems
+    if not is_part and not similarity.repeats(sentence.text, known.text):
         return False
-    contained = len(theirs) >= LEAST_WORDS and theirs <= ours
-    is_replaced = theirs - ours and ours - theirs
-    same = not is_replaced and tokens.alike(sentence.gist, known.gist, share=tokens.SAME_SHARE)
-    return (contained or same) and (
-        not (known.is_ordered or sentence.is_ordered) or _in_order(sentence.order, known.order)
-    )
+    return not (known.is_ordered or sentence.is_ordered) or _in_order(sentence.order, known.order)
 
 
 def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
@@ -334,10 +329,10 @@ def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
 @cached(512)
 def parse_sentence(text: str) -> Sentence:
     """A sentence as it is compared."""
-    gist = tokens.gist(text)
+    gist = similarity.gist(text)
     words = tokens.words_of(text.replace("\u2019", "'"))
     order = tuple(stem for word in words if (stem := tokens.stem(word)) in gist.stems)
-    return Sentence(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
+    return Sentence(text, gist.stems, gist.turns, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
 
 
 @cached(8)
