@@ -267,15 +267,11 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_reworded(memory, besides):
             continue
-        if similarity.repeats(statement.text, memory.text) and not _turns(statement, memory):
+        pairs = ((statement.text, memory.text), (memory.text, statement.text))
+        # One may amend the other though nearly all words are the same: "drop support for 3.8".
+        if similarity.repeats(*pairs[0]) and not any(similarity.compare(*pair).replaces for pair in pairs):
             return memory
     return None
-
-
-def _turns(statement: Statement, memory: Memory) -> bool:
-    """Whether one of the two amends the other, though nearly all words are the same: "drop support for 3.8"."""
-    pairs = ((statement.text, memory.text), (memory.text, statement.text))
-    return any(similarity.compare(older, newer).replaces for older, newer in pairs)
 
 
 def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:

@@ -44,6 +44,10 @@ SURE, DOUBTFUL = 0.5, 0.4
 
 #: Two texts with this share of their words in common say the same, if nothing in one stands in another's place.
 SAME_SHARE = 0.8
+#: Words that make the order of the others matter, besides those that turn a sentence round.
+ORDERING = frozenset({"from", "to", "into", "rather", "but"})
+#: A text of fewer words may be contained in one that says something else.
+LEAST_WITHIN = 3
 #: Texts up to this length are memories, sentences and messages, which are compared again and again.
 GIST_KEPT = 600
 
@@ -54,6 +58,9 @@ class Gist:
 
     stems: frozenset[str]
     turns: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    is_ordered: bool = False
+    """Whether the order of its words matters."""
 
 
 def gist(text: str) -> Gist:
@@ -62,14 +69,10 @@ def gist(text: str) -> Gist:
 
 
 def _gist(text: str) -> Gist:
-    turns: list[str] = []
-    others: list[str] = []
-    for word in tokens.words_of(text.replace("\u2019", "'")):
-        if not tokens.turns_round(word):
-            others.append(word)
-        else:
-            turns.append("not" if word.endswith("n't") or word == "cannot" else word)
-    return Gist(frozenset(map(tokens.stem, tokens.content_of(others))), tuple(sorted(turns)))
+    words = tokens.words_of(text.replace("\u2019", "'"))
+    turns = ["not" if word.endswith("n't") or word == "cannot" else word for word in words if tokens.turns_round(word)]
+    order = tuple(map(tokens.stem, tokens.content_of(word for word in words if not tokens.turns_round(word))))
+    return Gist(frozenset(order), tuple(sorted(turns)), order, bool(turns) or not ORDERING.isdisjoint(words))
 
 
 _gist_of_short = cached(2048)(_gist)
@@ -94,6 +97,20 @@ def repeats(one: str, other: str) -> bool:
     """
     left, right = gist(one), gist(other)
     return (left.stems <= right.stems or right.stems <= left.stems) and overlap(left, right) >= SAME_SHARE
+
+
+def is_within(one: str, other: str) -> bool:
+    """Whether a text is repeated by another one, or its words are among more of it, in their order where that matters."""
+    part, whole = gist(one), gist(other)
+    is_part = len(part.stems) >= LEAST_WITHIN and part.turns == whole.turns and part.stems <= whole.stems
+    if not is_part and not repeats(one, other):
+        return False
+    if not (part.is_ordered or whole.is_ordered):
+        return True
+    both = part.stems & whole.stems
+    shorter, longer = sorted(([stem for stem in gist.order if stem in both] for gist in (part, whole)), key=len)
+    rest = iter(longer)
+    return all(stem in rest for stem in shorter)
 
 
 # --- the whole comparison
