@@ -207,7 +207,7 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
         yield [
             (memories[place].id, memories[other].id)
             for other in having.get(rarest, ())
-            if other != place and of_one <= words[other] and similarity.says_all_of(memories[other].text, text)
+            if other != place and of_one <= words[other] and similarity.compare(text, memories[other].text).says_all
         ]
 
 
@@ -255,7 +255,7 @@ def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
         # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
         and keeper.origin == goes.origin != "inferred"
         and not _are_two(snapshot, goes, keeper)
-        and similarity.says_all_of(keeper.text, goes.text)
+        and similarity.compare(goes.text, keeper.text).says_all
     )
 
 
@@ -285,7 +285,7 @@ def _strengthened(snapshot: Snapshot, memory: Memory, other: Memory) -> Action |
     if ("strengthen", memory.id) in snapshot.undone or (memory.gate == "correction") != (other.gate == "correction"):
         return None
     more = [one for one in actions.find_confirming(snapshot, memory, other) if one.session_id not in memory.sessions]
-    if not more or _are_two(snapshot, memory, other) or not similarity.says_all_of(other.text, memory.text):
+    if not more or _are_two(snapshot, memory, other) or not similarity.compare(memory.text, other.text).says_all:
         return None
     sure = actions.confirm(memory, more)
     sessions = display.amount(len({source.session_id for source in more}), "more session")
@@ -448,12 +448,12 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     if len({memory.project_seq for memory in group}) < PROJECTS:
         return None
     around = [memory for memory in snapshot.memories.values() if memory.is_alive]
-    if any(similarity.says_all_of(memory.text, best.text) or _are_opposed(memory, best) for memory in around):
+    if any(similarity.compare(best.text, memory.text).says_all or _are_opposed(memory, best) for memory in around):
         return None
     # What is said everywhere already asks for nothing more.
     asking = [
         best,
-        *(one for one in group[1:] if not any(similarity.says_all_of(wide.text, one.text) for wide in around)),
+        *(one for one in group[1:] if not any(similarity.compare(one.text, wide.text).says_all for wide in around)),
     ]
     projects = {memory.project_seq for memory in asking}
     against = {memory.project_seq for memory in snapshot.abroad.values() if _are_opposed(memory, best)}

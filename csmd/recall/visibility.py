@@ -295,7 +295,7 @@ class SentenceIndex:
         candidates = (
             self._sentences[at] for at, count in shared.items() if count >= similarity.SAME_SHARE * len(stems)
         )
-        return any(similarity.is_within(sentence, candidate) for candidate in candidates)
+        return any(similarity.repeats(sentence, candidate, within=True) for candidate in candidates)
 
 
 @cached(8)

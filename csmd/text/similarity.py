@@ -1,7 +1,7 @@
 """Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older; pure.
 
 `compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is for
-texts of which one may only reword the other. No other module has a test of its own.
+texts of which one may only repeat the other. No other module has a test of its own.
 
 A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
 affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it is
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from csmd.cache import cached
@@ -90,25 +90,20 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
     return len(part & whole) / len(part) if part else 0.0
 
 
-def repeats(one: str, other: str) -> bool:
+def repeats(one: str, other: str, *, within: bool = False) -> bool:
     """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
 
-    "Use two spaces" and "use four spaces" share most of their words and do not say the same.
+    "Use two spaces" and "use four spaces" share most of their words and do not say the same. `within`: or the other one has
+    all its words among more; where the order of words matters, in that order.
     """
     left, right = gist(one), gist(other)
-    return (left.stems <= right.stems or right.stems <= left.stems) and overlap(left, right) >= SAME_SHARE
-
-
-def is_within(one: str, other: str) -> bool:
-    """Whether a text is repeated by another one, or its words are among more of it, in their order where that matters."""
-    part, whole = gist(one), gist(other)
-    is_part = len(part.stems) >= LEAST_WITHIN and part.turns == whole.turns and part.stems <= whole.stems
-    if not is_part and not repeats(one, other):
-        return False
-    if not (part.is_ordered or whole.is_ordered):
-        return True
-    both = part.stems & whole.stems
-    shorter, longer = sorted(([stem for stem in gist.order if stem in both] for gist in (part, whole)), key=len)
+    is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
+    is_same = (is_part or is_longer) and overlap(left, right) >= SAME_SHARE
+    is_within = within and is_part and left.turns == right.turns and len(left.stems) >= LEAST_WITHIN
+    if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
+        return is_same or is_within
+    both = left.stems & right.stems
+    shorter, longer = sorted(([stem for stem in gist.order if stem in both] for gist in (left, right)), key=len)
     rest = iter(longer)
     return all(stem in rest for stem in shorter)
 
@@ -128,6 +123,11 @@ class Comparison:
     confidence: float = 1.0
     reasons: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+
+    @property
+    def says_all(self) -> bool:
+        """Whether the newer statement says everything that the older one says."""
+        return self.relation in ("same", "entails")
 
     @property
     def contradicts(self) -> bool:
@@ -150,32 +150,29 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
 
     "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
     """
-    if says_all_of(newer, older):
-        return Comparison(relation="same" if says_all_of(older, newer) else "entails")
-    found = _replacement(older, newer, renames or {})
-    every = clauses.parts(older)
-    if found is not None and found.relation == "replaces":
-        return Comparison(
-            relation="replaces", confidence=found.confidence, reasons=found.reasons, parts=every or (older,)
-        )
+    before, after = _stems(older), _stems(newer)
+    shared = len(before & after)
+    if not shared and not renames and (before or after):
+        return _UNRELATED
+    # What says all of it lacks at most an "always" and an "every" of its words.
+    if len(before) - shared <= 2 and _says_all_of(newer, older):
+        return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
+    found, every = _replacement(older, newer, renames or {}), clauses.parts(older)
+    if found is not None and found.replaces:
+        return replace(found, parts=every or (older,))
     of_parts = [(part, _replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
     ended = {part: how for part, how in of_parts if how is not None and how.replaces}
     if ended:
-        first = next(iter(ended.values()))
-        return Comparison(
-            relation="replaces part", confidence=first.confidence, reasons=first.reasons, parts=tuple(ended)
-        )
+        return replace(next(iter(ended.values())), relation="replaces part", parts=tuple(ended))
     if found is not None:
         return found
-    return Comparison(relation="overlaps" if _is_one_subject(older, newer) else "unrelated")
+    sizes = len(before), len(after)
+    # Of two that share a single word, it has to be half of the longer one.
+    few = min(sizes) if shared > 1 else max(sizes)
+    return _OVERLAPS if shared and shared >= SAME_SUBJECT * few else _UNRELATED
 
 
-def _is_one_subject(older: str, newer: str) -> bool:
-    """Whether two texts share half the words of the shorter one, or, if it is a single word, of the longer one."""
-    shorter, longer = sorted((gist(older).stems, gist(newer).stems), key=len)
-    few = longer if len(shorter & longer) < 2 else shorter
-    return share(few, shorter & longer) >= SAME_SUBJECT
-
+_UNRELATED, _OVERLAPS = Comparison(relation="unrelated"), Comparison(relation="overlaps")
 
 # --- whether one says all of the other
 
@@ -225,7 +222,7 @@ def required_words(text: str) -> frozenset[str]:
     )
 
 
-def says_all_of(one: str, other: str) -> bool:
+def _says_all_of(one: str, other: str) -> bool:
     """Whether one text says everything that the other says: the same, or the same and more that limits nothing."""
     required = required_words(other)
     if not required <= required_words(one):

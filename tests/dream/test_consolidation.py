@@ -257,7 +257,7 @@ def test_what_is_lifted_was_asked_for_in_three_projects_and_nothing_is_left_to_l
         if action.kind == "lift" and action.made is not None:
             told = [snapshot.abroad[ident] for ident in action.evidence]
             assert len({one.project_seq for one in told}) >= consolidation.PROJECTS
-            assert all(similarity.says_all_of(action.made.text, one.text) for one in told)
+            assert all(similarity.compare(one.text, action.made.text).says_all for one in told)
             assert action.made.authority == "user"
 
 
