@@ -1,4 +1,4 @@
-"""What a statement says holds, what it speaks against, and what it says has changed; pure."""
+"""Finds what a statement affirms, denies, replaces and reports as changed; pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.text import clauses, renames, tokens
-from csmd.text.clauses import COPULA, STOPS, WAYS, WORDS, Found, Slot, Word, find, phrases, stems, until
+from csmd.text.clauses import COPULA, STOPS, WAYS, WORDS, PhraseMatch, Slot, Word, find, phrases, stems, stems_until
 
 _CLAUSE_ENDS = STOPS | WORDS["break"]
 _CLASSES = ("instead", "prefer", "gone", "unused", "changed", "called")
@@ -78,12 +78,12 @@ class Claims:
 def parse(text: str) -> Claims:
     """What a statement says."""
     words, _, asks = clauses.read(text)
-    found: dict[str, list[Found]] = {word_class: [] for word_class in _CLASSES}
+    found: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
     for phrase in find(_PHRASES, words):
         found[phrase.word_class].append(phrase)
     instead = tuple(chain.from_iterable(map(_instead, found["instead"])))
     gone = (*_removed(words), *chain.from_iterable(map(_gone, found["gone"])))
-    against = stems_of(*(claim.what for claim in (*_denied(words, asides=True), *instead)))
+    against = _union(*(claim.what for claim in (*_denied(words, asides=True), *instead)))
     unused = stems(phrase.holes["OLD"][0] for phrase in found["unused"])
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
     plain, every = frozenset(word.plain for word in words), stems(words)
@@ -107,7 +107,7 @@ def parse(text: str) -> Claims:
     )
 
 
-def stems_of(*sets: frozenset[str]) -> frozenset[str]:
+def _union(*sets: frozenset[str]) -> frozenset[str]:
     return frozenset[str]().union(*sets)
 
 
@@ -115,14 +115,14 @@ def ended_by(text: str) -> list[frozenset[str]]:
     """What a statement speaks against as a whole: used no more, replaced, liked less."""
     if _AGAINST.isdisjoint(tokens.words_of(text.replace("\u2019", "'"))):  # parsing is expensive
         return []
-    found = parse(text)
-    return [*(claim.what for claim in found.instead), *found.gone, *(less for _, less in found.prefers)]
+    statement = parse(text)
+    return [*(claim.what for claim in statement.instead), *statement.gone, *(less for _, less in statement.prefers)]
 
 
 def denied_stems(text: str) -> frozenset[str]:
     """Every stem that a statement speaks against: "pnpm, not npm" says nothing for npm."""
-    found = parse(text)
-    return stems_of(*(claim.what for claim in (*found.denied, *found.instead)), *found.gone)
+    statement = parse(text)
+    return _union(*(claim.what for claim in (*statement.denied, *statement.instead)), *statement.gone)
 
 
 def _main(words: Sequence[Word]) -> frozenset[str]:
@@ -136,7 +136,7 @@ def _main(words: Sequence[Word]) -> frozenset[str]:
 
 def _before(words: Sequence[Word], at: int) -> frozenset[str]:
     """The stems of the same clause before a word."""
-    return until(reversed(words[:at]), STOPS, leaving=WORDS["aside"])
+    return stems_until(reversed(words[:at]), STOPS, leaving=WORDS["aside"])
 
 
 def _is_aside(words: Sequence[Word], at: int) -> bool:
@@ -161,21 +161,21 @@ def _denied(words: Sequence[Word], *, asides: bool = False) -> Iterator[Against]
             continue
         if not asides and at and words[at - 1].plain == ",":
             continue  # "this, not that": `_instead`
-        what = until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
+        what = stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
         if what and (asides or not _is_aside(words, at)):
             clause = takewhile(lambda word: word.plain not in STOPS, words[at + 1 :])
             yield Against(what, _before(words, at), _is_restricted(clause))
 
 
-def _instead(found: Found) -> Iterator[Against]:
+def _instead(phrase: PhraseMatch) -> Iterator[Against]:
     """What is not, or no more, with the rest of its clause and the clause before one that opens with it."""
-    what = stems(found.holes["OLD"])
-    if what and found.holes["OLD"][0].plain not in WORDS["not_instead"]:
-        yield Against(what, stems(found.around) - what - _REPLACING)
+    what = stems(phrase.holes["OLD"])
+    if what and phrase.holes["OLD"][0].plain not in WORDS["not_instead"]:
+        yield Against(what, stems(phrase.around) - what - _REPLACING)
 
 
-def _prefers(found: Found) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    pair = stems(found.holes["NEW"]), until(found.holes["OLD"], WORDS["now"])
+def _prefers(phrase: PhraseMatch) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    pair = stems(phrase.holes["NEW"]), stems_until(phrase.holes["OLD"], WORDS["now"])
     if all(pair):
         yield pair
 
@@ -184,27 +184,27 @@ def _removed(words: Sequence[Word]) -> Iterator[frozenset[str]]:
     """What a statement orders to remove, or "we drop"."""
     for at, word in enumerate(words):
         if word.plain in WORDS["remove"] and not _before(words, at) and not _is_aside(words, at):
-            yield until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
+            yield stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
 
 
-def _gone(found: Found) -> Iterator[frozenset[str]]:
+def _gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
     """What a statement says is there, or used, no more, without a condition."""
-    subject, more = list(found.holes["OLD"]), found.holes.get("MORE")
+    subject, more = list(phrase.holes["OLD"]), phrase.holes.get("MORE")
     if more is not None:
         joint = max((at for at, word in enumerate(subject) if word.plain in STOPS | {"and", "but"}), default=-1)
         subject = subject[joint + 1 :]
     is_left = more is None or (len(subject) <= 3 and [word.plain for word in more[:1]] != ["from"])
-    if is_left and not _is_restricted(found.sentence):
-        yield until(subject, WORDS["until"])
+    if is_left and not _is_restricted(phrase.sentence):
+        yield stems_until(subject, WORDS["until"])
 
 
-def _changes(found: Found, unused: frozenset[str]) -> Iterator[Change]:
+def _changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
     """What a phrase says was changed: a NUMBER has to hold one, and a NAME has to be one."""
-    thing, number, name = (found.holes.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
-    value = found.holes.get("VALUE") or number or name
+    thing, number, name = (phrase.holes.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
+    value = phrase.holes.get("VALUE") or number or name
     is_named = any(word.is_name or word.is_capital for word in value)
     fits = any(word.is_number for word in number) if number else not name or (is_named and name[0].plain not in WAYS)
-    others = (word.plain for word in found.sentence if word not in value)
+    others = (word.plain for word in phrase.sentence if word not in value)
     if fits and stems(thing) and stems(value) and WORDS["undone"].isdisjoint(others):
         is_common = not is_named and value[0].plain in WORDS["common"]
         yield Change(stems(thing), frozenset([word.stem for word in value if word.stem][:4]), is_common, unused)

@@ -1,7 +1,7 @@
-"""Reads a statement as words, parts, values and clauses, and what it speaks against; pure.
+"""Reads a statement as words, phrases, parts and values; pure.
 
-A reading has no fillers, no lead-in ("note that", "we decided to") and no reasons: two statements with one reason need not
-share a subject. Each function reads a text once for all comparisons.
+A reading leaves out fillers, lead-ins ("note that", "we decided to") and reasons: two statements with one reason need not
+share a subject. Readings are cached, since a statement is compared with many others.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def _word(token: str) -> Word:
     is_code = bare != token
     is_marked = any(char.isdigit() or char in "/._" for char in bare) or (token[0] == "-" and len(token) > 1)
     is_name = is_code or is_marked or bare[1:] != plain[1:]
-    says = any(map(str.isalnum, compared)) and not plain.endswith(_CONTRACTED)
+    has_meaning = any(map(str.isalnum, compared)) and not plain.endswith(_CONTRACTED)
     if compared.isalpha() and not is_code:
         is_empty = plain in STOP_WORDS or tokens.turns_round(plain) or compared in _WEAK_STEMS or len(compared) < 2
-        says = says and not is_empty
-    said = compared if says else ""
-    return Word(f"`{plain}" if is_code else plain, compared, said, is_name, bare[:1].isupper())
+        has_meaning = has_meaning and not is_empty
+    meaning = compared if has_meaning else ""
+    return Word(f"`{plain}" if is_code else plain, compared, meaning, is_name, bare[:1].isupper())
 
 
 def root(word: str) -> str:
@@ -160,7 +160,7 @@ def match(table: Phrases, words: Sequence[Word], at: int) -> int:
     return max((end for end, _ in filter(None, fits)), default=at) - at
 
 
-class Found(NamedTuple):
+class PhraseMatch(NamedTuple):
     """A phrase in a clause: its class, what stands in its holes, and the words around it.
 
     `around` is the clause, with the one before it if the phrase opens it; `sentence` goes on to the end of the clause.
@@ -172,7 +172,7 @@ class Found(NamedTuple):
     sentence: Sequence[Word]
 
 
-def find(table: Phrases, words: Sequence[Word]) -> Iterator[Found]:
+def find(table: Phrases, words: Sequence[Word]) -> Iterator[PhraseMatch]:
     """The phrases in each clause of some words."""
     for sentence in split(words, SENTENCE_ENDS):
         before: Sequence[Word] = ()
@@ -183,7 +183,7 @@ def find(table: Phrases, words: Sequence[Word]) -> Iterator[Found]:
                 for phrase in table.get(word.plain, ()):
                     if (holes := _holes(phrase.steps, clause, at)) is not None:
                         around = [*before, *clause] if at < 2 else clause
-                        yield Found(phrase.word_class, holes, around, sentence[:end])
+                        yield PhraseMatch(phrase.word_class, holes, around, sentence[:end])
             before = clause
 
 
@@ -235,7 +235,7 @@ def read(text: str) -> Reading:
     words = _without(words_of(text), _FILLER)
     while words and (size := match(_LEAD, words, 0) or words[0].plain in STOPS):
         words = words[size:]
-    words = _without(_plainly(words), _HERE) if words else []
+    words = _without(_simplify(words), _HERE) if words else []
     kept: list[Word] = []
     reasons: set[tuple[str, ...]] = set()
     at = 0
@@ -268,7 +268,7 @@ def _without(words: list[Word], left_out: Phrases) -> list[Word]:
     return kept
 
 
-def _plainly(words: list[Word]) -> list[Word]:
+def _simplify(words: list[Word]) -> list[Word]:
     """An order, a wish or a ban in its plainest form: "I want tabs" as "use tabs", "must be set" as "be set"."""
     plain = [word.plain for word in words]
     if (size := match(_WISH, words, 0)) and not WORDS["no_wish"].issuperset(plain[size : size + 1]):
@@ -374,7 +374,7 @@ def slots(words: Sequence[Word]) -> list[Slot]:
         if plain in WORDS["when"]:
             found.append(Slot(_verb(words, at), "time", frozenset((word,))))
         way = "means" if plain == "use" else "is" if plain in COPULA else WAYS.get(plain, "")
-        value = until(words[at + 1 :], _VALUE_ENDS, most=4) if way else frozenset[str]()
+        value = stems_until(words[at + 1 :], _VALUE_ENDS, most=4) if way else frozenset[str]()
         behind = [word.plain in WAYS or word.plain in WORDS["when"] for word in words[at + 1 : at + 3]]
         is_participle = way == "is" and behind == [False, True]  # "is kept for": the verb, not a value
         if value and not is_participle:
@@ -388,7 +388,7 @@ def _verb(words: Sequence[Word], at: int) -> str:
     return words[at - 1].stem if at else ""
 
 
-def until(
+def stems_until(
     words: Iterable[Word], ends: frozenset[str], *, most: int = 99, leaving: frozenset[str] = frozenset()
 ) -> frozenset[str]:
     """The stems of at most `most` words before one of `ends`, those of `leaving` left out."""

@@ -116,7 +116,7 @@ class Comparison:
     """What a newer statement is to an older one.
 
     `reasons` name the signals of a replacement: those of a certain one by confidence, those of a possible one in the order
-    of SIGNALS' tests. `parts` are the parts of the older statement that it ends ("replaces", "replaces part").
+    of the tests. `parts` are the parts of the older statement that it ends ("replaces", "replaces part").
     """
 
     relation: Relation
@@ -362,10 +362,10 @@ def _replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparis
     replacement.
     """
     of_parts = (_replacement_by_part(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
-    found = [one for one in of_parts if one is not None]
+    found = [how for how in of_parts if how is not None]
     if found and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
         return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=found[0].reasons)
-    return max(found, key=lambda one: one.confidence, default=None)
+    return max(found, key=lambda how: how.confidence, default=None)
 
 
 def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
