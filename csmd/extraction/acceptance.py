@@ -27,8 +27,11 @@ _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.start
 _EMPTY = _WORDS["takes"] | _WORDS["interjection"] | _WORDS["connective"] | _WORDS["adverb"] | _DIALOGUE
 #: An option of a list, at the start of a line or in a row of them, by its number or letter.
 _OPTION = re.compile(
-    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:option |variante |方案 ?)?(\d|[a-eA-E])[.):：、]\*{0,2}\s*(?=\S)", re.IGNORECASE | re.MULTILINE
+    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|[a-eA-E])(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)", re.MULTILINE
 )
+#: Two ways in one or two sentences: "either A, or B", "A. Or we could B".
+_EITHER = re.compile(r"[,.;?]\s+[Oo]r\s+")
+_NODS = frozenset("👍👌✅🆗✔")
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 
 
@@ -36,6 +39,8 @@ def accepted(answer: str, before: str) -> str:
     """The decision that an answer makes of the message `before` it: "question -> option" or "proposal -> answer"; "" for none."""
     opening = re.split(r"[.!;\n。！]", answer.strip(), maxsplit=1)[0]
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(opening)]
+    if not words and not _NODS.isdisjoint(opening):
+        words = ["yes"]
     if not words or len(words) > MOST_WORDS or parse(opening).kind == "asks":
         return ""
     options = options_of(before)
@@ -69,9 +74,20 @@ def options_of(message: str) -> list[str]:
         elif found and number == len(found) + 1:
             found.append(mark)
     if len(found) < 2:
-        return []
+        return _alternatives(message)
     ends = [*(mark.start() for mark in found[1:]), len(message)]
     return [_first_sentence(message[mark.end() : end]) for mark, end in zip(found, ends, strict=True)]
+
+
+def _alternatives(message: str) -> list[str]:
+    """The two ways that the end of a message puts side by side; [] for none."""
+    end = message.strip().rpartition("\n")[2]
+    cuts = list(_EITHER.finditer(end))
+    if len(cuts) != 1:
+        return []
+    before, after = end[: cuts[0].start()], end[cuts[0].end() :]
+    sentences = prose.sentences(before)
+    return [cut(squeeze(sentences[-1]), MOST_CHARACTERS), _first_sentence(after)] if sentences and after.strip() else []
 
 
 def proposal_of(message: str) -> str:
@@ -100,7 +116,9 @@ def _picked(opening: str, words: list[str], options: list[str]) -> str:
     """The option that an answer picks by its number, or by a name that one option alone has; "" for none."""
     numbers = {_ORDINALS[word] for word in words if word in _ORDINALS and (word != "a" or len(words) < 3)}
     numbers |= {number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in opening}
-    others = [word for word in words if word not in _ORDINALS and word not in _EMPTY and word.isascii()]
+    if len(options) == 2:
+        numbers |= {1} if "former" in words else {2} if "latter" in words else set()
+    others = [word for word in words if word not in _ORDINALS and word not in _EMPTY and word.isascii() and word not in ("former", "latter", "option", "rather")]
     if len(numbers) == 1 and not others:
         number = numbers.pop()
         return options[number - 1] if number <= len(options) else ""

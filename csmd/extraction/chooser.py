@@ -395,10 +395,15 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     kind = read.kind
     if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
         return False
-    if read.opens_with_question and sentence.ends_with_question(said) and "." not in said:
+    if kind == "asks" and (speaker == "user" or read.opens_with_question) and not _is_told_with_a_question(said, read):
         return False
     is_short = speaker == "user" and kind == "orders" and len(content_words(said)) <= SHORT_ORDER
     return not (is_short and certainty(said, shipped()) < LASTING)
+
+
+def _is_told_with_a_question(said: str, read: sentence.Sentence) -> bool:
+    """Whether a sentence tells something, and only its end asks."""
+    return sentence.ends_with_question(said) and (not read.opens_with_question or "." in said) and read.language == "en"
 
 
 def _from(
@@ -438,7 +443,8 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     if not _is_usable(stated, "user") or read.kind != "states" or (read.is_of_moment and not read.lasting):
         return 0.0
     if read.language != "en":  # what is lasting there says so, or is left out
-        return float(bool(read.lasting) and not read.is_of_moment)
+        is_trouble = sentence.has("trouble", read.language, stated.text)
+        return float(bool(read.lasting) and not (read.is_of_moment or is_trouble))
     return 1.0 if read.remembers else certainty(stated.text, weights)
 
 
