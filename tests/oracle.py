@@ -186,6 +186,7 @@ def _by_whom(value: dict[str, Any], text: str) -> str:
     untold = (
         re.fullmatch(r"2\.0\.7[67]|2\.1\.(\d|[1-5]\d|6[0-3])", str(value.get("version"))) and value["type"] == "user"
     )
+    untold = untold and not text.startswith("/")
     if value.get("planContent") or (untold and "entrypoint" not in value and not value.get("isSidechain")):
         program = not {"thinkingMetadata", "permissionMode", "toolUseResult"} & value.keys()
     return "relayed" if kind == "user" and program and value.get("promptSource") != "typed" else kind

@@ -253,7 +253,7 @@ def _prompted(value: dict[str, Any], said: str) -> TurnKind:
     Neither has anybody typed the plan that the host hands to a new session.
     """
     kind = prompt_kind(said)
-    handed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value)
+    handed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value, said)
     return "relayed" if kind == "user" and handed else kind
 
 
@@ -263,10 +263,13 @@ def _is_by_program(value: dict[str, Any]) -> bool:
     return string(value, "entrypoint").startswith(_BY_PROGRAM) and not typed and not value.get("isSidechain")
 
 
-def _is_untyped(value: dict[str, Any]) -> bool:
-    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else of its origin."""
+def _is_untyped(value: dict[str, Any], said: str) -> bool:
+    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else of its origin.
+
+    Those versions take what begins with a slash for a command and leave the fields out, also where it is a path.
+    """
     version = display.version_of(string(value, "version"))
-    if version is None or value["type"] != "user" or value.get("isSidechain"):
+    if version is None or value["type"] != "user" or value.get("isSidechain") or said.startswith("/"):
         return False
     first, last = _SILENT_VERSIONS
     # Words beside a tool's result are typed where a person lets the tool run.

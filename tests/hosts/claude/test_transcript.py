@@ -137,6 +137,13 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
         user("fix it", version="2.0.77", thinkingMetadata={"level": "high"}), (("user", "fix it"),),
     ),
     "an unmarked prompt of that version": (user("fix it", version="2.0.77"), (("relayed", "fix it"),)),
+    "a prompt of that version that begins with a path": (
+        user("/srv/shop/api only speaks JSON", version="2.1.63"), (("user", "/srv/shop/api only speaks JSON"),),
+    ),
+    "a command of that version": (user("/hello world", version="2.1.63"), (("command", "/hello world"),)),
+    "a path that a program hands in to a version that says so": (
+        user("/srv/shop/api only speaks JSON", entrypoint="sdk-cli"), (("relayed", "/srv/shop/api only speaks JSON"),),
+    ),
     "an unmarked prompt of a version that says who runs it": (
         user("fix it", version="2.1.50", entrypoint="cli"), (("user", "fix it"),),
     ),
