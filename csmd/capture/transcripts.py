@@ -474,7 +474,7 @@ def tail(
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
-        is_warmup = transcript.is_warmup(beginning)
+        warmups = transcript.warmups(beginning)
         is_hosts_own = read_line is transcript.read_line
         sink = Sink(store, name, places, room=session_limit, is_hosts_own=is_hosts_own)
         withheld = Withheld(excludes=excludes)
@@ -489,8 +489,10 @@ def tail(
         # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
         bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
         for number, (lines, position) in enumerate(pieces(file, begin, stop)):
-            kept = store.hook_priority.giving_way([] if is_warmup else lines)
+            kept = store.hook_priority.giving_way(lines)
             reading, bad = _parse(kept, tool_limit, notes, now(), withheld, read_line)
+            if warmups:
+                reading = reading.only(lambda turn: not transcript.is_warmup(turn, warmups))
             reading, left_out = leave_out.split(reading)
             _note_writes(store, left_out)
             reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]

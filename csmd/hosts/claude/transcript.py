@@ -171,11 +171,6 @@ def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
     return [replace(bare, kind=_prompted(value, said), text=said)] if bare is not None and said else []
 
 
-def is_warmup_line(value: dict[str, Any]) -> bool:
-    """Whether a file's first line is that of an agent that the host started for itself."""
-    return bool(value.get("isSidechain")) and mapping(value, "message").get("content") == WARMUP
-
-
 def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
     """A turn with the line's ids, time and directory and no text; None for a line without ids."""
     uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
@@ -530,10 +525,23 @@ def may_answer(tools: list[str]) -> bool:
     return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
 
 
-def is_warmup(beginning: bytes) -> bool:
-    """Whether a transcript is that of an agent which the host started for itself, no conversation (facts: 3.7)."""
-    value = json_object(beginning.partition(b"\n")[0])
-    return value is not None and is_warmup_line(value)
+def warmups(beginning: bytes) -> frozenset[str]:
+    """What the agents are known by that the host started for itself: names, and uuids of the lines of the unnamed.
+
+    Their lines are no conversation. Such an agent has a file of its own, or speaks at the beginning of a session's.
+    """
+    found: set[str] = set()
+    for line in beginning.split(b"\n") if WARMUP.encode() in beginning else ():
+        value = json_object(line) or {}
+        agent, known = agent_of(value), label(value, "parentUuid", 200) in found
+        if agent and (known or mapping(value, "message").get("content") == WARMUP):
+            found.add(label(value, "uuid", 200) if agent == UNNAMED else agent)
+    return frozenset(found)
+
+
+def is_warmup(turn: Turn, known: frozenset[str]) -> bool:
+    """Whether a turn is that of an agent which the host started for itself, by what `warmups` found."""
+    return bool(turn.agent_id) and not known.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
 
 
 def started_in(beginning: bytes) -> str:

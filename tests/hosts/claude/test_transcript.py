@@ -319,12 +319,19 @@ def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list
     assert read(rejected("no")).turns[1].answers == "?"
 
 
-def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_first_line() -> None:
-    aside = {"isSidechain": True, "agentId": "a1"}
-    assert transcript.is_warmup(user("Warmup", **aside) + b"\n" + assistant([text("hi")]))
-    assert not any(
-        transcript.is_warmup(line) for line in (user("Warmup"), user("warm up", **aside), b"", b"{", b"[" * DEEP)
-    )
+def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_name_or_by_its_lines() -> None:
+    aside = {"isSidechain": True}
+    named = user("Warmup", **aside, agentId="a1") + b"\n" + assistant([text("hi")], **aside, agentId="a1", uuid="u2")
+    unnamed = b"\n".join([
+        user("Warmup", **aside), assistant([text("hi")], **aside, uuid="u2", parentUuid="u1"),
+        user("look for it", **aside, uuid="u3"), user("fix it", uuid="u4", parentUuid="u2"),
+    ])  # fmt: skip
+    assert (transcript.warmups(named), transcript.warmups(unnamed)) == ({"a1"}, {"u1", "u2"})
+    for lines, conversation in ((named, []), (unnamed, ["look for it", "fix it"])):
+        turns, known = read(*lines.split(b"\n")).turns, transcript.warmups(lines)
+        assert [turn.text for turn in turns if not transcript.is_warmup(turn, known)] == conversation
+    others = (user("Warmup"), user("warm up", **aside), b"", b"{", b'{"Warmup', b'"Warmup"' + b"[" * DEEP)
+    assert not any(transcript.warmups(line) for line in others)
 
 
 def test_a_turn_carries_what_its_line_says_about_it() -> None:
