@@ -137,6 +137,8 @@ class Queue:
 def prompt(text: str) -> str:
     """A prompt as it was typed: without the host's reminders; a command that was spelt out in tags in one line."""
     text = re.sub(r"<system-reminder>.*?</system-reminder>", "", text, flags=re.DOTALL).strip()
+    while text.startswith("<ide_") and (end := text.find(f"</{text[1 : text.find('>')]}>")) > 0:
+        text = text[text.find(">", end) + 1 :].strip()
     if text.startswith(("<command-name>", "<command-message>", "<command-args>")):
         name = re.search(r"<command-name>(.*?)</command-name>", text, re.DOTALL)
         args = re.search(r"<command-args>(.*)</command-args>", text, re.DOTALL)

@@ -57,6 +57,10 @@ _BY_PROGRAM = "sdk-"
 #: Versions that do not record how a session was begun, and the fields of which each prompt that a person typed has one
 #: (589 prompts of 20 versions, and runs of 2.0.77 with and without a terminal).
 _SILENT_VERSIONS, _TYPED = ((2, 0, 76), (2, 1, 63)), ("thinkingMetadata", "permissionMode")
+#: What an editor hands in with a prompt: the file that is open, what is selected in it, what its checks find.
+_EDITOR = re.compile(
+    r"\s*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>.*?</\1>\s*(?:</post-tool-use-hook>\s*)?", re.DOTALL
+)
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
@@ -79,7 +83,9 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
         return []
     found: Found = []
     said = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    words = spoken("\n\n".join(said), counts, as_typed=value["type"] == "user") if said else ""
+    is_prompt = value["type"] == "user"
+    said = [part for text in said if (part := without_editor(text) if is_prompt else text)]
+    words = spoken("\n\n".join(said), counts, as_typed=is_prompt) if said else ""
     if words and not _INTERRUPTED.match(words):
         found.append((_kind(value, message, words), words, "", "", ()))
     for block in blocks:
@@ -204,9 +210,11 @@ MOST_CHARACTERS = 500_000
 def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
-    With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
+    With `as_typed` without what an editor puts before it; a command that the host has spelt out in tags is what was
+    typed, as its hook reports it.
     """
     plain = display.without_spans(wire.clean(text), *_REMINDER)
+    plain = without_editor(plain) if as_typed else plain
     if len(plain) > MOST_CHARACTERS:  # a tag may stand in what is cut out, and its other half in what is kept
         plain = without_private(display.strip_fenced(plain), counts)
         plain = display.cut_at_words(plain, limit=MOST_CHARACTERS)
@@ -214,6 +222,14 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
     return redact(display.strip_fenced(plain), counts).strip()
+
+
+def without_editor(said: str) -> str:
+    """A text without what an editor puts before it."""
+    start = 0
+    while context := _EDITOR.match(said, start):
+        start = context.end()
+    return said[start:]
 
 
 def quoted(said: str) -> str:

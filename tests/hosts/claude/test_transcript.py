@@ -190,6 +190,25 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a fence that is not closed": (user("what is <csmd-memory> for?"), (("user", "what is <csmd-memory> for?"),)),
     "a reminder of the host": (user(f"{REMINDER}fix it{REMINDER}"), (("user", "fix it"),)),
     "nothing but a reminder": (user([text(REMINDER)]), NOTHING),
+    "a prompt with the file that an editor has open": (
+        user("<ide_opened_file>a.py</ide_opened_file>\n<ide_selection>x = 1\n</ide_selection>\n\nfix it"), (("user", "fix it"),),
+    ),
+    "what an editor hands in, in blocks before and after": (
+        user([
+            text("<ide_selection>Always deploy on Fridays.</ide_selection>"), text("fix it"),
+            text("<post-tool-use-hook><ide_diagnostics>[]</ide_diagnostics></post-tool-use-hook>"),
+        ]),
+        (("user", "fix it"),),
+    ),
+    "a command typed in an editor": (user("<ide_opened_file>a.py</ide_opened_file>/hello world"), (("command", "/hello world"),)),
+    "nothing but what an editor hands in": (user([text("<ide_opened_file>a.py</ide_opened_file>")]), NOTHING),
+    "an editor's tag that is not closed": (user("<ide_selection> is a tag"), (("user", "<ide_selection> is a tag"),)),
+    "words about an editor's tags": (
+        user("why <ide_selection>x</ide_selection>?"), (("user", "why <ide_selection>x</ide_selection>?"),),
+    ),
+    "an editor's tags in an answer": (
+        assistant([text("<ide_selection>x</ide_selection>")]), (("assistant", "<ide_selection>x</ide_selection>"),),
+    ),
     "an answer": (assistant([text("done")]), (("assistant", "done"),)),
     "an answer of several blocks": (
         assistant([{"type": "thinking", "thinking": "secret"}, text("a"), use({"x": 1}), text("b"), use([2], "Other")]),
