@@ -437,6 +437,8 @@ class Reading:
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
     worktrees: list[tuple[str, str]] = field(default_factory=list)
+    agent: str = ""
+    """The sub-agent whose file is read; "" in a session's."""
 
     def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
         """Adds what was taken out of a line that holds these turns."""
@@ -455,6 +457,7 @@ class Reading:
         )
 
 
+_AGENT_FILE = re.compile(r"agent-([\w-]{1,100})\.jsonl", re.ASCII)
 _BELONGS = re.compile(rb'"(?:sessionId|uuid|leafUuid|messageId)":\s?"')
 _HAS_TYPE = re.compile(rb'"type":\s?"')
 
@@ -495,6 +498,8 @@ def _is_bookkeeping(line: bytes) -> bool:
 def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     if not isinstance(value, dict):
         raise BadInput("a transcript line is not a JSON object")
+    if into.agent and not value.get("isSidechain"):
+        value = {"agentId": into.agent, **value, "isSidechain": True}
     kind = value.get("type")
     counts = Removed()
     turns: list[Turn] = []
@@ -539,6 +544,15 @@ def _note_left(value: dict[str, Any], into: Reading) -> None:
 def may_answer(tools: list[str]) -> bool:
     """Whether a result of these tools can hold the user's words: all are known and the host's own."""
     return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
+
+
+def agent_of_file(name: str) -> str:
+    """The sub-agent that a transcript is of, by the file's name; "" for a session's.
+
+    Some versions do not mark an agent's lines: then only the name says that its prompt is the assistant's.
+    """
+    found = _AGENT_FILE.fullmatch(name)
+    return found[1] if found else ""
 
 
 def warmups(beginning: bytes) -> frozenset[str]:
