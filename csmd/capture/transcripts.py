@@ -323,8 +323,10 @@ class Sink:
 
     def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
         key = self._store.hash_key
-        if turn.answers and not transcript.may_answer(sessions.tools_called(rows, turn.answers)):
-            return False
+        if turn.answers:
+            tools = sessions.tools_called(rows, turn.answers)
+            if not transcript.may_answer(tools, is_pick=turn.is_pick):
+                return False
         _note_tampered(rows, turn, key)
         turn, place, listed = permitted_turn(turn, self._places.of(turn.cwd), self._path, marks)
         home = projects.ensure_with_directory(rows, place, now=now)

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.extraction import classifier, refusals
+from csmd.extraction import classifier, refusals, verbatim_statements
 from csmd.extraction.refusals import Speaker
 from csmd.hosts.claude import tool_calls
 from csmd.text import prose, quotations
@@ -247,7 +247,9 @@ def choose(
         if source.role == "prompt":
             prompt = source.turn
         other = None if source.role == "prompt" else prompt
-        new = _of_source(source, other, known, weights, before=before, asked=gave)
+        verbatim = verbatim_statements.of_prompt(source.turn) if source.role == "prompt" else []
+        new = [Chosen(source.turn, one, frozenset(content_words(one.text))) for one in verbatim]
+        new = new or _of_source(source, other, known, weights, before=before, asked=gave)
         gave = bool(new) if source.role == "prompt" else gave
         if source.role == "reply":
             chosen = [
@@ -453,7 +455,7 @@ def wordings(said: str) -> list[str]:
     outline = prose.outline(said)
     found = [one.text for one in outline]
     found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
-    return list(dict.fromkeys([*found, *map(trimmed, found)]))
+    return list(dict.fromkeys([*found, *map(trimmed, found), *verbatim_statements.picks(said)]))
 
 
 # --- weighing

@@ -27,6 +27,14 @@ REJECTED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
 )
+#: What may follow a reason: the host's own words to the assistant.
+_BEHIND_REASON = "\n\nNote: The user's next message may contain a correction or preference."
+#: The tool that puts questions before the user, the host's words for the answers, and for questions turned down.
+ASKING = "AskUserQuestion"
+_ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
+_ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
+_CLARIFY = "The user wants to clarify these questions.\n"
+_CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
 HOST = "claude"
@@ -45,6 +53,8 @@ _MARKUP = re.compile(
 _COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
 _NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
+#: A note to remember, which early versions take behind a `#`.
+_NOTE = re.compile(r"\s*<user-memory-input>(.*)</user-memory-input>\s*", re.DOTALL)
 _SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
 #: What another agent, session or service sent: it comes as a prompt of no user (the queue has no origin).
 _NOTIFICATION = re.compile(
@@ -102,7 +112,8 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
             body = redact(wire.clean(display.strip_fenced(flat(shown))), counts)
             found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
-    answer = spoken(_answered(value, blocks), counts)
+    picked = _picked(value, blocks)
+    answer = spoken(_pairs_quoted(picked) or _reason(value, blocks), counts)
     usage = message.get("usage")
     made, given = tokens(usage, "output_tokens"), sum(tokens(usage, name) for name in CONTEXT)
     turns = [
@@ -125,7 +136,8 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
     if answer:
         call = label(value, "sourceToolAssistantUUID", 200) or bare.parent_uuid
         kind: TurnKind = "relayed" if _is_by_program(value) else "user"
-        turns.append(replace(bare, uuid=_numbered(bare.uuid, len(turns)), kind=kind, text=answer, answers=call or "?"))
+        uuid = _numbered(bare.uuid, len(turns))
+        turns.append(replace(bare, uuid=uuid, kind=kind, text=answer, answers=call or "?", is_pick=bool(picked)))
     return turns
 
 
@@ -210,8 +222,8 @@ MOST_CHARACTERS = 500_000
 def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
-    With `as_typed` without what an editor puts before it; a command that the host has spelt out in tags is what was
-    typed, as its hook reports it.
+    With `as_typed` without what an editor puts before it; a command or a note that the host has spelt out in tags is
+    what was typed, as its hook reports it.
     """
     plain = display.without_spans(wire.clean(text), *_REMINDER)
     plain = without_editor(plain) if as_typed else plain
@@ -221,6 +233,8 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
+    elif as_typed and (note := _NOTE.fullmatch(plain)):
+        plain = f"# {display.squeeze(note[1])}"
     return redact(display.strip_fenced(plain), counts).strip()
 
 
@@ -292,28 +306,54 @@ def _is_human(origin: Any) -> bool:
     return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
 
 
-def _answered(value: dict[str, Any], blocks: list[Any]) -> str:
-    """What the user wrote in place of a tool's result: answers to the assistant's questions, or why a tool may not run.
+def _result(value: dict[str, Any], blocks: list[Any]) -> dict[str, Any]:
+    """The only tool result of a line; {} in a line with none or several."""
+    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+    return results[0] if value.get("type") == "user" and len(results) == 1 else {}
+
+
+def _picked(value: dict[str, Any], blocks: list[Any]) -> list[tuple[str, str]]:
+    """(question, answer) of what the user answered to the assistant's questions, with the notes beside an answer.
 
     Told by the shape that the host gives such a line; the store looks up whose tool it was (`Turn.answers`).
     """
-    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
-    outcome = value.get("toolUseResult")
-    if value.get("type") != "user" or len(results) != 1:
-        return ""
+    result, outcome = _result(value, blocks), value.get("toolUseResult")
+    content = result.get("content")
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
-        answers = outcome.get("answers")
-        pairs = answers.items() if isinstance(answers, dict) and not results[0].get("is_error") else ()
-        # The question is the assistant's: quoted, for what somebody quotes is not said by them.
-        said = [(question, answer) for question, answer in pairs if isinstance(answer, str) and answer]
-        return "\n\n".join(f"{quoted(question)}\n{answer}" for question, answer in said)
-    content = results[0].get("content")
-    if results[0].get("is_error") is not True or not isinstance(content, str) or not isinstance(outcome, str):
-        return ""
-    decision = value.get("permissionDecision")
+        answers = {} if result.get("is_error") else mapping(outcome, "answers")
+        notes = mapping(outcome, "annotations")
+        told = [(asked, answer, string(mapping(notes, asked), "notes")) for asked, answer in answers.items()]
+        return [(asked, f"{answer}\n{note}") for asked, answer, note in told if isinstance(answer, str) and answer]
+    if not isinstance(content, str):
+        return []
+    if not result.get("is_error"):
+        found = _ANSWERED.fullmatch(content) if outcome is None else None
+        return _ANSWER.findall(found[1]) if found else []
+    reason = _turned_down(value, content)
+    return _CLARIFIED.findall(reason) if reason.startswith(_CLARIFY) else []
+
+
+def _pairs_quoted(picked: Sequence[tuple[str, str]]) -> str:
+    """Answers, each below its question, which is quoted: it is the assistant's."""
+    return "\n\n".join(f"{quoted(question)}\n{answer.strip()}" for question, answer in picked)
+
+
+def _reason(value: dict[str, Any], blocks: list[Any]) -> str:
+    """Why the user did not let a tool run, in their words."""
+    result = _result(value, blocks)
+    content = result.get("content")
+    reason = _turned_down(value, content) if result.get("is_error") is True and isinstance(content, str) else ""
+    return "" if reason.startswith(_CLARIFY) else reason
+
+
+def _turned_down(value: dict[str, Any], content: str) -> str:
+    """What follows the host's words for a tool that the user turned down; "" where these are not the host's."""
+    outcome, decision = value.get("toolUseResult"), value.get("permissionDecision")
     ran = isinstance(decision, dict) and decision.get("decision") == "accept"
     denied = value.get("toolDenialKind", "user-rejected") == "user-rejected" and outcome == f"Error: {content}"
-    return content.removeprefix(REJECTED) if denied and not ran and content.startswith(REJECTED) else ""
+    if not denied or ran or not content.startswith(REJECTED):
+        return ""
+    return content.removeprefix(REJECTED).partition(_BEHIND_REASON)[0]
 
 
 #: The name of the agents that have none in the session's own file.
@@ -541,8 +581,13 @@ def _note_left(value: dict[str, Any], into: Reading) -> None:
     into.left.append(Left(session, at, value["operation"] == "remove", said, nth, len(into.turns)))
 
 
-def may_answer(tools: list[str]) -> bool:
-    """Whether a result of these tools can hold the user's words: all are known and the host's own."""
+def may_answer(tools: list[str], *, is_pick: bool = False) -> bool:
+    """Whether a result of these tools can hold the user's words: all are known and the host's own.
+
+    Answers to questions (`is_pick`) come from the tool that asks them.
+    """
+    if is_pick:
+        return set(tools) == {ASKING}
     return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
 
 

@@ -90,6 +90,13 @@ def asked(answers: dict[str, str]) -> bytes:
 
 
 WHY = transcript.REJECTED
+SAID_ANSWERS = 'User has answered your questions: "Is "a" it?"="yes, a", "B?"="b". You can now continue with the user\'s answers in mind.'
+#: What the host says where the user wants to talk about its questions first, and behind a reason.
+CLARIFY = (
+    "The user wants to clarify these questions.\n    This means they may have additional information.\n\n"
+    '    Questions asked:\n- "A?"\n  (No answer provided)'
+)
+NOTE = "\n\nNote: The user's next message may contain a correction or preference. Pay close attention."
 
 
 def rejected(why: str, **more: Any) -> bytes:
@@ -229,6 +236,37 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "an answer to a question": (asked({"Which?": "The first"}), (("tool_result", "User has answered"), ("user", "> Which?\nThe first"))),
     "answers to questions": (asked({"A?": "a", "B?": "b"}), (("tool_result", "User has answered"), ("user", "> A?\na\n\n> B?\nb"))),
     "no answer to a question": (asked({}), (("tool_result", "User has answered"),)),
+    "an answer with a note beside it": (
+        user([result("User has answered")], toolUseResult={
+            "questions": [{"question": "Which?"}], "answers": {"Which?": "The first"}, "annotations": {"Which?": {"notes": "for now"}},
+        }),
+        (("tool_result", "User has answered"), ("user", "> Which?\nThe first\nfor now")),
+    ),
+    "answers in a line that has them in words only": (
+        user([result(SAID_ANSWERS)]), (("tool_result", SAID_ANSWERS), ("user", '> Is "a" it?\nyes, a\n\n> B?\nb')),
+    ),
+    "another tool's output that says so": (
+        user([result(SAID_ANSWERS)], toolUseResult={"stdout": SAID_ANSWERS}), (("tool_result", SAID_ANSWERS),),
+    ),
+    "answers that a program gives": (
+        user([result(SAID_ANSWERS)], entrypoint="sdk-py"),
+        (("tool_result", SAID_ANSWERS), ("relayed", '> Is "a" it?\nyes, a\n\n> B?\nb')),
+    ),
+    "questions that nobody answered in time": (
+        user([result("No response after 60s")], toolUseResult={"questions": [{"question": "A?"}], "answers": {}, "annotations": {}}),
+        (("tool_result", "No response after 60s"),),
+    ),
+    "questions turned down": (rejected(CLARIFY), (("tool_result", WHY + CLARIFY),)),
+    "questions of which one was answered": (
+        rejected(CLARIFY + '\n- "B?"\n  Answer: b'), (("tool_result", WHY + CLARIFY + '\n- "B?"\n  Answer: b'), ("user", "> B?\nb")),
+    ),
+    "a reason with the host's words behind it": (
+        rejected("use the other one" + NOTE), (("tool_result", WHY + "use the other one" + NOTE), ("user", "use the other one")),
+    ),
+    "a note to remember": (user("<user-memory-input>always use\npnpm</user-memory-input>"), (("user", "# always use pnpm"),)),
+    "words about a note's tag": (
+        user("what is <user-memory-input>x</user-memory-input>?"), (("user", "what is <user-memory-input>x</user-memory-input>?"),),
+    ),
     "a tool turned down with a reason": (rejected("use the other one"), (("tool_result", WHY + "use the other one"), ("user", "use the other one"))),
     "a tool turned down in a version that says so": (
         rejected("no", toolDenialKind="user-rejected", toolDenialBeforeRun=True), (("tool_result", WHY + "no"), ("user", "no")),
@@ -333,6 +371,8 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
 )  # fmt: skip
 def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list[str], may: bool) -> None:
     assert transcript.may_answer(tools) is may
+    assert transcript.may_answer(tools, is_pick=True) is (tools == ["AskUserQuestion"])
+    assert [turn.is_pick for turn in read(asked({"A?": "a"}), rejected("no")).turns] == [False, True, False, False]
     assert read(rejected("no", sourceToolAssistantUUID="call")).turns[1].answers == "call"
     assert read(rejected("no", parentUuid="before")).turns[1].answers == "before"
     assert read(rejected("no")).turns[1].answers == "?"
