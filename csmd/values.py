@@ -66,7 +66,8 @@ class Turn:
 
     `form` is how the transcript tells it: a line of its own, a prompt put into the queue (known by its session, time
     and words), or a queued prompt that was taken up in the turn under way. `answers` is the uuid of the tool call in
-    place of whose result the user spoke; "" for what is no such answer. `writes` are the file names of the transcripts
+    place of whose result the user spoke; "" for what is no such answer; `is_pick` for answers to questions that the
+    assistant asked through its tool. `writes` are the file names of the transcripts
     that a tool call writes. `context` is how many tokens the model was given for the message; 0 where nobody says.
     """
 
@@ -87,6 +88,7 @@ class Turn:
     context: int = 0
     form: Form = "line"
     answers: str = ""
+    is_pick: bool = False
     writes: tuple[str, ...] = ()
 
     @property

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.extraction import acceptance, classifier
+from csmd.extraction import acceptance, classifier, verbatim_statements
 from csmd.hosts.claude import tool_calls
 from csmd.text import prose, quotations, sentence
 from csmd.text.sentence import Speaker, parse, trimmed
@@ -243,7 +243,9 @@ def choose(
         if source.role == "prompt":
             prompt = source.turn
         other = None if source.role == "prompt" else prompt
-        new = _of_source(source, other, known, weights, before=before, asked=gave)
+        verbatim = verbatim_statements.of_prompt(source.turn) if source.role == "prompt" else []
+        new = [_as_it_stands(source.turn, statement) for statement in verbatim]
+        new = new or _of_source(source, other, known, weights, before=before, asked=gave)
         gave = bool(new) if source.role == "prompt" else gave
         if source.role == "reply":
             chosen = [
@@ -315,11 +317,18 @@ def _taken(turn: StoredTurn, before: str) -> Chosen | None:
     text = acceptance.accepted(quotations.own_words(turn.text), before)
     if not text:
         return None
-    passage = Passage(-1, -1, text, frozenset(content_words(text)))
-    statement = Statement(
-        text=text, gate="epistemic", category="decision", confidence=ACCEPTED, authority="user", reasons=("accepted",)
+    return _as_it_stands(
+        turn,
+        Statement(
+            text=text, gate="epistemic", category="decision", confidence=ACCEPTED, authority="user", reasons=("accepted",)
+        ),
     )
-    return Chosen(turn, statement, passage.content, passage)
+
+
+def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
+    """A statement that stands for no passage of its turn."""
+    content = frozenset(content_words(statement.text))
+    return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
 
 def _is_repeated(content: frozenset[str], known: Iterable[Said], *, is_assertion: bool) -> bool:
@@ -499,7 +508,7 @@ def wordings(said: str) -> list[str]:
     outline = prose.outline(said)
     found = [one.text for one in outline]
     found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
-    return list(dict.fromkeys([*found, *map(trimmed, found)]))
+    return list(dict.fromkeys([*found, *map(trimmed, found), *verbatim_statements.picks(said)]))
 
 
 # --- weighing
