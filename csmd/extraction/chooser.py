@@ -63,7 +63,7 @@ DOCUMENT_ROWS = 14
 #: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
 CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
 #: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
-FEW_SENTENCES, LASTS = 8, 0.25
+FEW_SENTENCES, LASTS = 6, 0.25
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
 #: What states nothing that lasts, by speaker; a user's order of so few content words neither.
@@ -293,7 +293,8 @@ def _of_source(
     if len(asserted) == 1:  # told with what goes on about it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
-    offers = [(passage, bool(asserted)) for passage in asserted or candidates]
+    # What is handed over at length, a plan or a document, repeats what was said like any text does.
+    offers = [(passage, bool(asserted) and len(outline) <= FEW_SENTENCES) for passage in asserted or candidates]
     if user:
         offers += [(passage, True) for passage in _laid_down(outline, weights)]
     chosen: list[Chosen] = []
