@@ -9,7 +9,7 @@ from typing import NamedTuple
 from csmd.extraction import chooser
 from csmd.extraction.chooser import Chosen, Source
 from csmd.hosts.claude import tool_calls
-from csmd.store import candidates, cursors, memories, passages, sessions, turns
+from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -108,6 +108,8 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     def write(rows: Rows) -> int:
         new = 0
         for one in [*late, *fresh]:
+            if rewinds.is_rewound(rows, session.session_seq, one.turn.seq):  # since it was read
+                continue
             text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
             if one.turn.ordinal > session.position:
                 new += memories.add_statement(

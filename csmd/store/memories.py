@@ -49,7 +49,7 @@ def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[str]:
     """The statements of a session's turns before an ordinal, in order."""
     sql = (
         "select x.text from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal < :ordinal order by st.ordinal, x.seq"
+        "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
     )
     return rows.column(sql, session=session_seq, ordinal=ordinal)
 
@@ -309,7 +309,7 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
     """All that an assistant answers to in a session, in order."""
     sql = (
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
         "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
     )
     return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
