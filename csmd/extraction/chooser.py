@@ -50,6 +50,8 @@ DIAGNOSED = 0.25
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
 SAME_WORDS = 3
+#: An order is a rule from this certainty on.
+SURE_ORDER = 0.85
 #: How sure it is that a user decided what they accepted in a few words.
 ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
@@ -321,7 +323,12 @@ def _taken(turn: StoredTurn, before: str) -> Chosen | None:
     return _as_it_stands(
         turn,
         Statement(
-            text=text, gate="epistemic", category="decision", confidence=ACCEPTED, authority="user", reasons=("accepted",)
+            text=text,
+            gate="epistemic",
+            category="decision",
+            confidence=ACCEPTED,
+            authority="user",
+            reasons=("accepted",),
         ),
     )
 
@@ -450,11 +457,14 @@ def _from(
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     """How surely a sentence of a prompt asserts something that lasts, 0-1."""
     read = parse(stated.text)
-    if not _is_usable(stated, "user") or read.kind != "states" or (read.is_of_moment and not read.lasting):
+    if not _is_usable(stated, "user") or (read.is_of_moment and not read.lasting):
         return 0.0
+    if read.kind != "states":
+        return 0.0
+    if sentence.has("trouble", read.language, stated.text) and (read.language != "en" or not read.lasting):
+        return 0.0  # what goes wrong is told to be mended
     if read.language != "en":  # what is lasting there says so, or is left out
-        is_trouble = sentence.has("trouble", read.language, stated.text)
-        return float(bool(read.lasting) and not (read.is_of_moment or is_trouble))
+        return float(bool(read.lasting) and not read.is_of_moment)
     return 1.0 if read.remembers else certainty(stated.text, weights)
 
 
@@ -500,8 +510,16 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     return [
         Passage(at, at, stated.text, frozenset(content_words(stated.text)))
         for at, stated in enumerate(outline)
-        if parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS
+        if (parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS)
+        or _is_sure_order(stated, weights)
     ]
+
+
+def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:
+    """Whether an order lays something down: "use British spelling", not "add a test"."""
+    read = parse(stated.text)
+    is_order = read.kind == "orders" and read.language == "en" and not read.is_of_moment
+    return is_order and _is_usable(stated, "user") and certainty(stated.text, weights) >= SURE_ORDER
 
 
 def wordings(said: str) -> list[str]:

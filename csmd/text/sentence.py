@@ -129,7 +129,9 @@ def parse(text: str, speaker: Speaker = "user") -> Sentence:
     words = tuple(every[loose:])
     while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
         words = words[1:]
-    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(language, said)
+    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(
+        language, said
+    )
     lasting = _lasting(language, words, said, refutes)
     first = next((word for word in every if word[0].isalnum()), "")
     return Sentence(
@@ -267,7 +269,9 @@ def _words_of(language: str) -> frozenset[str]:
 
 _ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
 _LANGUAGES = sorted({name.partition(".")[2] for name in _WORDS} - {"", "en", *UNSPACED})
-_FUNCTION = {language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()}
+_FUNCTION = {
+    language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()
+}
 
 
 # --- lead-in
@@ -305,7 +309,8 @@ def _stands_alone(behind: Sequence[str]) -> bool:
     if not behind or not behind[0][0].isalnum():
         return True
     return any(
-        _phrase(_WORDS[name], behind) for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
+        _phrase(_WORDS[name], behind)
+        for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
     )
 
 
@@ -377,7 +382,11 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
     first = words[0]
     second = words[1] if len(words) > 1 else ""
     requested = _begins("request.en", words)
-    if requested and not (requested == 2 and second == "we" and not _is_verb(words[2:3])):
+    if (
+        requested
+        and not (lasting == "ban" and words[requested : requested + 1] == ("not",))
+        and not (requested == 2 and second == "we" and not _is_verb(words[2:3]))
+    ):
         return "orders"
     if marked or _begins("wonder.en", words):
         return "asks"
@@ -386,7 +395,11 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         return "asks"
     if first in _WORDS["when.en"] and second in _WORDS["aux.en"]:
         return "asks"
-    if first in _WORDS["aux.en"] and (second in subjects or second[:1] in "[`") and not (first in ("do", "don't") and second not in ("i", "you", "we", "they")):
+    if (
+        first in _WORDS["aux.en"]
+        and (second in subjects or second[:1] in "[`")
+        and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
+    ):
         return "asks"
     if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
         return "orders"
@@ -423,7 +436,8 @@ def _is_noun(words: Sequence[str]) -> bool:
 
 def _is_of_now(language: str, words: Sequence[str], said: str) -> bool:
     """Whether a ban is of the moment: "don't commit yet"."""
-    return _has("moment", language, words, said) or _has("now", language, words, said)
+    text = " ".join(words).replace("from now on", "")
+    return _has("moment", language, words, said) or _has("now", language, text.split(), said)
 
 
 # --- whether it lasts
@@ -450,5 +464,3 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
     if language in UNSPACED:
         return any(phrase.replace("_", " ") in said for phrase in phrases)
     return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
-
-
