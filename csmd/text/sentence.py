@@ -9,7 +9,7 @@ liked, needed or somebody's. A sentence of a language without a table is neither
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -213,7 +213,8 @@ def clauses(text: str) -> list[str]:
         mark = every[at - 1]
         if mark not in ",;:-–—" and mark not in ("and", "but"):
             continue
-        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[at : at + 3])
+        ahead = at + (every[at] in ("and", "but", "also", "oh"))
+        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[ahead : ahead + 3])
         lays_down = _phrase(_WORDS["lays_down"], every[at : at + 3])
         is_joined = mark in ("and", "but", ";") or lays_down > 1
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):

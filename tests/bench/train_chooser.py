@@ -31,8 +31,8 @@ from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
 from csmd.extraction import chooser
-from csmd.text import sentence
 from csmd.extraction.chooser import FEATURES, Source, Weights
+from csmd.text import sentence
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 from csmd.values import StoredTurn
 from csmd.vocabulary import PROMPTS
@@ -40,7 +40,7 @@ from csmd.vocabulary import PROMPTS
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"
 #: What a passage must be worth; how much weights are held back; what a label of importance 3 counts for.
-BAR, RIDGE, IMPORTANT = 0.58, 3.0, 2.0
+BAR, RIDGE, IMPORTANT = 0.52, 3.0, 2.0
 #: The same of sentences; a word is known that so many of the written sentences have, and a sign that so many show.
 SENTENCE_RIDGE, KNOWN_WORDS, RARE, SMALL = 2.0, 2, 3, 0.05
 
