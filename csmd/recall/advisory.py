@@ -20,6 +20,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
+from csmd.text.sentence import states_something
 from csmd.values import Brief, Candidate, Packet
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
@@ -146,7 +147,7 @@ def _judge(line: Line, in_context: frozenset[str]) -> Why:
         return "without exception"
     text = line.text.partition(": ")[2] if line.part == "belief" else line.text
     if line.part in ("signal", "belief") and not all(
-        compose.states_something(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", text))
+        states_something(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", text))
     ):
         return "orders or asks"
     return "told"

@@ -56,10 +56,10 @@ NOT_SAID = re.compile(
 )
 #: What a program printed, or code: known by form.
 _PRINTED = re.compile(
-    r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |[❯⎿│├└]|\$ |> |@@|diff --git"
+    r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |\$ |> |@@|diff --git"
     r"|[+-]{2,3}\s?[\w/{}()#*]|[+-][\w/{}()#*]|\+\s[\w/{}()#*]|\d{4}-\d\d-\d\d[t ]\d\d:|\s{0,8}at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d"
     r"|[\w.-]{1,60}@[\w.-]{1,80}[ :][~/])|<[^<>@\s]{1,80}@[^<>@\s]{1,80}>|\.(?:go|py|js|ts|rs|java):\d+:\d+|\b(?:fatal|stderr|stdout): "
-    r"|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
+    r"|[❯⎿⏺│├└]|\[redacted\b[^\]]{0,60}\]\W{0,3}$|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
     re.IGNORECASE,
 )
 _NARRATES = re.compile(
@@ -129,7 +129,9 @@ def parse(text: str, speaker: Speaker = "user") -> Sentence:
     words = tuple(every[loose:])
     while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
         words = words[1:]
-    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(language, said)
+    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(
+        language, said
+    )
     lasting = _lasting(language, words, said, refutes)
     first = next((word for word in every if word[0].isalnum()), "")
     return Sentence(
@@ -267,7 +269,9 @@ def _words_of(language: str) -> frozenset[str]:
 
 _ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
 _LANGUAGES = sorted({name.partition(".")[2] for name in _WORDS} - {"", "en", *UNSPACED})
-_FUNCTION = {language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()}
+_FUNCTION = {
+    language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()
+}
 
 
 # --- lead-in
@@ -305,7 +309,8 @@ def _stands_alone(behind: Sequence[str]) -> bool:
     if not behind or not behind[0][0].isalnum():
         return True
     return any(
-        _phrase(_WORDS[name], behind) for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
+        _phrase(_WORDS[name], behind)
+        for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
     )
 
 
@@ -386,7 +391,11 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         return "asks"
     if first in _WORDS["when.en"] and second in _WORDS["aux.en"]:
         return "asks"
-    if first in _WORDS["aux.en"] and (second in subjects or second[:1] in "[`") and not (first in ("do", "don't") and second not in ("i", "you", "we", "they")):
+    if (
+        first in _WORDS["aux.en"]
+        and (second in subjects or second[:1] in "[`")
+        and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
+    ):
         return "asks"
     if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
         return "orders"
@@ -413,6 +422,8 @@ def _is_noun(words: Sequence[str]) -> bool:
     for at, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
         if word in _WORDS["finite.en"]:
             return True
+        if at > 1 and word in ("to", "for", "of"):
+            continue
         if word in _WORDS["closed.en"] or not word[0].isalnum():
             return False
         before = words[at - 1]
@@ -452,3 +463,55 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
     return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
 
 
+# --- what callers ask of a sentence
+
+#: An order of so few words is one of the moment.
+SHORT_ORDER = 5
+#: Within so many words behind its verb a rule names what it is about.
+OBJECT_WITHIN = 3
+#: With these somebody asks for something, wherever they stand; "you can" only at the beginning.
+_ASKED_FOR = frozenset(phrase for phrase in _WORDS["request.en"] if not phrase.startswith("you_"))
+
+
+def is_passing(text: str, speaker: Speaker) -> bool:
+    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short order."""
+    read = parse(text, speaker)
+    if read.kind == "orders" and speaker == "user":
+        return not read.lasting and sum(word[0].isalnum() for word in read.words) <= SHORT_ORDER
+    return read.kind in ("asks", "reports", "narrates", "printed")
+
+
+def states_something(text: str) -> bool:
+    """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
+    read = parse(text)
+    if read.kind == "orders":
+        return read.lasting in RULES or is_rule_of_kind(read)
+    return read.kind not in ("asks", "printed") and not request_in(text)
+
+
+def is_rule_of_kind(read: Sentence) -> bool:
+    """Whether an order says how things of a kind are done: "put migrations under db/"."""
+    if not read.words or read.words[0] not in _WORDS["manner.en"] or not _WORDS["at_hand.en"].isdisjoint(read.words):
+        return False
+    objects = read.words[1 : OBJECT_WITHIN + 2]
+    return any(
+        word.endswith("s") and not word.endswith("ss") and behind in _WORDS["place.en"]
+        for word, behind in zip(objects, read.words[2:], strict=False)
+    )
+
+
+def request_in(text: str) -> str:
+    """What a sentence asks somebody to do, from the words with which it asks on; "" for one that asks for nothing."""
+    tokens = _tokens(text[:MOST_READ])
+    words = [word for word, _ in tokens]
+    return next((text[start:] for at, (_, start) in enumerate(tokens) if _phrase(_ASKED_FOR, words[at : at + 4])), "")
+
+
+def refers_back(read: Sentence) -> bool:
+    """Whether a sentence is about something that was named before it: unclear to anyone who was not there."""
+    words = read.words
+    if words[:1] in (("the",), ("your",)) and words[1:2] and words[1] in _WORDS["thing.en"]:
+        words = words[1:]
+    elif not words or words[0] not in _WORDS["pronoun.en"]:
+        return False
+    return words[1:2] != () and words[1] in _WORDS["finite.en"]
