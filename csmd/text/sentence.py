@@ -9,7 +9,7 @@ liked, needed or somebody's. A sentence of a language without a table is neither
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -67,7 +67,7 @@ _NARRATES = re.compile(
     r"|here['’]s|here (?:is|are)|looking at|now let)",
     re.IGNORECASE,
 )
-_EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved)"
+_EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved|implemented|committed|set up)"
 #: Counts of tests and checks, whoever tells them; then inventories of edits, an assistant's.
 _COUNTS = re.compile(
     r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b"
@@ -515,3 +515,80 @@ def refers_back(read: Sentence) -> bool:
     elif not words or words[0] not in _WORDS["pronoun.en"]:
         return False
     return words[1:2] != () and words[1] in _WORDS["finite.en"]
+
+
+def opens(word_class: str, language: str, text: str) -> bool:
+    """Whether a text of a language opens with a word of a class, behind marks."""
+    return bool(_opening(_WORDS[f"{word_class}.{language}"], text)[1])
+
+
+def behind(word_class: str, language: str, text: str) -> str:
+    """A text behind the words of a class that it opens with; "" where it does not open with one."""
+    tokens, end = _opening(_WORDS[f"{word_class}.{language}"], text)
+    return _from(text, tokens, end) if end else ""
+
+
+def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]], int]:
+    """(tokens of a text, the place behind the longest of some phrases that it opens with, 0 for none)."""
+    tokens = _tokens(text[:MOST_READ])
+    words = [word for word, _ in tokens]
+    first = next((at for at, word in enumerate(words) if word[0].isalnum()), 0)
+    size = _phrase(phrases, words[first : first + 4])
+    return tokens, first + size if size else 0
+
+
+def is_imperative(read: Sentence) -> bool:
+    """Whether a sentence has the form of an order, whether of the moment or for good."""
+    return read.kind == "orders" or (_is_verb(read.words[:1]) and not _is_noun(read.words))
+
+
+#: Within so many words somebody who objects says that something is amiss.
+AMISS_WITHIN = 6
+
+
+def objects(text: str) -> bool:
+    """Whether somebody objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
+    read = parse(text)
+    if read.refutes or opens("objects", "en", read.core):
+        return True
+    words = read.words[:AMISS_WITHIN]
+    is_of_thing = bool(words) and (words[0] == "the" or words[0] in _WORDS["pronoun.en"])
+    return is_of_thing and any(
+        _phrase(_WORDS["amiss.en"], words[at : at + 3])
+        and (at == 1 or words[at - 1] == "still" or words[at - 1] in _WORDS["finite.en"])
+        for at in range(1, len(words))
+    )
+
+
+_COURTESY = frozenset().union(
+    *(_WORDS[name] for name in ("connective", "adverb", "request.en", "wants.en", "insist.en", "greets.en"))
+)
+
+
+def bare_order(text: str) -> str:
+    """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there."""
+    said = parse(text).core or text
+    tokens = _tokens(said[:MOST_READ])
+    words = [word for word, _ in tokens]
+    at = 0
+    while at < len(words):
+        size = _phrase(_COURTESY, words[at : at + 4])
+        if not size and words[at][0].isalnum():
+            break
+        at += size or 1
+    return _from(said, tokens, at) or text
+
+
+def tells_what_was_done(text: str) -> bool:
+    """Whether somebody tells what they did: "I fixed ...", "Moved ..."."""
+    read = parse(text, "assistant")
+    return read.kind == "reports" or opens("did", "en", read.core)
+
+
+def may_be_order(text: str, *, is_asked: bool) -> bool:
+    """Whether a text is an order; behind the words that ask for something any verb begins one."""
+    read = parse(text)
+    if read.kind == "orders" or not is_asked:
+        return read.kind == "orders"
+    classes = ("subject.en", "wh.en", "when.en", "aux.en", "closed.en", "finite.en")
+    return read.kind == "states" and bool(read.words) and not any(read.words[0] in _WORDS[name] for name in classes)
