@@ -582,7 +582,7 @@ def bare_order(text: str) -> str:
 def tells_what_was_done(text: str) -> bool:
     """Whether somebody tells what they did: "I fixed ...", "Moved ..."."""
     read = parse(text, "assistant")
-    return read.kind == "reports" or opens("did", "en", read.core)
+    return read.kind == "reports" or opens("did", "en", read.core) or has("landed", "en", text)
 
 
 def may_be_order(text: str, *, is_asked: bool) -> bool:
