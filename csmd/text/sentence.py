@@ -519,13 +519,18 @@ def refers_back(read: Sentence) -> bool:
 
 def opens(word_class: str, language: str, text: str) -> bool:
     """Whether a text of a language opens with a word of a class, behind marks."""
-    return bool(_opening(_WORDS[f"{word_class}.{language}"], text)[1])
+    return bool(_opening(_phrases(word_class, language), text)[1])
 
 
 def behind(word_class: str, language: str, text: str) -> str:
     """A text behind the words of a class that it opens with; "" where it does not open with one."""
-    tokens, end = _opening(_WORDS[f"{word_class}.{language}"], text)
+    tokens, end = _opening(_phrases(word_class, language), text)
     return _from(text, tokens, end) if end else ""
+
+
+def _phrases(word_class: str, language: str) -> frozenset[str]:
+    """The phrases of a class in a language, or in every language where it is of none."""
+    return _WORDS.get(f"{word_class}.{language}") or _WORDS[word_class]
 
 
 def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]], int]:

@@ -31,8 +31,8 @@ from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
 from csmd.extraction import chooser
-from csmd.text import sentence
 from csmd.extraction.chooser import FEATURES, Source, Weights
+from csmd.text import sentence
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 from csmd.values import StoredTurn
 from csmd.vocabulary import PROMPTS
@@ -191,11 +191,11 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
         "passages of 30 words": (chooser, "MOST_WORDS", 30),
         "no title leads in": (chooser, "TITLE_WORDS", -1),
         "a passage may begin by going on": (chooser, "_GOES_ON", _never()),
-        "sections of steps and checks stay": (refusals, "POOR_TITLE", _never()),
-        "nothing refused": (refusals, "REFUSED", ()),
+        "nothing refused": (chooser, "REFUSED", {"user": frozenset(), "assistant": frozenset()}),
     }
-    for name, _, _ in refusals.REFUSED:
-        found[f"refused: {name}"] = (refusals, "REFUSED", tuple(row for row in refusals.REFUSED if row[0] != name))
+    for kind in sorted(chooser.REFUSED["assistant"]):
+        without = {speaker: kinds - {kind} for speaker, kinds in chooser.REFUSED.items()}
+        found[f"refused: {kind}"] = (chooser, "REFUSED", without)
     return found
 
 
@@ -232,9 +232,7 @@ def main() -> int:
             flush=True,
         )
     for name, (module, constant, value) in levers().items():
-        refusals._rows.cache_clear()
         with setting(module, constant, value):
-            refusals._rows.cache_clear()
             print(f"{name:40} {told(judged(projects, asserted, bar=options.bar))}", flush=True)
     return 0
 
