@@ -530,7 +530,8 @@ def behind(word_class: str, language: str, text: str) -> str:
 
 def _phrases(word_class: str, language: str) -> frozenset[str]:
     """The phrases of a class in a language, or in every language where it is of none."""
-    return _WORDS.get(f"{word_class}.{language}") or _WORDS[word_class]
+    named = f"{word_class}.{language}"
+    return _WORDS[named if named in _WORDS else word_class]
 
 
 def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]], int]:
@@ -566,7 +567,7 @@ def objects(text: str) -> bool:
 
 
 _COURTESY = frozenset().union(
-    *(_WORDS[name] for name in ("connective", "adverb", "request.en", "wants.en", "insist.en", "greets.en"))
+    *(_WORDS[name] for name in ("connective", "adverb", "request.en", "wants.en", "insist.en"))
 )
 
 
