@@ -242,8 +242,8 @@ def update_inferred(
     Sources of other origin (a user who said the same) stay.
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
-    sql = "update memories set text = :text, text_hash = :hash, session_id = :session_id, created_at = :created_at where seq = :seq"
-    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
+    changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
+    rows.update("memories", memory.seq, text_hash=text_hash, **changed)
     update_belief(rows, memory)
     for uuid in {*before} - {source.uuid for source in sources}:
         rows.delete("provenance", memory_seq=memory.seq, uuid=uuid)
