@@ -375,7 +375,7 @@ def test_an_old_statement_that_comes_to_light_late_has_its_age(store: Store) -> 
 
 # --- what was forgotten stays forgotten, whatever is merged, split or walled since
 
-SHORT = statement("I always prefer short answers without headings", gate="behavioral", category="preference")
+SHORT = statement("I always prefer short functions without comments", gate="behavioral", category="preference")
 
 
 def _ensured(rows: Rows, *names: str) -> list[int]:
@@ -444,7 +444,7 @@ def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere
     save_memory(store, SHORT, "u1")
     outside, _ = save_memory(store, SHORT, "u2", name="gamma")
     store.write(lambda rows: _behind_a_wall(rows, "alpha"))
-    ident, _ = save_memory(store, replace(SHORT, text="I always prefer long answers with headings"), "u3")
+    ident, _ = save_memory(store, replace(SHORT, text="I always prefer long functions with comments"), "u3")
     forget(store, ident)
     store.write(lambda rows: _behind_a_wall(rows, "beta"))
 
@@ -453,7 +453,7 @@ def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere
             workspaces.leave(rows, seq, key=store.hash_key)
 
     store.write(leave)
-    gone = "I always prefer long answers with headings"
+    gone = "I always prefer long functions with comments"
     assert all(stays_out(store, at=BEFORE, name=name, said=gone) for name in ("alpha", "beta"))
     assert not stays_out(store, at=BEFORE, name="gamma", said=gone) and read(store, outside) is not None
 
