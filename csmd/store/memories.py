@@ -202,6 +202,15 @@ def list_memories(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2*
     )
 
 
+def directory_of(rows: Rows, memory: Memory) -> str:
+    """The directory in which a memory was first stated; "" where no turn tells it."""
+    sql = (
+        "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
+        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
+    )
+    return str(rows.value(sql, seq=memory.seq) or "")
+
+
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """The projects in which the stored turns that a memory came from were said."""
     return rows.distinct(
