@@ -57,8 +57,7 @@ def of_tree(root: Path) -> Holdings:
 def of_lines(lines: Iterable[bytes], holdings: Holdings) -> None:
     """Adds what one transcript's lines hold."""
     values = [value for line in lines if isinstance(value := _value(line), dict)]
-    if values and values[0].get("isSidechain") and _content(values[0]) == "Warmup":
-        return  # an agent that 2.0.77 starts for itself
+    values = _without_warmups(values)
     tools = {
         block["id"]: block.get("name", "")
         for value in values
@@ -90,6 +89,18 @@ def of_lines(lines: Iterable[bytes], holdings: Holdings) -> None:
             if place == 0 and what in ("user", "relayed", "command", "notification"):
                 queue.said(stream, text, absorbed=kind == "attachment", holdings=holdings)
             listed.append(entry)
+
+
+def _without_warmups(values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The lines without those of agents that early versions start for themselves."""
+    agents, lines = set(), set()
+    for value in values:
+        asked = value.get("isSidechain") and _content(value) == "Warmup"
+        if asked and value.get("agentId"):
+            agents.add(value["agentId"])
+        elif asked or (value.get("isSidechain") and not value.get("agentId") and value.get("parentUuid") in lines):
+            lines.add(value.get("uuid"))
+    return [value for value in values if value.get("agentId") not in agents and value.get("uuid") not in lines]
 
 
 class Queue:
@@ -126,6 +137,8 @@ class Queue:
 def prompt(text: str) -> str:
     """A prompt as it was typed: without the host's reminders; a command that was spelt out in tags in one line."""
     text = re.sub(r"<system-reminder>.*?</system-reminder>", "", text, flags=re.DOTALL).strip()
+    while text.startswith("<ide_") and (end := text.find(f"</{text[1 : text.find('>')]}>")) > 0:
+        text = text[text.find(">", end) + 1 :].strip()
     if text.startswith(("<command-name>", "<command-message>", "<command-args>")):
         name = re.search(r"<command-name>(.*?)</command-name>", text, re.DOTALL)
         args = re.search(r"<command-args>(.*)</command-args>", text, re.DOTALL)
@@ -186,6 +199,7 @@ def _by_whom(value: dict[str, Any], text: str) -> str:
     untold = (
         re.fullmatch(r"2\.0\.7[67]|2\.1\.(\d|[1-5]\d|6[0-3])", str(value.get("version"))) and value["type"] == "user"
     )
+    untold = untold and not text.startswith("/")
     if value.get("planContent") or (untold and "entrypoint" not in value and not value.get("isSidechain")):
         program = not {"thinkingMetadata", "permissionMode", "toolUseResult"} & value.keys()
     return "relayed" if kind == "user" and program and value.get("promptSource") != "typed" else kind

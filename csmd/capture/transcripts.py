@@ -323,8 +323,10 @@ class Sink:
 
     def _write_turn(self, rows: Rows, turn: Turn, marks: Marks, now: str) -> bool:
         key = self._store.hash_key
-        if turn.answers and not transcript.may_answer(sessions.tools_called(rows, turn.answers)):
-            return False
+        if turn.answers:
+            tools = sessions.tools_called(rows, turn.answers)
+            if not transcript.may_answer(tools, is_pick=turn.is_pick):
+                return False
         _note_tampered(rows, turn, key)
         turn, place, listed = permitted_turn(turn, self._places.of(turn.cwd), self._path, marks)
         home = projects.ensure_with_directory(rows, place, now=now)
@@ -474,7 +476,7 @@ def tail(
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
-        is_warmup = transcript.is_warmup(beginning)
+        warmups, agent = transcript.warmups(beginning), transcript.agent_of_file(path.name)
         is_hosts_own = read_line is transcript.read_line
         sink = Sink(store, name, places, room=session_limit, is_hosts_own=is_hosts_own)
         withheld = Withheld(excludes=excludes)
@@ -489,8 +491,11 @@ def tail(
         # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
         bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
         for number, (lines, position) in enumerate(pieces(file, begin, stop)):
-            kept = store.hook_priority.giving_way([] if is_warmup else lines)
-            reading, bad = _parse(kept, tool_limit, notes, now(), withheld, read_line)
+            kept = store.hook_priority.giving_way(lines)
+            reading = Reading(withheld=withheld, agent=agent)
+            bad = _parse(kept, reading, tool_limit, notes, now(), read_line)
+            if warmups:
+                reading = reading.only(lambda turn: not transcript.is_warmup(turn, warmups))
             reading, left_out = leave_out.split(reading)
             _note_writes(store, left_out)
             reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]
@@ -609,20 +614,20 @@ def _foot(file: BinaryIO, position: int) -> str:
 
 def _parse(
     lines: Iterable[tuple[int, bytes | None]],
+    into: Reading,
     tool_limit: int,
     notes: Notes,
     now: str,
-    withheld: Withheld,
     read_line: ReadLine,
-) -> tuple[transcript.Reading, int]:
-    reading = transcript.Reading(withheld=withheld)
+) -> int:
+    """Reads lines into a reading; how many of them are bad."""
     bad = 0
     for offset, line in lines:
         try:
             if line is None:
                 raise TooLarge(f"a line beyond {MAX_LINE_BYTES} bytes")
-            read_line(line, reading, tool_limit=tool_limit)
+            read_line(line, into, tool_limit=tool_limit)
         except BadInput as error:
             bad += 1
             notes.add(line, offset, reason=error.what[:120], now=now)
-    return reading, bad
+    return bad

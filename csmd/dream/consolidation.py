@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from csmd.dream import actions, entailment
+from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
-from csmd.memory import confidence, contradiction, scope, upkeep
-from csmd.text import display, prose, tokens
+from csmd.memory import confidence, scope, upkeep
+from csmd.text import claims, display, prose, similarity, tokens
+from csmd.text.renames import find_renames, rename_table
 from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Decay, Tier
 
@@ -129,14 +130,14 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         yield
     renaming: list[str] = []
     for memory in sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), sort_key(one))):
-        if contradiction.renames(memory.text):
+        if find_renames(memory.text):
             renaming.append(memory.text)
         yield
     restated: set[tuple[str, str]] = set()
     same: set[tuple[str, str]] = set()
     for found in find_restatements(alive):
         restated.update(found)
-        same.update(pair for pair in found if entailment.is_equivalent(*(snapshot.memories[one].text for one in pair)))
+        same.update(pair for pair in found if _is_same(*(snapshot.memories[one].text for one in pair)))
         yield
 
     def ordered(pairs: Pairs) -> list[tuple[str, str]]:
@@ -149,7 +150,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         close[one] += (other,)
         close[other] += (one,)
     doubles = frozenset(other for _, other in ordered(same))
-    renames = contradiction.rename_table(renaming)
+    renames = rename_table(renaming)
     return Gathered(restated=tuple(ordered(restated)), close=dict(close), doubles=doubles, renames=renames)
 
 
@@ -160,7 +161,7 @@ def _sharing_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pair
         for topic in snapshot.topics.get(memory.id, frozenset()):
             groups[topic, memory.gate, memory.authority].append(memory)
     for _, members in sorted(groups.items()):
-        stems = [tokens.gist(memory.text).stems for memory in members]
+        stems = [similarity.gist(memory.text).stems for memory in members]
         having = _index(stems)
         for at, memory in enumerate(members):
             shared = Counter(chain.from_iterable(having[stem] for stem in stems[at]))
@@ -184,20 +185,21 @@ def _speaking_against(memories: list[Memory]) -> Iterator[Pairs]:
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in memories:
         pairs: list[tuple[str, str]] = []
-        if contradiction.SPEAKS_AGAINST.search(memory.text):  # reading a text is expensive
-            claims = contradiction.parse_statement(memory.text)
-            ended = [against.what for against in claims.instead]
-            for what in (*ended, *claims.gone, *(liked_less for _, liked_less in claims.prefers)):
-                stem = max(what, key=lambda word: (len(word), word))
-                naming = (one for one, text in folded if stem in text and one.id != memory.id)
-                certain = (one for one in naming if stem in contradiction.parse_statement(one.text).stems)
-                pairs += ((memory.id, one.id) for one in islice(certain, LIKEST))
+        for what in claims.ended_by(memory.text):
+            stem = max(what, key=lambda word: (len(word), word))
+            naming = (other for other, text in folded if stem in text and other.id != memory.id)
+            certain = (other for other in naming if stem in claims.parse(other.text).stems)
+            pairs += ((memory.id, other.id) for other in islice(certain, LIKEST))
         yield pairs
+
+
+def _is_same(one: str, other: str) -> bool:
+    return similarity.compare(one, other).relation == "same"
 
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]:
     """Of each memory the pairs (it, one that says all of it), by id: only what has its rarest word can."""
-    words = [entailment.required_words(memory.text) for memory in memories]
+    words = [similarity.required_words(memory.text) for memory in memories]
     having = _index(words)
     for place, of_one in enumerate(words):
         rarest = min(of_one, key=lambda word: (len(having[word]), word), default="")
@@ -205,7 +207,7 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
         yield [
             (memories[place].id, memories[other].id)
             for other in having.get(rarest, ())
-            if other != place and of_one <= words[other] and entailment.entails(memories[other].text, text)
+            if other != place and of_one <= words[other] and similarity.compare(text, memories[other].text).says_all
         ]
 
 
@@ -229,7 +231,7 @@ def _merged(snapshot: Snapshot, goes: Memory, keeper: Memory) -> Action:
     tier = max(sure.tier, goes.tier, key=lambda tier: _TIERS[tier])
     if tokens.normalise(keeper.text) == tokens.normalise(goes.text):
         reason = f"{goes.id} says the same in the same words as {keeper.id}"
-    elif entailment.is_equivalent(keeper.text, goes.text):
+    elif _is_same(keeper.text, goes.text):
         reason = f"{goes.id} says the same in other words as {keeper.id}"
     else:
         reason = f"{goes.id} is said in full, and with more, by {keeper.id}"
@@ -253,7 +255,7 @@ def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
         # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
         and keeper.origin == goes.origin != "inferred"
         and not _are_two(snapshot, goes, keeper)
-        and entailment.entails(keeper.text, goes.text)
+        and similarity.compare(goes.text, keeper.text).says_all
     )
 
 
@@ -283,7 +285,7 @@ def _strengthened(snapshot: Snapshot, memory: Memory, other: Memory) -> Action |
     if ("strengthen", memory.id) in snapshot.undone or (memory.gate == "correction") != (other.gate == "correction"):
         return None
     more = [one for one in actions.find_confirming(snapshot, memory, other) if one.session_id not in memory.sessions]
-    if not more or _are_two(snapshot, memory, other) or not entailment.entails(other.text, memory.text):
+    if not more or _are_two(snapshot, memory, other) or not similarity.compare(memory.text, other.text).says_all:
         return None
     sure = actions.confirm(memory, more)
     sessions = display.amount(len({source.session_id for source in more}), "more session")
@@ -338,8 +340,10 @@ def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: lis
     for new in sorted(others, key=lambda one: (snapshot.stated_at(one), sort_key(one)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
-        if (found := contradiction.certain_replacement(old.text, new.text, gathered.renames)) is not None:
-            sureness = round(max(contradiction.LEAST_LEFT, old.confidence - found.lowers), 4)
+        found = similarity.compare(old.text, new.text, renames=gathered.renames)
+        if found.replaces:
+            lowered = old.confidence - confidence.lowered_by(found.confidence)
+            sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
@@ -363,13 +367,12 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         may = _may_overturn(old, new) and not old.pinned
         if may and new.authority != "user" and any(len(prose.sentences(said.text)) > 1 for said in (old, new)):
             continue  # what an assistant says at length is mostly about something else: the question would be a riddle
-        found = (contradiction.possible_replacement if may else contradiction.certain_replacement)(
-            old.text, new.text, gathered.renames
-        )
-        if found is not None:
-            why = contradiction.UNSURE if may else contradiction.why_not_replaced(pinned=old.pinned)
+        found = similarity.compare(old.text, new.text, renames=gathered.renames)
+        if found.is_doubtful if may else found.replaces:
+            why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)
             return Action(
-                kind="ask", project_seq=snapshot.project_seq, memory=old, other=new, sure=found.confidence,
+                kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
+                sure=similarity.DOUBTFUL if may else found.confidence,
                 reason=why,
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip
@@ -445,10 +448,13 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     if len({memory.project_seq for memory in group}) < PROJECTS:
         return None
     around = [memory for memory in snapshot.memories.values() if memory.is_alive]
-    if any(entailment.entails(memory.text, best.text) or _are_opposed(memory, best) for memory in around):
+    if any(similarity.compare(best.text, memory.text).says_all or _are_opposed(memory, best) for memory in around):
         return None
     # What is said everywhere already asks for nothing more.
-    asking = [best, *(one for one in group[1:] if not any(entailment.entails(wide.text, one.text) for wide in around))]
+    asking = [
+        best,
+        *(one for one in group[1:] if not any(similarity.compare(one.text, wide.text).says_all for wide in around)),
+    ]
     projects = {memory.project_seq for memory in asking}
     against = {memory.project_seq for memory in snapshot.abroad.values() if _are_opposed(memory, best)}
     ident = scope.identity(snapshot.project_seq, best.text)
@@ -467,10 +473,8 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
 
 
 def _are_opposed(one: Memory, other: Memory) -> bool:
-    return bool(
-        contradiction.certain_replacement(one.text, other.text)
-        or contradiction.certain_replacement(other.text, one.text)
-    )
+    pairs = ((one.text, other.text), (other.text, one.text))
+    return any(similarity.compare(older, newer).replaces for older, newer in pairs)
 
 
 # --- prune

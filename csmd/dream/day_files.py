@@ -26,7 +26,7 @@ from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text import markdown
 from csmd.text.display import amount, cut, squeeze
-from csmd.text.tokens import alike, gist
+from csmd.text.similarity import gist, overlap
 
 #: Most characters of a heading, and the fewest before a clause's end at which it may be cut.
 HEADING, LEAST_HEADING = 100, 40
@@ -58,7 +58,7 @@ def drop_repeats(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[st
     kept = []
     for entry in entries:
         beginning = squeeze(entry)[:SAME].casefold()
-        if beginning not in beginnings and not any(alike(gist(entry), gist(one), share=MOSTLY) for one in earlier):
+        if beginning not in beginnings and not any(overlap(gist(entry), gist(one)) >= MOSTLY for one in earlier):
             beginnings.add(beginning)
             earlier.append(entry)
             kept.append(entry)

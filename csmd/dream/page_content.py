@@ -18,7 +18,7 @@ from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.memory import review_answers
 from csmd.recall import brief, compose, visibility
 from csmd.recall.brief import TWIN_OVERLAP
-from csmd.text import display, markdown, prose, tokens
+from csmd.text import display, markdown, prose, similarity, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
 from csmd.values import Memory
 from csmd.vocabulary import Category, Gate
@@ -34,7 +34,7 @@ BEFORE = 2
 #: Least confidence of an assistant's statement on a page: that of what no person is asked about.
 LEAST_SURE = review_answers.LOW
 #: A line repeats another one where, of at least so many words, at most this share is its own, and no number.
-LEAST_INSIDE, OWN = 5, 0.2
+LEAST_INSIDE, INSIDE = 5, 0.8
 #: Two statements of one session with so many words each, this share in common and no other number, are one line.
 LEAST_RETOLD, RETOLD = 12, 0.6
 SHOWN_CHARACTERS = 160
@@ -189,16 +189,19 @@ def _balance_emphasis(text: str) -> str:
 
 def _repeats(memory: Memory, other: Memory) -> bool:
     """Whether another line says nearly the same as a memory, or that and more: it stands for both until they are merged."""
-    mine, others = tokens.gist(memory.text), tokens.gist(other.text)
-    own = mine.stems - others.stems
-    is_inside = mine.turns == others.turns and len(mine.stems) >= LEAST_INSIDE and len(own) <= OWN * len(mine.stems)
-    if tokens.alike(mine, others, share=TWIN_OVERLAP) or (is_inside and not any(map(str.isdigit, "".join(own)))):
+    mine, others = similarity.gist(memory.text), similarity.gist(other.text)
+    if mine.turns != others.turns:
+        return False
+    if similarity.overlap(mine, others) >= TWIN_OVERLAP:
         return True
-    least = min(len(mine.stems), len(others.stems))
-    is_retold = least >= LEAST_RETOLD and len(mine.stems & others.stems) >= RETOLD * least
-    has_numbers = any(map(str.isdigit, "".join(mine.stems ^ others.stems)))
+    own, differing = mine.stems - others.stems, mine.stems ^ others.stems
+    is_inside = len(mine.stems) >= LEAST_INSIDE and similarity.share(mine.stems, others.stems) >= INSIDE
+    if is_inside and not any(map(str.isdigit, "".join(own))):
+        return True
+    shorter, longer = sorted((mine.stems, others.stems), key=len)
     is_same_session = memory.session_id == other.session_id != "" and "correction" not in (memory.gate, other.gate)
-    return is_retold and is_same_session and mine.turns == others.turns and not has_numbers
+    is_retold = len(shorter) >= LEAST_RETOLD and similarity.share(shorter, longer) >= RETOLD
+    return is_retold and is_same_session and not any(map(str.isdigit, "".join(differing)))
 
 
 def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -> dict[str, tuple[Memory, ...]]:

@@ -17,7 +17,7 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity, tokens
 from csmd.values import Memory, Provenance, Statement
 
 #: `Dream.why` of a dream that chooses old memories anew.
@@ -68,16 +68,16 @@ class Plan:
 
 def match_statements(held: Sequence[Memory], located: Sequence[LocatedStatement], *, before: int = 0) -> Plan:
     """What becomes of the memories `held` where `located` is all that is chosen now."""
-    words = [frozenset(map(tokens.stem, tokens.content_words(one.statement.text))) for one in located]
+    words = [tokens.content_stems(one.statement.text) for one in located]
     by_turn: dict[str, list[int]] = defaultdict(list)
     for place, one in enumerate(located):
         by_turn[one.uuid].append(place)
     pairs: list[tuple[float, bool, str, int, int]] = []
     for number, memory in enumerate(held):
-        wanted = frozenset(map(tokens.stem, tokens.content_words(memory.text)))
+        wanted = tokens.content_stems(memory.text)
         uuids = {source.uuid for source in memory.provenance if source.role != "beside"}
         for place in {place for uuid in uuids for place in by_turn.get(uuid, ())}:
-            share = len(wanted & words[place]) / len(wanted) if wanted else 0.0
+            share = similarity.share(wanted, words[place])
             if share >= SAME_WORDS:
                 pairs.append((-share, located[place].statement.authority != memory.authority, memory.id, number, place))
     kept: dict[int, int] = {}
@@ -129,7 +129,7 @@ def _unknown(rows: Rows, located: Sequence[LocatedStatement], key: bytes) -> lis
     return [
         one
         for one in located
-        if not any(tokens.says_the_same(one.statement.text, other.text) for other in known.get(one.uuid, ()))
+        if not any(similarity.repeats(one.statement.text, other.text) for other in known.get(one.uuid, ()))
         and not _is_forgotten(rows, one, home=one.project_seq, key=key)
     ]
 

@@ -21,12 +21,12 @@ from csmd.dream import actions, consolidation
 from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
 from csmd.memory import habits, scope, supersession, upkeep
-from csmd.memory.contradiction import SURE
 from csmd.store import belief_changes, candidates, dreams, memories, projects
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
+from csmd.text.similarity import SURE
 from csmd.values import Memory
 
 T = TypeVar("T")

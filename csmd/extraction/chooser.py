@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.extraction import classifier
+from csmd.extraction import acceptance, classifier, verbatim_statements
 from csmd.hosts.claude import tool_calls
 from csmd.text import prose, quotations, sentence
 from csmd.text.sentence import Speaker, parse, trimmed
@@ -50,6 +50,10 @@ DIAGNOSED = 0.25
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
 SAME_WORDS = 3
+#: An order is a rule from this certainty on.
+SURE_ORDER = 0.85
+#: How sure it is that a user decided what they accepted in a few words.
+ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
 OWN_SHARE = 0.7
 #: A reply repeats its prompt, where that gave a statement, with this share of its content words.
@@ -61,7 +65,7 @@ DOCUMENT_ROWS = 14
 #: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
 CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
 #: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
-FEW_SENTENCES, LASTS = 8, 0.25
+FEW_SENTENCES, LASTS = 6, 0.25
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
 #: What states nothing that lasts, by speaker; a user's order of so few content words neither.
@@ -71,6 +75,8 @@ REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
 }
 #: An order of so few content words that lasts less surely than this is of the moment.
 SHORT_ORDER, LASTING = 5, 0.35
+#: Characters of a sentence in a script without spaces that say as much as three words.
+LEAST_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
 #: A title that leads into a passage has at most so many content words.
@@ -239,7 +245,9 @@ def choose(
         if source.role == "prompt":
             prompt = source.turn
         other = None if source.role == "prompt" else prompt
-        new = _of_source(source, other, known, weights, before=before, asked=gave)
+        verbatim = verbatim_statements.of_prompt(source.turn) if source.role == "prompt" else []
+        new = [_as_it_stands(source.turn, statement) for statement in verbatim]
+        new = new or _of_source(source, other, known, weights, before=before, asked=gave)
         gave = bool(new) if source.role == "prompt" else gave
         if source.role == "reply":
             chosen = [
@@ -275,6 +283,7 @@ def _of_source(
     outline = sentences_of(turn)
     other = _content(prompt)
     asserted = _asserted(outline, weights) if user else []
+    taken = _taken(turn, before) if turn.kind == "user" else None
     offered = passages(outline, "user" if user else "assistant")
     weighed = [
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
@@ -286,7 +295,8 @@ def _of_source(
     if len(asserted) == 1:  # told with what goes on about it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
-    offers = [(passage, bool(asserted)) for passage in asserted or candidates]
+    # What is handed over at length, a plan or a document, repeats what was said like any text does.
+    offers = [(passage, bool(asserted) and len(outline) <= FEW_SENTENCES) for passage in asserted or candidates]
     if user:
         offers += [(passage, True) for passage in _laid_down(outline, weights)]
     chosen: list[Chosen] = []
@@ -302,7 +312,31 @@ def _of_source(
         if user and before and _quotes(passage.text, _bare(before)):
             continue
         chosen.append(_chosen(turn, passage, prompt))
-    return chosen
+    return [taken, *chosen] if taken else chosen
+
+
+def _taken(turn: StoredTurn, before: str) -> Chosen | None:
+    """The decision that a prompt makes by taking what the assistant proposed."""
+    text = acceptance.accepted(quotations.own_words(turn.text), before)
+    if not text:
+        return None
+    return _as_it_stands(
+        turn,
+        Statement(
+            text=text,
+            gate="epistemic",
+            category="decision",
+            confidence=ACCEPTED,
+            authority="user",
+            reasons=("accepted",),
+        ),
+    )
+
+
+def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
+    """A statement that stands for no passage of its turn."""
+    content = frozenset(content_words(statement.text))
+    return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
 
 def _is_repeated(content: frozenset[str], known: Iterable[Said], *, is_assertion: bool) -> bool:
@@ -369,16 +403,24 @@ def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passag
 def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
     said = stated.text
-    if len(said) >= prose.MAX_LINE or len(_WORDY.findall(said)) < 3 or _CODE_LINE.search(said):
-        return False
     read = parse(said, speaker)
+    if speaker == "user" and read.language != "en" and not read.lasting:
+        return False
+    has_words = len(_WORDY.findall(said)) >= 3 or (read.language in sentence.UNSPACED and len(said) >= LEAST_UNSPACED)
+    if len(said) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(said):
+        return False
     kind = read.kind
     if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
         return False
-    if read.opens_with_question and sentence.ends_with_question(said) and "." not in said:
+    if kind == "asks" and (speaker == "user" or read.opens_with_question) and not _is_told_with_a_question(said, read):
         return False
     is_short = speaker == "user" and kind == "orders" and len(content_words(said)) <= SHORT_ORDER
     return not (is_short and certainty(said, shipped()) < LASTING)
+
+
+def _is_told_with_a_question(said: str, read: sentence.Sentence) -> bool:
+    """Whether a sentence tells something, and only its end asks."""
+    return sentence.ends_with_question(said) and (not read.opens_with_question or "." in said) and read.language == "en"
 
 
 def _from(
@@ -415,8 +457,12 @@ def _from(
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     """How surely a sentence of a prompt asserts something that lasts, 0-1."""
     read = parse(stated.text)
-    if not _is_usable(stated, "user") or read.kind != "states" or (read.is_of_moment and not read.lasting):
+    if not _is_usable(stated, "user") or (read.is_of_moment and not read.lasting):
         return 0.0
+    if read.kind != "states":
+        return 0.0
+    if sentence.has("trouble", read.language, stated.text) and (read.language != "en" or not read.lasting):
+        return 0.0  # what goes wrong is told to be mended
     if read.language != "en":  # what is lasting there says so, or is left out
         return float(bool(read.lasting) and not read.is_of_moment)
     return 1.0 if read.remembers else certainty(stated.text, weights)
@@ -464,8 +510,16 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     return [
         Passage(at, at, stated.text, frozenset(content_words(stated.text)))
         for at, stated in enumerate(outline)
-        if parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS
+        if (parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS)
+        or _is_sure_order(stated, weights)
     ]
+
+
+def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:
+    """Whether an order lays something down: "use British spelling", not "add a test"."""
+    read = parse(stated.text)
+    is_order = read.kind == "orders" and read.language == "en" and not read.is_of_moment
+    return is_order and _is_usable(stated, "user") and certainty(stated.text, weights) >= SURE_ORDER
 
 
 def wordings(said: str) -> list[str]:
@@ -473,7 +527,7 @@ def wordings(said: str) -> list[str]:
     outline = prose.outline(said)
     found = [one.text for one in outline]
     found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
-    return list(dict.fromkeys([*found, *map(trimmed, found)]))
+    return list(dict.fromkeys([*found, *map(trimmed, found), *verbatim_statements.picks(said)]))
 
 
 # --- weighing

@@ -23,6 +23,7 @@ from typing import Any, Literal, get_args
 from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
+from csmd.text.sentence import RULES, Lasting, parse
 from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]
@@ -68,6 +69,16 @@ SCALE = 4.0
 MAX_REASONS = 3
 #: The reason of what the user asked to remember.
 ASKED = "remember"
+
+#: What a sentence of another language than English is, by the words with which it says that it lasts: the model knows
+#: English only. What refuses something is the user's correction.
+BY_LASTING: Mapping[Lasting, tuple[Gate, Category]] = {
+    "rule": ("behavioral", "convention"), "ban": ("behavioral", "convention"), "taste": ("behavioral", "preference"),
+    "choice": ("epistemic", "decision"), "need": ("epistemic", "constraint"), "role": ("relational", "person"),
+    "plan": ("promissory", "plan"),
+}  # fmt: skip
+#: How clear, 0-1, a sentence is that is known by such words.
+CLARITY_BY_WORDS = 0.6
 
 _TOKEN = re.compile(
     r"(?P<code>`[^`\n]*`)|(?P<place>https?://\S+|(?:[~.]?/|\w[\w.-]{0,60}/)[\w./*-]+)"
@@ -165,9 +176,23 @@ def bucket(feature: str, buckets: int) -> int:
 
 def classify(said: str, *, speaker: Speaker) -> Classification:
     """Classifies a sentence of a user or an assistant; a request to remember it means that it lasts."""
+    read = parse(said, speaker)
+    if read.language not in ("en", "") and read.lasting:
+        return _classify_by_lasting(read.lasting, speaker, corrects=read.refutes)
     told = without_request(said) if speaker == "user" else said
     found = _classify(told, speaker)
     return found if told == said else replace(found, for_good=True, reasons=(ASKED, *found.reasons))
+
+
+def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) -> Classification:
+    gate, category = BY_LASTING[lasting]
+    if corrects and speaker == "user":
+        gate, category = "correction", "preference" if gate == "behavioral" else "fact"
+    return Classification(
+        gate=gate, category=category, confidence=confidence_of(gate, category, CLARITY_BY_WORDS, speaker),
+        decay=CATEGORIES[category].decay, about_speaker=lasting == "taste", for_good=lasting in RULES,
+        reasons=(lasting,),
+    )  # fmt: skip
 
 
 @cached(512)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import refusals, shell_commands
-from csmd.text import display, tokens
+from csmd.text import display, similarity
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
@@ -339,7 +339,7 @@ def _names(text: str) -> frozenset[str]:
 
 def share(text: str, other_text: str) -> tuple[int, int]:
     """Counts the (names, content words) that two texts share."""
-    left, right = tokens.gist(text).stems, tokens.gist(other_text).stems
+    left, right = similarity.gist(text).stems, similarity.gist(other_text).stems
     lower = other_text.casefold()
     named = names(text) & names(other_text) | {name for name in names(text) if len(name) > 5 and name in lower}
     return len(named), len(left & right)
@@ -504,7 +504,7 @@ def _reported(cause: StatedMemory, prompts: Sequence[TranscriptTurn], *, is_caus
     symptoms = []
     for turn in before:
         symptom = symptom_in(turn.text)
-        if not symptom or tokens.says_the_same(symptom, cause.text):
+        if not symptom or similarity.repeats(symptom, cause.text):
             continue
         # The assistant answers the last prompt: there nearness is enough.
         is_answer = turn is before[-1] and turn.uuid != cause.uuid and cause.authority == "assistant"

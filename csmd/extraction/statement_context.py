@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import failure_reports, packets
-from csmd.text import display, prose, tokens
+from csmd.text import display, prose, similarity, tokens
 from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 #: What says by itself where: a file, a path, a name of code.
@@ -201,21 +201,23 @@ def _lead(said: StatedInTurn) -> str:
     lead, *behind = _sentences(said.turn) or [""]
     while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
-    words = _words(said.text)
-    begun = _words(next(iter(_sentences(said.text)), ""))
-    if len(begun & _words(lead)) >= STANDS * len(begun):
+    words = tokens.content_stems(said.text)
+    begun = tokens.content_stems(next(iter(_sentences(said.text)), ""))
+    if not begun or similarity.share(begun, tokens.content_stems(lead)) >= STANDS:
         return ""  # it begins there itself
-    stands = any(len(own & words) >= STANDS * min(len(own), len(words)) > 0 for own in map(_words, behind))
+    stands = any(
+        similarity.share(*sorted((own, words), key=len)) >= STANDS for own in map(tokens.content_stems, behind)
+    )
     return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""
 
 
 def _is_remark(said: StatedInTurn) -> bool:
     """Whether a statement comes from a reviewer's remark: one that is quoted, or a turn that reports a fault."""
-    words = _words(said.text)
+    words = tokens.content_stems(said.text)
     return any(
         one != said.turn or packets.reports_fault(one)
         for one in packets.remarks(said.turn)
-        if len(words & _words(one)) >= STANDS * len(words)
+        if not words or similarity.share(words, tokens.content_stems(one)) >= STANDS
     )
 
 
@@ -226,14 +228,9 @@ def _sentences(turn: str) -> list[str]:
 
 def _adds(sentence: str, said: str) -> bool:
     """Whether a sentence is short and says something that the statement does not."""
-    words = frozenset(word for word in _words(sentence) if word not in _ASKING)
-    is_held = len(words & _words(said)) >= HELD * len(words)
+    words = frozenset(word for word in tokens.content_stems(sentence) if word not in _ASKING)
+    is_held = similarity.share(words, tokens.content_stems(said)) >= HELD
     return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and not is_held
-
-
-@cached(1024)
-def _words(said: str) -> frozenset[str]:
-    return frozenset(tokens.stem(word) for word in tokens.content_words(said))
 
 
 def _quoted(sentence: str) -> str:

@@ -9,6 +9,7 @@ from datetime import date
 
 from csmd.text import tokens
 from csmd.text.display import amount
+from csmd.text.similarity import SURE
 from csmd.values import Memory
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
 
@@ -17,6 +18,10 @@ RECENCY_MOST = 0.10
 HOT_ABOVE = 0.7
 WARM_ABOVE = 0.3
 ARCHIVE_BELOW = 0.1
+#: What a replacement takes from the older statement's confidence, at least and at most, and what is left in any case.
+LEAST_LOWERED, MOST_LOWERED, LEAST_LEFT = 0.20, 0.50, 0.05
+#: Why a person is asked about a possible replacement.
+UNSURE = "the newer one may replace the older, or be about something else"
 #: Active days after which what is only daily is recalled no more (seed 001).
 DAILY_DAYS = 30
 #: What a memory must pass to stay for good: sureness, and in how many sessions it was said (seed 001).
@@ -40,6 +45,17 @@ def confirm(confidence: float, *, pinned: bool) -> float:
 def lowered(confidence: float, by: float) -> float:
     """The confidence after a contradiction, never so low that the memory is archived at once."""
     return round(min(confidence, max(ARCHIVE_BELOW, confidence - by)), 4)
+
+
+def lowered_by(sure: float) -> float:
+    """What a replacement that is `sure` (SURE to 1) takes from the older statement's confidence (design section 4)."""
+    return round(LEAST_LOWERED + (MOST_LOWERED - LEAST_LOWERED) * min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE))), 4)
+
+
+def why_not_replaced(*, pinned: bool) -> str:
+    """Why a person is asked about a memory that stays although a newer one contradicts it."""
+    why = "is pinned" if pinned else "was said with more authority, or holds in more places"
+    return f"the newer one says otherwise, but the older one {why}"
 
 
 def days_until(confidence: float, floor: float, decay: Decay) -> float:

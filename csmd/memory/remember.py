@@ -9,7 +9,7 @@ from dataclasses import replace
 from csmd import data
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
-from csmd.memory import confidence, contradiction, supersession
+from csmd.memory import confidence, supersession
 from csmd.memory.scope import is_of_the_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED
@@ -17,7 +17,7 @@ from csmd.store import belief_changes, core, cursors, fulltext, memories, projec
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import sentence, tokens
+from csmd.text import sentence, similarity, tokens
 from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemoryType, Scope
 
@@ -246,7 +246,7 @@ def forget(
             one,
             text_hash=text_hash,
             scope=home,
-            is_same=lambda said: tokens.says_the_same(said, memory.text),
+            is_same=lambda said: similarity.repeats(said, memory.text),
             by_assistants=not by_person,
         )
         for source in one.provenance:  # it may be quoted beside another memory
@@ -277,15 +277,11 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_reworded(memory, besides):
             continue
-        if tokens.says_the_same(statement.text, memory.text) and not _turns(statement, memory):
+        pairs = ((statement.text, memory.text), (memory.text, statement.text))
+        # One may amend the other though nearly all words are the same: "drop support for 3.8".
+        if similarity.repeats(*pairs[0]) and not any(similarity.compare(*pair).replaces for pair in pairs):
             return memory
     return None
-
-
-def _turns(statement: Statement, memory: Memory) -> bool:
-    """Whether one of the two amends the other, though nearly all words are the same: "drop support for 3.8"."""
-    pairs = ((statement.text, memory.text), (memory.text, statement.text))
-    return any(contradiction.certain_replacement(one, other) for one, other in pairs)
 
 
 def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:

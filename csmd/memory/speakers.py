@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from csmd.extraction import shell_commands
+from csmd.extraction import shell_commands, verbatim_statements
 from csmd.hosts.claude import tool_calls, transcript
 from csmd.store import activity, belief_changes, memories, turns
 from csmd.store.core import Store
@@ -87,4 +87,6 @@ def _is_stated(kind: str, of_agent: bool, statement: str, said: str) -> bool:
     """Whether somebody in the session stated this in the turn, and did not quote it."""
     if kind == "notification" or of_agent:
         return False
-    return kind not in ("user", "relayed") or not quotations.is_of_another(statement, said)
+    if kind not in ("user", "relayed") or statement in verbatim_statements.picks(said):
+        return True
+    return not quotations.is_of_another(statement, said)

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from csmd.errors import BadInput
-from csmd.memory import confidence, contradiction
+from csmd.memory import confidence
 from csmd.memory.scope import identity
 from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import clauses, display, tokens
+from csmd.text.renames import find_renames, rename_table
+from csmd.text.similarity import Comparison, compare
 from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
 
@@ -84,7 +86,7 @@ def rest_of(rows: Rows, memory_id: str) -> Memory | None:
 
 def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
     """The text that remains of a memory without its `ended` parts; "" if it is remembered already, or was forgotten."""
-    said = contradiction.text_without(whole.text, ended) if ended else ""
+    said = clauses.text_without(whole.text, ended) if ended else ""
     if not said or is_forgotten(rows, whole, said, key=key):
         return ""
     known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq)
@@ -149,19 +151,14 @@ class RelatedMemories:
 
 def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """Finds what a memory has superseded, and visible memories on the same subject, most similar first."""
-    own, found = tokens.gist(memory.text), near(rows, memory.text, memory.project_seq)
-    others = [one for one in found.memories if one.id != memory.id]
-    holding = [one for one in others if not one.superseded_by]
-    doubtful = [one for one in holding if _ending(one, memory, found.renames)[1]]
-    related = [one for one in holding if one not in doubtful and _one_subject(own, tokens.gist(one.text))]
-    return RelatedMemories([one for one in others if one.superseded_by == memory.id], doubtful, related)
-
-
-def _one_subject(one: tokens.Gist, other: tokens.Gist) -> bool:
-    """Whether two texts share half the words of the shorter one, or, if it is a single word, of the longer one."""
-    shared = len(one.stems & other.stems)
-    sizes = sorted((len(one.stems), len(other.stems)))
-    return shared > 0 and shared >= contradiction.SAME_SUBJECT * sizes[shared < 2]
+    found = near(rows, memory.text, memory.project_seq)
+    others = [other for other in found.memories if other.id != memory.id]
+    compared = [(other, _compare(other, memory, found.renames)) for other in others if not other.superseded_by]
+    return RelatedMemories(
+        replaced=[other for other in others if other.superseded_by == memory.id],
+        doubtful=[other for other, how in compared if how.contradicts],
+        related=[other for other, how in compared if how.relation != "unrelated" and not how.contradicts],
+    )
 
 
 def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
@@ -173,19 +170,19 @@ def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
 
 def apply_supersessions_of_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
     """As `apply_supersessions`, for a new memory whose neighbours are known; if it renames something they are looked up again."""
-    if contradiction.renames(memory.text):
+    if find_renames(memory.text):
         found = near(rows, memory.text, memory.project_seq)
     _apply_among(rows, memory, found, key=key)
 
 
 def _apply_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
     renames, others = found.renames, _others(memory, found.memories)
-    changed = contradiction.renames(memory.text)
+    changed = find_renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
         said = other.text.casefold()
         is_renamed = any(name in said for name in touched)
-        if is_renamed or other.superseded_by == memory.id or _ending(other, memory, renames)[1]:
+        if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
             around = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
             _update_superseding(rows, other, _others(other, around), renames, key=key)
     _update_superseding(rows, memory, others, renames, key=key)
@@ -198,7 +195,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
         found = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
         )
-        renames = contradiction.rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
+        renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -230,9 +227,9 @@ def supersede(
         undo_supersession(rows, change, at=now)
         old = memories.by_seqs(rows, [old.seq])[old.seq]
     if key:
-        left = remaining_text(rows, old, contradiction.mentioned_parts(old.text, new.text), key=key)
+        left = remaining_text(rows, old, clauses.mentioned_parts(old.text, new.text), key=key)
         keep_rest(rows, old, left, key=key, by=by, at=now)
-    lower(rows, old, new, lowers=contradiction.MOST, sure=1.0, reason=reason, by=by, at=now)
+    lower(rows, old, new, lowers=confidence.MOST_LOWERED, sure=1.0, reason=reason, by=by, at=now)
     return memories.by_seqs(rows, [old.seq])[old.seq]
 
 
@@ -258,23 +255,23 @@ def _update_superseding(
         return
     refused = belief_changes.refused_successors(rows, memory.id)
     stated_at = belief_changes.stated_at(rows, memory)
-    endings: list[tuple[str, Memory, contradiction.Replacement]] = []
+    endings: list[tuple[str, Memory, Comparison]] = []
     replaced: set[str] = set()
     for other in near:
         at = belief_changes.stated_at(rows, other)
         # Said in one breath neither overturns the other.
         if other.id in refused or _effective_from(memory, other, at) <= stated_at:
             continue
-        parts, how = _ending(memory, other, renames)
-        if how is None:
+        how = _compare(memory, other, renames)
+        if not how.contradicts:
             continue
-        if not _may(memory, other) and parts:
-            reason = contradiction.why_not_replaced(pinned=memory.pinned)
+        if not _may(memory, other) and how.parts:
+            reason = confidence.why_not_replaced(pinned=memory.pinned)
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif _may(memory, other) and not parts and other.authority == "user":
-            ask_about(rows, memory, other, reason=contradiction.UNSURE, sure=how.confidence, at=at)
-        elif parts:
-            replaced |= {*parts}
+        elif _may(memory, other) and not how.parts and other.authority == "user":
+            ask_about(rows, memory, other, reason=confidence.UNSURE, sure=how.confidence, at=at)
+        elif how.parts:
+            replaced |= {*how.parts}
             endings.append((at, other, how))
     best = max(endings, key=lambda ending: (ending[0], ending[1].id), default=None)
     left = remaining_text(rows, memory, tuple(replaced), key=key)
@@ -286,7 +283,16 @@ def _update_superseding(
         at, other, how = best
         keep_rest(rows, memory, left, key=key, by=RULE, at=at)
         reason = " ".join(how.reasons)
-        lower(rows, memory, other, lowers=how.lowers, sure=how.confidence, reason=reason, by=RULE, at=at)
+        lower(
+            rows,
+            memory,
+            other,
+            lowers=confidence.lowered_by(how.confidence),
+            sure=how.confidence,
+            reason=reason,
+            by=RULE,
+            at=at,
+        )
 
 
 def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
@@ -306,22 +312,16 @@ def _may(old: Memory, new: Memory) -> bool:
     return AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority]
 
 
-def _ending(
-    old: Memory, new: Memory, renames: Mapping[str, str]
-) -> tuple[tuple[str, ...], contradiction.Replacement | None]:
-    """(parts of a memory that a later one ends, how); no parts if a person must decide, (.., None) for no relation."""
+def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison:
+    """What a later memory is to an earlier one; nothing from outside contradicts anything."""
     if new.authority == "external":
-        return (), None
-    found = contradiction.replacement(old.text, new.text, renames)
-    if found is not None and found.confidence >= contradiction.SURE:
-        return contradiction.parts(old.text) or (old.text,), found
-    some = contradiction.ended_parts(old.text, new.text, renames)
-    return (some[1], some[0]) if some else ((), found)
+        return Comparison(relation="unrelated")
+    return compare(old.text, new.text, renames=renames)
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
     """Supersedes one memory by another, and lowers its confidence by `lowers`."""
-    left = round(max(contradiction.LEAST_LEFT, old.confidence - lowers), 4)
+    left = round(max(confidence.LEAST_LEFT, old.confidence - lowers), 4)
     lowered = aged(rows, replace(old, confidence=left, superseded_by=new.id))
     was, now = belief_changes.state(old), belief_changes.state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from csmd import data
-from csmd.cache import cached
-from csmd.memory.contradiction import WEAK
 from csmd.store import topics as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.text.clauses import WEAK
 from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
 
 _WORDS = data.word_table("topic_words.txt")
@@ -25,6 +24,7 @@ BREAKS = (
 ) - _WORDS["determiner"]
 #: Words of every project: they make a subject only beside another.
 GENERIC = _WORDS["generic"] | _WORDS["verb"]
+_GENERIC_STEMS = frozenset(map(tokens.stem, GENERIC))
 
 
 #: Tags of one memory, and words of a subject.
@@ -205,7 +205,7 @@ def _parts(value: str) -> list[str]:
 
 def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
     """The phrases of up to three words in a run of words that nothing breaks."""
-    stems = [_stem(word) for word, _ in run]
+    stems = [tokens.stem(word) if word.isalpha() else word for word, _ in run]
     for start in range(len(run)):
         for size in range(1, MOST_WORDS + 1):
             part = run[start : start + size]
@@ -227,17 +227,7 @@ def _is_generic(said: Sequence[str], *, named: bool) -> bool:
         return True
     if named and len(said) > 1:
         return False
-    return all(word in GENERIC or _stem(word) in GENERIC or len(word) < 3 for word in said)
-
-
-@cached(8192)
-def _stem(word: str) -> str:
-    """The singular, roughly: other endings make other words."""
-    if len(word) > 4 and word.endswith("ies"):
-        return word[:-3] + "y"
-    if len(word) > 4 and word.endswith(("sses", "shes", "ches", "xes")):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
+    return all(tokens.stem(word) in _GENERIC_STEMS or len(word) < 3 for word in said)
 
 
 # --- which of them are headings

@@ -16,7 +16,7 @@ from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity, tokens
 from csmd.values import Candidate, Evidence, Memory
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus, Tier
 
@@ -87,21 +87,24 @@ class Queueing:
 # --- what says the same
 
 
-def compared(memory: Memory, left: tokens.Gist, other: Memory, right: tokens.Gist) -> tuple[float, bool] | None:
+def compared(memory: Memory, left: similarity.Gist, other: Memory, right: similarity.Gist) -> tuple[float, bool] | None:
     """(share of common words, whether they say the same) of two memories that do or nearly do; None for others.
 
     A correction says the same as corrections only: said against something else it is another statement.
     """
     if (memory.gate == "correction") != (other.gate == "correction") or left.turns != right.turns:
         return None
-    common, union = len(left.stems & right.stems), len(left.stems | right.stems)
-    share = common / union if union else float(tokens.normalise(memory.text) == tokens.normalise(other.text))
-    mine, others = left.stems - right.stems, right.stems - left.stems
-    if share >= tokens.SAME_SHARE and not (mine and others):
-        return share, True
-    if share < NEAR_SHARE or (mine and others and common < NEAR_SHARED) or (_is_value(mine) and _is_value(others)):
+    share = similarity.overlap(left, right)
+    if not (left.stems or right.stems):
+        share = float(tokens.normalise(memory.text) == tokens.normalise(other.text))
+    if share < NEAR_SHARE:
         return None
-    return share, False
+    mine, others = left.stems - right.stems, right.stems - left.stems
+    differs = bool(mine and others)
+    if share >= similarity.SAME_SHARE and not differs:
+        return share, True
+    is_other = differs and (len(left.stems & right.stems) < NEAR_SHARED or (_is_value(mine) and _is_value(others)))
+    return None if is_other else (share, False)
 
 
 def _is_value(stems: frozenset[str]) -> bool:
@@ -114,10 +117,10 @@ def comparing(among: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iter
     `everywhere` maps a project to the row of what holds all around it. Two texts with a share of their words in common
     have one of their rarest words in common: only those of the same project, or of that row, are compared.
     """
-    gists: list[tokens.Gist] = []
+    gists: list[similarity.Gist] = []
     seen: Counter[str] = Counter()
     for memory in among:
-        gists.append(tokens.gist(memory.text))
+        gists.append(similarity.gist(memory.text))
         seen.update(gists[-1].stems)
         yield ()
     around = {0, *everywhere.values()}
@@ -314,7 +317,7 @@ def is_held(memory: Memory) -> bool:
 def beliefs(among: Sequence[Memory]) -> list[Belief]:
     """The beliefs among some memories by kind and subject, in each kind those with the most evidence first."""
     held = sorted((memory for memory in among if is_held(memory) and belief_kind(memory)), key=_evidence)
-    gists = {memory.id: tokens.gist(memory.text).stems for memory in held}
+    gists = {memory.id: similarity.gist(memory.text).stems for memory in held}
     seen = Counter(stem for stems in gists.values() for stem in stems)
     groups: list[list[Memory]] = []
     for memory in held:
@@ -354,7 +357,7 @@ def _subject(said: str, common: frozenset[str], seen: Counter[str], size: int) -
     found = [phrase.written for phrase in topic_tagging.subjects(said) if phrase.is_name or phrase.is_led]
 
     def worth(phrase: str) -> tuple[float, int]:
-        shared = {tokens.stem(word) for word in tokens.content_words(phrase)} & common
+        shared = tokens.content_stems(phrase) & common
         return sum(1 / (1 + seen[stem] - min(size, seen[stem])) for stem in shared), len(phrase)
 
     return max(found, key=worth, default="")
@@ -462,7 +465,7 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 
 
 def _alike(left: Memory, right: Memory) -> tuple[float, bool] | None:
-    return compared(left, tokens.gist(left.text), right, tokens.gist(right.text))
+    return compared(left, similarity.gist(left.text), right, similarity.gist(right.text))
 
 
 # --- on request

@@ -21,7 +21,8 @@ from csmd.store import digests, markdown_pages, memories, passages, projects, re
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.tokens import Gist, alike, content_words, gist, stem
+from csmd.text.similarity import Gist, gist, overlap
+from csmd.text.tokens import content_words, stem
 from csmd.values import Brief, Memory
 from csmd.vocabulary import Attention, Authority, Gate
 
@@ -170,7 +171,7 @@ def choose(
                 skipped.append(candidate)
                 continue
             own_gist = gist(candidate.text)
-            if any(alike(own_gist, other, share=TWIN_OVERLAP) for other in gists) or known(candidate.text):
+            if any(overlap(own_gist, other) >= TWIN_OVERLAP for other in gists) or known(candidate.text):
                 continue
             gists.append(own_gist)
             chosen.append((candidate, now))

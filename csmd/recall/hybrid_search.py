@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
-from csmd.memory import contradiction, supersession
+from csmd.memory import supersession
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
 from csmd.recall.ranking import Match, SearchTerms
@@ -21,7 +21,8 @@ from csmd.store import fulltext, memories, passages, search, vectors
 from csmd.store.passages import Passage
 from csmd.store.search import SearchFilter, TurnRow
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, tokens
+from csmd.text import display, prose, similarity, tokens
+from csmd.text.renames import mentions_name
 from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
 
@@ -151,7 +152,7 @@ def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> 
     renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for name, other in ((new, old), (old, new)):
-            if contradiction.mentions_name(question, name):
+            if mentions_name(question, name):
                 terms += [term for term in tokens.query_terms(other) if term not in terms]
     return terms[:MOST_TERMS]
 
@@ -406,4 +407,4 @@ def _match_memories(
 def states_memory(text: str, memory: Memory) -> bool:
     """Whether a passage holds what a memory says."""
     stems = ranking.stems(memory.text)
-    return bool(stems) and len(stems & ranking.stems(text)) >= STATES * len(stems)
+    return similarity.share(stems, ranking.stems(text)) >= STATES

@@ -18,7 +18,7 @@ from csmd.recall.hybrid_search import Embed, Query, ScoredStatement, passage_id
 from csmd.recall.visibility import never
 from csmd.store import memories, passages, receipts
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import display, similarity
 from csmd.values import Brief
 
 TAG = "csmd-recall"
@@ -197,22 +197,22 @@ def compose_statements(
     Of two that share most of their words one is shown, the newer where they differ; none that says no more than the prompt.
     """
     chosen: list[RecalledStatement] = []
-    gists: list[tokens.Gist] = []
-    asked = tokens.gist(prompt)
+    gists: list[similarity.Gist] = []
+    asked = similarity.gist(prompt)
     used = display.estimate_tokens(f'<{TAG} note="{ABOUT}">\n</{TAG}>')
     enough = min(ENOUGH_TOKENS, max_tokens)
     for one in recalled:
         if len(chosen) >= max_items or used >= enough:
             break
         statement = one.statement
-        gist = tokens.gist(statement.text)
-        repeats_prompt = gist.stems <= asked.stems and tokens.alike(gist, asked, share=tokens.SAME_SHARE)
+        gist = similarity.gist(statement.text)
+        repeats_prompt = gist.stems <= asked.stems and similarity.repeats(statement.text, prompt)
         if repeats_prompt or known(statement.text):
             continue
-        twin = next((at for at, other in enumerate(gists) if tokens.alike(gist, other, share=TWIN_OVERLAP)), None)
+        twin = next((at for at, other in enumerate(gists) if similarity.overlap(gist, other) >= TWIN_OVERLAP), None)
         if twin is not None:
             other = chosen[twin].statement
-            if other.at >= statement.at or tokens.says_the_same(statement.text, other.text):
+            if other.at >= statement.at or similarity.repeats(statement.text, other.text):
                 continue
         cost = _cost(one) - (_cost(chosen[twin]) if twin is not None else 0)
         if used + cost > enough:

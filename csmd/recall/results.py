@@ -19,7 +19,7 @@ from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Query, ScoredStatem
 from csmd.store import failures, memories, passages, search, topics
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, tokens
+from csmd.text import display, prose, similarity, tokens
 from csmd.values import Hit
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
@@ -370,11 +370,11 @@ def _find_heirs(
 def _distinct(ranked: Sequence[RankedHit], limit: int) -> list[RankedHit]:
     """The best hits, each from a source of its own: a memory and the turn that states it are one answer."""
     kept: list[RankedHit] = []
-    gists: list[tokens.Gist] = []
+    gists: list[similarity.Gist] = []
     sources: set[str] = set()
     for entry in ranked:
-        gist, first = tokens.gist(entry.hit.text), set(entry.hit.source_uuids[:1])
-        if sources & first or any(tokens.alike(gist, other, share=TWIN_OVERLAP) for other in gists):
+        gist, first = similarity.gist(entry.hit.text), set(entry.hit.source_uuids[:1])
+        if sources & first or any(similarity.overlap(gist, other) >= TWIN_OVERLAP for other in gists):
             continue
         kept.append(entry)
         gists.append(gist)

@@ -12,13 +12,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from csmd.cache import cached
-from csmd.memory import contradiction
 from csmd.recall import hybrid_search, ranking
 from csmd.store import belief_changes, cursors, fulltext, memories, passages, search, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import prose, tokens
+from csmd.text import claims, prose, similarity, tokens
 from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
 
@@ -40,31 +39,20 @@ class Replaced(NamedTuple):
     heir: Memory
 
 
-def content_stems(text: str) -> Stems:
-    """The stems of the content words of a text."""
-    return frozenset(map(tokens.stem, tokens.content_words(text)))
-
-
 def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
     """The first of these whose superseded statement a text of a session and time restates; None for none."""
-    words = content_stems(text) if replaced else frozenset()
+    words = tokens.content_stems(text) if replaced else frozenset()
     return next((one for one in replaced if _restates(words, at, session, one)), None)
 
 
 def _restates(words: Stems, at: str, session: str, replaced: Replaced) -> bool:
-    old, new = content_stems(replaced.old.text), _affirmed_stems(replaced.heir.text)
+    old, heir = tokens.content_stems(replaced.old.text), replaced.heir
+    new = tokens.content_stems(heir.text) - claims.denied_stems(heir.text)
     own = old - new
-    if at >= replaced.heir.confirmed_at or not own or words & (new - old) or len(words & own) < OWN_SHARE * len(own):
+    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < OWN_SHARE:
         return False
     stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
-    return stated_here or len(words & old) >= WHOLE_SHARE * len(old)
-
-
-def _affirmed_stems(text: str) -> Stems:
-    """The stems of a text without those that it speaks against: "pnpm, not npm" says nothing for npm."""
-    claims = contradiction.parse_statement(text)
-    denied = (claim.what for claim in (*claims.denied, *claims.instead))
-    return content_stems(text).difference(*denied, *claims.gone)
+    return stated_here or similarity.share(old, words) >= WHOLE_SHARE
 
 
 def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:

@@ -20,7 +20,7 @@ from csmd.recall import compose, hybrid_search, threads
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import files, memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, tokens
+from csmd.text import display, prose, similarity, tokens
 from csmd.values import Memory
 from csmd.vocabulary import Attention, Tier
 
@@ -267,10 +267,6 @@ def _wordings(text: str, before: str = "", after: str = "") -> Mapping[str, bool
 
 # --- what the assistant is told anyway
 
-#: A sentence of fewer words may be contained in one that says something else.
-LEAST_WORDS = 3
-#: Words that make the order of the others matter, besides those that turn a sentence round.
-ORDERING = frozenset({"from", "to", "into", "rather", "but"})
 #: A longer line is a paste, not an instruction.
 LONGEST_LINE = 2000
 
@@ -293,67 +289,29 @@ def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bo
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)
 
 
-class Sentence(NamedTuple):
-    """A sentence: what it is compared by, its content words in order, and whether their order matters."""
-
-    gist: tokens.Gist
-    order: tuple[str, ...]
-    is_ordered: bool
-
-
 class SentenceIndex:
-    """Sentences found by their words; a sentence is parsed when something is like it."""
+    """Sentences found by their words."""
 
     def __init__(self, sentences: Sequence[str]) -> None:
         self._sentences = sentences
         self._with: dict[str, list[int]] = {}
-        stems: dict[str, str] = {}
         for number, sentence in enumerate(sentences):
-            for word in set(tokens.content_words(sentence)):
-                stem = stems.get(word) or stems.setdefault(word, tokens.stem(word))
+            for stem in tokens.content_stems(sentence):
                 self._with.setdefault(stem, []).append(number)
 
     def says(self, statement: str) -> bool:
         """Whether each sentence of a statement is said here, in the same words or among more."""
-        parsed = [parse_sentence(sentence) for sentence in prose.sentences(display.squeeze(statement))]
-        telling = [sentence for sentence in parsed if sentence.gist.stems]
+        sentences = prose.sentences(display.squeeze(statement))
+        telling = [sentence for sentence in sentences if similarity.gist(sentence).stems]
         return bool(telling) and all(map(self._says, telling))
 
-    def _says(self, sentence: Sentence) -> bool:
-        shared = Counter(number for stem in sentence.gist.stems for number in self._with.get(stem, ()))
-        enough = tokens.SAME_SHARE * len(sentence.gist.stems)
-        candidates = (self._sentences[number] for number, count in shared.items() if count >= enough)
-        return any(_covers(parse_sentence(candidate), sentence) for candidate in candidates)
-
-
-def _covers(known: Sentence, sentence: Sentence) -> bool:
-    """Whether a known sentence says what another says."""
-    ours, theirs = known.gist.stems, sentence.gist.stems
-    if known.gist.turns != sentence.gist.turns:
-        return False
-    contained = len(theirs) >= LEAST_WORDS and theirs <= ours
-    is_replaced = theirs - ours and ours - theirs
-    same = not is_replaced and tokens.alike(sentence.gist, known.gist, share=tokens.SAME_SHARE)
-    return (contained or same) and (
-        not (known.is_ordered or sentence.is_ordered) or _in_order(sentence.order, known.order)
-    )
-
-
-def _in_order(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """Whether the words that both have come in one in the order of the other, whatever stands in between."""
-    both = set(some) & set(others)
-    shorter, longer = sorted(([word for word in words if word in both] for words in (some, others)), key=len)
-    rest = iter(longer)
-    return all(word in rest for word in shorter)
-
-
-@cached(512)
-def parse_sentence(text: str) -> Sentence:
-    """A sentence as it is compared."""
-    gist = tokens.gist(text)
-    words = tokens.words_of(text.replace("\u2019", "'"))
-    order = tuple(stem for word in words if (stem := tokens.stem(word)) in gist.stems)
-    return Sentence(gist, order, bool(gist.turns) or not ORDERING.isdisjoint(words))
+    def _says(self, sentence: str) -> bool:
+        stems = similarity.gist(sentence).stems
+        shared = Counter(number for stem in stems for number in self._with.get(stem, ()))
+        candidates = (
+            self._sentences[at] for at, count in shared.items() if count >= similarity.SAME_SHARE * len(stems)
+        )
+        return any(similarity.repeats(sentence, candidate, within=True) for candidate in candidates)
 
 
 @cached(8)

@@ -16,7 +16,7 @@ from csmd.recall.hybrid_search import ScoredStatement
 from csmd.recall.prompt import RecalledStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import display, similarity
 from csmd.values import Brief, Failure, Memory
 from csmd.vocabulary import Category
 
@@ -215,15 +215,14 @@ def match_files(statements: Sequence[Memory], paths: Sequence[str]) -> list[tupl
 def notes_block(matches: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) -> Block | None:
     """The notes on files, each thing once and none that the assistant is told anyway (`known`); None for none."""
     notes: list[Note] = []
-    gists: list[tokens.Gist] = []
+    texts: list[str] = []
     for memory, path in matches:
-        gist = tokens.gist(memory.text)
         if len(notes) == MOST_NOTES:
             break
-        is_repeated = any(tokens.alike(gist, other, share=tokens.SAME_SHARE) for other in gists)
+        is_repeated = any(similarity.repeats(memory.text, other) for other in texts)
         if not is_repeated and not known(memory.text):
             notes.append(compose.memory_note(memory, reason=f"names {_parts(path)[-1]}"))
-            gists.append(gist)
+            texts.append(memory.text)
     return Block(heading=HEADING, notes=tuple(notes)) if notes else None
 
 

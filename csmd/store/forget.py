@@ -14,7 +14,7 @@ from unicodedata import normalize as form
 
 from csmd.store import dreams, markdown_pages, memories, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity, tokens
 from csmd.values import Memory
 
 _CASES = (str.lower, str.capitalize, str.upper)
@@ -172,14 +172,13 @@ def _last(rows: Rows, table: str) -> int:
 
 def _matching_sessions(memory: Memory, found: Iterable[tuple[int, str]]) -> frozenset[int]:
     """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
-    stems = tokens.gist(memory.text).stems
+    stems = similarity.gist(memory.text).stems
 
     @cache
     def may_tell(text: str) -> bool:
-        others = tokens.gist(text).stems
-        same = len(stems & others)
-        nearly = same >= tokens.SAME_SHARE * len(stems | others)
-        return nearly or (len(stems) >= LEAST_BEGUN and same >= tokens.SAME_SHARE * len(stems)) or not stems
+        others = similarity.gist(text).stems
+        every = stems if len(stems) >= LEAST_BEGUN else stems | others
+        return not stems or similarity.share(every, stems & others) >= similarity.SAME_SHARE
 
     return frozenset(int(session) for session, text in found if may_tell(str(text)))
 
@@ -189,10 +188,11 @@ def _likely(text: str) -> list[str]:
 
     Of letters beyond ASCII the store does not know the other case: of such stems there is each spelling.
     """
-    stems, as_said = tokens.gist(text).stems, text.lower()
+    stems, as_said = similarity.gist(text).stems, text.lower()
     left_out = sum(
-        len(stems) - gone >= tokens.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1)
+        len(stems) - gone >= similarity.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1)
     )
     plain_first = sorted(stems, key=lambda one: (not one.isascii() or one not in as_said, -len(one), one))
-    spelt = (case(form(way, one)) for one in plain_first[: left_out + 1] for way in ("NFC", "NFD") for case in _CASES)
+    chosen = [spelling for one in plain_first[: left_out + 1] for spelling in tokens.spellings(one)]
+    spelt = (case(form(way, one)) for one in chosen for way in ("NFC", "NFD") for case in _CASES)
     return list({one.lower() if one.isascii() else one: None for one in spelt}) or [""]

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from csmd.store import candidates, memories, tombstones
 from csmd.store.sqlite import Rows, column_values, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
-from csmd.text import markdown, tokens
+from csmd.text import markdown, similarity, tokens
 from csmd.text.markdown import BULLET, ID, line_words
 from csmd.values import Candidate, Memory
 
@@ -393,7 +393,7 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
         if not any(is_forgotten_here(authority="assistant", project=place, at=began) for place in places):
             return False
         return not any(
-            tokens.says_the_same(words, text) and not is_forgotten_here(authority="user", project=project, at=at)
+            similarity.repeats(words, text) and not is_forgotten_here(authority="user", project=project, at=at)
             for words, project, at in own
         )
 
@@ -454,7 +454,7 @@ def gotchas_of(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """What was found out to be a trap in a session, the surest first."""
     sql = (
         "select m.text from session_turn st join statements m on m.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit"
+        "where st.session_seq = :session and st.rewound = 0 and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit"
     )
     return rows.column(sql, session=session_seq, limit=limit)
 

@@ -30,7 +30,7 @@ from csmd.store import (
 )
 from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
-from csmd.text import tokens
+from csmd.text import similarity, tokens
 from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
@@ -620,7 +620,7 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     sql = "select x.text from statements x join turns t on t.seq = x.turn_seq where t.uuid = :uuid"
     for source in memory.provenance:
         stated = rows.column(sql, uuid=source.uuid)
-        texts += [text.rstrip("…") for text in stated if tokens.says_the_same(text, memory.text)]
+        texts += [text.rstrip("…") for text in stated if similarity.repeats(text, memory.text)]
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
     plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
     plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]

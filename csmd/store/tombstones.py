@@ -10,7 +10,7 @@ from csmd.cache import cached
 from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
 from csmd.store import projects
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity, tokens
 from csmd.vocabulary import Authority
 
 #: Rows that one transaction of a walk over a table looks at.
@@ -368,10 +368,10 @@ def statement_hash(text: str, key: bytes) -> str:
 def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     """The hash of a statement's gist, then of what is left of it without a word or two; none where it has no words.
 
-    By the rule of `text.says_the_same`: small words that turn a meaning round must be the same, and
+    By the rule of `similarity.repeats`: small words that turn a meaning round must be the same, and
     at least SAME_SHARE of the others. A correction is compared with corrections only.
     """
-    gist = tokens.gist(text)
+    gist = similarity.gist(text)
     stems = sorted(gist.stems)
     head = f"{'correction' if correction else 'statement'}:{' '.join(gist.turns)}:"
     if not stems:
@@ -379,7 +379,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     yield name_hash("gist", head + " ".join(stems), key)
     most = 1 if len(stems) > MANY_WORDS else MOST_LEFT_OUT
     for gone in range(1, most + 1):
-        if len(stems) - gone < tokens.SAME_SHARE * len(stems):
+        if len(stems) - gone < similarity.SAME_SHARE * len(stems):
             return
         for left in combinations(stems, len(stems) - gone):
             yield name_hash("gist", head + " ".join(left), key)

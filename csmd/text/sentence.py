@@ -9,7 +9,7 @@ liked, needed or somebody's. A sentence of a language without a table is neither
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -36,7 +36,7 @@ _REFUSALS = _WORDS["refutes"] | frozenset("no nope nah wrong".split())
 _DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 #: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
 _SPACED = ("de", "es", "fr", "pt", "ru")
-_UNSPACED = ("zh", "ja", "ko")
+UNSPACED = ("zh", "ja", "ko")
 
 _TOKEN = re.compile(r"`[^`]*`|[^\W_]+(?:['’./_+-]+[^\W_]+)*|[^\w\s]|_+")
 _SCRIPTS = re.compile(
@@ -129,7 +129,9 @@ def parse(text: str, speaker: Speaker = "user") -> Sentence:
     words = tuple(every[loose:])
     while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
         words = words[1:]
-    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(language, said)
+    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(
+        language, said
+    )
     lasting = _lasting(language, words, said, refutes)
     first = next((word for word in every if word[0].isalnum()), "")
     return Sentence(
@@ -147,7 +149,7 @@ def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
     if at == 0 or at >= len(tokens):
         return "" if at else text
     start = tokens[at][1]
-    while text[start - 1] not in " \t\n,;:.!?":
+    while start and text[start - 1] not in " \t\n,;:.!?":
         start -= 1
     return text[start:]
 
@@ -211,7 +213,8 @@ def clauses(text: str) -> list[str]:
         mark = every[at - 1]
         if mark not in ",;:-–—" and mark not in ("and", "but"):
             continue
-        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[at : at + 3])
+        ahead = at + (every[at] in ("and", "but", "also", "oh"))
+        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[ahead : ahead + 3])
         lays_down = _phrase(_WORDS["lays_down"], every[at : at + 3])
         is_joined = mark in ("and", "but", ";") or lays_down > 1
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
@@ -221,6 +224,11 @@ def clauses(text: str) -> list[str]:
             found.append(before)
             start = at
     return [*found, text[tokens[start][1] :]] if found else [text]
+
+
+def has(word_class: str, language: str, text: str) -> bool:
+    """Whether a text holds a word of a class in its language."""
+    return _has(word_class, language, [word for word, _ in _tokens(text)], text)
 
 
 def asks(text: str) -> bool:
@@ -246,15 +254,25 @@ def language_of(text: str) -> str:
         return "" if script == "other" else script
     words = set(re.findall(r"[^\W\d_]+", text.casefold()))
     english = len(words & _ENGLISH)
-    scores = {language: len(words & _FUNCTION[language]) for language in _SPACED}
+    scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
         return best
     return "en" if text.isascii() or english else ""
 
 
-_ENGLISH = data.word_table("stop_words.txt")["english"] | frozenset("please can will".split())
-_FUNCTION = {language: _WORDS[f"function.{language}"] - _ENGLISH for language in _SPACED}
+def _words_of(language: str) -> frozenset[str]:
+    """Every single word of a language's classes."""
+    return frozenset(
+        word for name, words in _WORDS.items() if name.endswith(f".{language}") for word in words if "_" not in word
+    )
+
+
+_ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
+_LANGUAGES = sorted({name.partition(".")[2] for name in _WORDS} - {"", "en", *UNSPACED})
+_FUNCTION = {
+    language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()
+}
 
 
 # --- lead-in
@@ -292,7 +310,8 @@ def _stands_alone(behind: Sequence[str]) -> bool:
     if not behind or not behind[0][0].isalnum():
         return True
     return any(
-        _phrase(_WORDS[name], behind) for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
+        _phrase(_WORDS[name], behind)
+        for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
     )
 
 
@@ -327,7 +346,7 @@ def _kind(
         return "reports"
     marked = ends_with_question(said)
     if language != "en":
-        return _kind_in(language, words, said, marked)
+        return _kind_in(language, words, said, marked, lasting)
     if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
         return kind
     return "states"
@@ -355,15 +374,17 @@ def ends_with_question(said: str) -> bool:
     return remark is not None and said[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
 
 
-def _kind_in(language: str, words: Sequence[str], said: str, marked: bool) -> Kind:
+def _kind_in(language: str, words: Sequence[str], said: str, marked: bool, lasting: Lasting) -> Kind:
     """The kind of a sentence that is not English."""
     if marked or said.startswith("¿"):
         return "asks"
-    if language in _UNSPACED and _has("asks", language, words, said):
+    if language in UNSPACED and _has("asks", language, words, said):
         return "asks"
     if language in _SPACED and _begins(f"asks.{language}", words):
         return "asks"
-    if language in _SPACED and _begins(f"order.{language}", words):
+    if language in _SPACED and lasting not in RULES and _begins(f"order.{language}", words):
+        return "orders"
+    if lasting == "ban" and _is_of_now(language, words, said):
         return "orders"
     return "states"
 
@@ -375,7 +396,11 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
     first = words[0]
     second = words[1] if len(words) > 1 else ""
     requested = _begins("request.en", words)
-    if requested and not (requested == 2 and second == "we" and not _is_verb(words[2:3])):
+    if (
+        requested
+        and not (lasting == "ban" and words[requested : requested + 1] == ("not",))
+        and not (requested == 2 and second == "we" and not _is_verb(words[2:3]))
+    ):
         return "orders"
     if marked or _begins("wonder.en", words):
         return "asks"
@@ -384,11 +409,15 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         return "asks"
     if first in _WORDS["when.en"] and second in _WORDS["aux.en"]:
         return "asks"
-    if first in _WORDS["aux.en"] and (second in subjects or second[:1] in "[`") and not (first in ("do", "don't") and second not in ("i", "you", "we", "they")):
+    if (
+        first in _WORDS["aux.en"]
+        and (second in subjects or second[:1] in "[`")
+        and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
+    ):
         return "asks"
     if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
         return "orders"
-    if first in ("don't", "dont", "do") and _is_of_now(words):
+    if lasting == "ban" and _is_of_now("en", words, ""):
         return "orders"
     if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
         return "orders"
@@ -419,9 +448,10 @@ def _is_noun(words: Sequence[str]) -> bool:
     return False
 
 
-def _is_of_now(words: Sequence[str]) -> bool:
+def _is_of_now(language: str, words: Sequence[str], said: str) -> bool:
     """Whether a ban is of the moment: "don't commit yet"."""
-    return _has("moment", "en", words, "")
+    text = " ".join(words).replace("from now on", "")
+    return _has("moment", language, words, said) or _has("now", language, text.split(), said)
 
 
 # --- whether it lasts
@@ -445,8 +475,6 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
     phrases = _WORDS.get(f"{name}.{language}")
     if not phrases:
         return False
-    if language in _UNSPACED:
+    if language in UNSPACED:
         return any(phrase.replace("_", " ") in said for phrase in phrases)
     return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
-
-

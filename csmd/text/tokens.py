@@ -1,4 +1,4 @@
-"""Words, stems, dates and names that a text is searched by, and whether two texts say the same; pure.
+"""Words, stems, dates and names that a text is searched by; pure.
 
 Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks where
 one ends. Russian and German: a word is asked for by its beginning, without its ending; of a German compound also by its
@@ -13,7 +13,6 @@ import hmac
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import chain
 
@@ -282,54 +281,41 @@ def _terms_of(word: str) -> tuple[str, ...]:
 
 
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e")
+#: A letter that an ending doubles: committing, planned.
+_DOUBLED = ("bb", "gg", "mm", "nn", "pp", "rr", "tt")
+_IRREGULAR = dict(pair.split("/") for pair in data.word_table("similarity_words.txt")["irregular"])
 
 
 @cached(8192)
 def stem(word: str) -> str:
-    """A word without its commonest English endings, for comparing; at least three letters stay."""
+    """A word without its commonest English endings, for comparing; at least three letters stay.
+
+    An irregular form has the stem of its verb or singular: kept, keep.
+    """
+    word = _IRREGULAR.get(word, word)
     if word.endswith(_ENDINGS):
         for ending in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= 3:
-                return word[: -len(ending)]
-    return word
+                word = word[: -len(ending)]
+                word = word[:-1] if len(word) > 3 and word.endswith(_DOUBLED) else word
+                break
+    return word[:-1] if len(word) > 4 and word.endswith("y") else word  # retry as in retries
 
 
-# --- whether two texts say the same
+_SPELLINGS: dict[str, list[str]] = {}
+for _form, _whole in _IRREGULAR.items():
+    _SPELLINGS.setdefault(stem(_whole), []).append(_form)
+
+
+def spellings(stem: str) -> tuple[str, ...]:
+    """What every word with a stem begins with: the stem itself, and its irregular forms."""
+    return (stem, *_SPELLINGS.get(stem, ()))
+
 
 #: Small words that reverse a sentence: two texts that differ in them do not say the same.
 TURNING_WORDS = frozenset(
     "not no nor never none cannot without before after on off instead than only until unless except over under".split()
 )
-SAME_SHARE = 0.8
-#: Texts up to this length are memories, sentences and messages, which are compared again and again.
-GIST_KEPT = 600
-
-
-@dataclass(frozen=True, slots=True)
-class Gist:
-    """What two texts are compared by: the stems of their content words, and the small words that turn a meaning round."""
-
-    stems: frozenset[str]
-    turns: tuple[str, ...]
-
-
-def gist(text: str) -> Gist:
-    """What a text is compared by; cached for a short one, like a memory's, which is compared with many."""
-    return _gist_of_short(text) if len(text) <= GIST_KEPT else _gist(text)
-
-
-def _gist(text: str) -> Gist:
-    turns: list[str] = []
-    others: list[str] = []
-    for word in words_of(text.replace("\u2019", "'")):
-        if not turns_round(word):
-            others.append(word)
-        else:
-            turns.append("not" if word.endswith("n't") or word == "cannot" else word)
-    return Gist(frozenset(map(stem, content_of(others))), tuple(sorted(turns)))
-
-
-_gist_of_short = cached(2048)(_gist)
 
 
 def turns_round(word: str) -> bool:
@@ -337,18 +323,7 @@ def turns_round(word: str) -> bool:
     return word in TURNING_WORDS or word.endswith("n't")
 
 
-def alike(one: Gist, other: Gist, *, share: float) -> bool:
-    """Whether two texts have at least `share` of their content words in common and nothing turned round."""
-    if not one.stems or one.turns != other.turns:
-        return False
-    return len(one.stems & other.stems) >= share * len(one.stems | other.stems)
-
-
-def says_the_same(one: str, other: str) -> bool:
-    """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
-
-    "Use two spaces" and "use four spaces" share most of their words and do not say the same.
-    """
-    left, right = gist(one), gist(other)
-    replaced = bool(left.stems - right.stems) and bool(right.stems - left.stems)
-    return not replaced and alike(left, right, share=SAME_SHARE)
+@cached(2048)
+def content_stems(text: str) -> frozenset[str]:
+    """The stems of the content words of a text."""
+    return frozenset(map(stem, content_words(text)))

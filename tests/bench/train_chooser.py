@@ -31,8 +31,8 @@ from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
 from csmd.extraction import chooser
-from csmd.text import sentence
 from csmd.extraction.chooser import FEATURES, Source, Weights
+from csmd.text import sentence
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 from csmd.values import StoredTurn
 from csmd.vocabulary import PROMPTS
@@ -40,7 +40,7 @@ from csmd.vocabulary import PROMPTS
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"
 #: What a passage must be worth; how much weights are held back; what a label of importance 3 counts for.
-BAR, RIDGE, IMPORTANT = 0.54, 3.0, 2.0
+BAR, RIDGE, IMPORTANT = 0.52, 3.0, 2.0
 #: The same of sentences; a word is known that so many of the written sentences have, and a sign that so many show.
 SENTENCE_RIDGE, KNOWN_WORDS, RARE, SMALL = 2.0, 2, 3, 0.05
 
@@ -190,12 +190,13 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
         "what the session said is no bar": (chooser, "SAME", 9.0),
         "passages of 30 words": (chooser, "MOST_WORDS", 30),
         "no title leads in": (chooser, "TITLE_WORDS", -1),
-        "a passage may begin by going on": (chooser, "_GOES_ON", _never()),
-        "sections of steps and checks stay": (refusals, "POOR_TITLE", _never()),
-        "nothing refused": (refusals, "REFUSED", ()),
+        "sections of steps and checks stay": (chooser, "POOR_TITLE", _never()),
+        "nothing refused": (chooser, "REFUSED", dict.fromkeys(chooser.REFUSED, frozenset())),
+        "a rule needs to be as sure as any": (chooser, "LASTS", 9.0),
     }
-    for name, _, _ in refusals.REFUSED:
-        found[f"refused: {name}"] = (refusals, "REFUSED", tuple(row for row in refusals.REFUSED if row[0] != name))
+    for kind in sorted(set().union(*chooser.REFUSED.values())):
+        without = {speaker: kinds - {kind} for speaker, kinds in chooser.REFUSED.items()}
+        found[f"not refused: {kind}"] = (chooser, "REFUSED", without)
     return found
 
 
@@ -232,9 +233,7 @@ def main() -> int:
             flush=True,
         )
     for name, (module, constant, value) in levers().items():
-        refusals._rows.cache_clear()
         with setting(module, constant, value):
-            refusals._rows.cache_clear()
             print(f"{name:40} {told(judged(projects, asserted, bar=options.bar))}", flush=True)
     return 0
 

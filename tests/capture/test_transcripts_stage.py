@@ -257,6 +257,28 @@ def test_a_file_that_is_only_being_begun_waits_until_it_says_what_it_is(
     assert (place.tail().turns_new, place.said()) == (0, [])
 
 
+def test_a_session_whose_file_begins_with_the_hosts_own_agent_is_read_without_it(place: Place) -> None:
+    def spoken(uuid: str, content: str, **more: Any) -> bytes:
+        return line(uuid, message={"role": "user", "content": content}, **more)
+
+    place.write(spoken("u1", "Warmup", isSidechain=True), spoken("u2", "Ready.", isSidechain=True, parentUuid="u1"))
+    assert (place.tail().turns_new, place.rows("select id from sessions")) == (0, [])
+    place.write(spoken("u3", "fix the cart"), spoken("u4", "look for it", isSidechain=True))
+    assert place.tail().turns_new == 2
+    assert (place.said(), place.said("s1/sidechain")) == (["fix the cart"], ["look for it"])
+
+
+@pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
+def test_a_prompt_in_a_sub_agents_file_is_the_assistants_even_where_its_line_has_no_mark(place: Place) -> None:
+    folder = place.path.with_suffix("") / "subagents"
+    unmarked, named = folder / "agent-a7be2f0.jsonl", folder / "agent-acompact-1.jsonl"
+    place.write(line("u1", "look for it"), line("u2", "here", kind="assistant"), path=unmarked)
+    place.write(line("u3", "sum it up", agentId="a9"), path=named)
+    assert (place.tail(unmarked).turns_new, place.tail(named).turns_new) == (2, 1)
+    assert (place.said("s1/a7be2f0"), place.said("s1/a9"), place.said()) == (["look for it", "here"], ["sum it up"], [])
+    assert transcripts.transcript.agent_of_file("s1.jsonl") == ""
+
+
 def test_blank_lines_at_the_end_move_the_cursor_too(place: Place) -> None:
     place.write(line("u1"))
     place.tail()

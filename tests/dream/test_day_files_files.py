@@ -32,7 +32,7 @@ from csmd.store import (
 )
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity
 from csmd.values import Event, Memory, Project, Provenance, Statement
 
 LATER = "2026-03-01T13:00:00.000Z"
@@ -277,7 +277,7 @@ def test_what_is_forgotten_while_a_days_file_is_looked_through_or_written_leaves
 def test_what_says_a_forgotten_thing_in_another_form_leaves_the_days_and_no_other_day_is_looked_through(
     store: Store, memory: Path, one: str, other: str
 ) -> None:
-    assert tokens.says_the_same(one, other)
+    assert similarity.repeats(one, other)
     for session, project, said in (
         ("s1", "till", one),
         ("s2", "till", other),
@@ -390,7 +390,7 @@ def test_a_forgotten_gotcha_that_was_too_long_for_its_line_leaves_the_day_and_an
 
 def rarer(said: str) -> frozenset[str]:
     """The rarer words of a sentence."""
-    return frozenset(stem for stem in tokens.gist(said).stems if len(stem) > 5)
+    return frozenset(stem for stem in similarity.gist(said).stems if len(stem) > 5)
 
 
 def test_an_edited_part_and_what_people_wrote_stay_and_a_part_that_was_taken_out_does_not_come_back(

@@ -550,7 +550,8 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
         assert (stands.tier, stands.superseded_by, stands.authority) == ("durable", "", "user")
         assert stands.id in found(store, text)
     kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from dream_changes group by kind")))
-    assert kinds == {"archive": 1, "merge": 3}, "the assistant's plan, and what was told again"
+    # "We keep the order cache" was confirmed when it was said: kept has the stem of keep.
+    assert kinds == {"archive": 1, "merge": 2}, "the assistant's plan, and what was told again"
 
 
 def found(store: Store, question: str) -> list[str]:

@@ -108,7 +108,7 @@ def test_an_order_that_recurs_is_told_in_its_shortest_wording_with_its_counts_an
     }
     assert told(plain_sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
     single = [packet(number, "order", "deploy") for number in range(3)]
-    assert told(single)["order:deploy"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
+    assert told(single)["order:deplo"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
 
 
 #: A prompt that assents, greets, thanks or lets the other go on, in as many languages as csmd knows the words of.

@@ -14,7 +14,7 @@ from csmd.memory import remember as stage
 from csmd.store import integrity, memories, projects, receipts, recovery, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity
 from csmd.values import BriefItem, Project, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
@@ -206,7 +206,7 @@ def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
     found, _ = save_memory(store, statement(later), "u2", session="s2")
     assert (found == "") == stays_out
     # The same rule confirms: what stays out would have been the same memory.
-    assert tokens.says_the_same(gone, later) == stays_out
+    assert similarity.repeats(gone, later) == stays_out
 
 
 BEFORE, AFTER, LATER = (f"2026-{month}-01T10:00:00.000Z" for month in ("02", "04", "05"))

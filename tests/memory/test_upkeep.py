@@ -17,7 +17,7 @@ from csmd.store import belief_changes, candidates, integrity, memories, projects
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import similarity
 from csmd.values import BriefItem, Candidate, Memory, Project, Provenance, Statement
 
 LATER = "2026-03-09T10:00:00.000Z"
@@ -414,7 +414,7 @@ def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
 
 def said_of(one: str, other: str, **changes: object) -> str:
     left, right = memory("m1", one), memory("m2", other, **changes)
-    found = upkeep.compared(left, tokens.gist(one), right, tokens.gist(other))
+    found = upkeep.compared(left, similarity.gist(one), right, similarity.gist(other))
     return "" if found is None else "same" if found[1] else "near"
 
 
@@ -513,7 +513,7 @@ def stores(draw: st.DrawFn) -> list[Memory]:
 @given(memories=stores())
 def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) -> None:
     found = {(pair.one, pair.other) for pair in upkeep.pairs(memories, everywhere={})}
-    gists = [tokens.gist(one.text) for one in memories]
+    gists = [similarity.gist(one.text) for one in memories]
     every = {
         (a, b)
         for b in range(len(memories))

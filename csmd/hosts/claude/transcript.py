@@ -27,6 +27,14 @@ REJECTED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
 )
+#: What may follow a reason: the host's own words to the assistant.
+_BEHIND_REASON = "\n\nNote: The user's next message may contain a correction or preference."
+#: The tool that puts questions before the user, the host's words for the answers, and for questions turned down.
+ASKING = "AskUserQuestion"
+_ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
+_ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
+_CLARIFY = "The user wants to clarify these questions.\n"
+_CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
 HOST = "claude"
@@ -45,6 +53,8 @@ _MARKUP = re.compile(
 _COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
 _NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
+#: A note to remember, which early versions take behind a `#`.
+_NOTE = re.compile(r"\s*<user-memory-input>(.*)</user-memory-input>\s*", re.DOTALL)
 _SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
 #: What another agent, session or service sent: it comes as a prompt of no user (the queue has no origin).
 _NOTIFICATION = re.compile(
@@ -57,6 +67,10 @@ _BY_PROGRAM = "sdk-"
 #: Versions that do not record how a session was begun, and the fields of which each prompt that a person typed has one
 #: (589 prompts of 20 versions, and runs of 2.0.77 with and without a terminal).
 _SILENT_VERSIONS, _TYPED = ((2, 0, 76), (2, 1, 63)), ("thinkingMetadata", "permissionMode")
+#: What an editor hands in with a prompt: the file that is open, what is selected in it, what its checks find.
+_EDITOR = re.compile(
+    r"\s*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>.*?</\1>\s*(?:</post-tool-use-hook>\s*)?", re.DOTALL
+)
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
@@ -79,7 +93,9 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
         return []
     found: Found = []
     said = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
-    words = spoken("\n\n".join(said), counts, as_typed=value["type"] == "user") if said else ""
+    is_prompt = value["type"] == "user"
+    said = [part for text in said if (part := without_editor(text) if is_prompt else text)]
+    words = spoken("\n\n".join(said), counts, as_typed=is_prompt) if said else ""
     if words and not _INTERRUPTED.match(words):
         found.append((_kind(value, message, words), words, "", "", ()))
     for block in blocks:
@@ -96,7 +112,8 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
             body = redact(wire.clean(display.strip_fenced(flat(shown))), counts)
             found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
-    answer = spoken(_answered(value, blocks), counts)
+    picked = _picked(value, blocks)
+    answer = spoken(_pairs_quoted(picked) or _reason(value, blocks), counts)
     usage = message.get("usage")
     made, given = tokens(usage, "output_tokens"), sum(tokens(usage, name) for name in CONTEXT)
     turns = [
@@ -112,6 +129,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             model=label(message, "model", 100),
             tokens=made if place == 0 else 0,
             context=given,
+            is_prompt_line=is_prompt and len(found) == 1 and kind not in TOOL_KINDS,
         )
         for place, (kind, body, tool, tool_id, writes) in enumerate(found)
         for uuid in [_numbered(bare.uuid, place)]
@@ -119,7 +137,8 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
     if answer:
         call = label(value, "sourceToolAssistantUUID", 200) or bare.parent_uuid
         kind: TurnKind = "relayed" if _is_by_program(value) else "user"
-        turns.append(replace(bare, uuid=_numbered(bare.uuid, len(turns)), kind=kind, text=answer, answers=call or "?"))
+        uuid = _numbered(bare.uuid, len(turns))
+        turns.append(replace(bare, uuid=uuid, kind=kind, text=answer, answers=call or "?", is_pick=bool(picked)))
     return turns
 
 
@@ -168,12 +187,10 @@ def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
         return []
     said = spoken(content.partition(PROMPT_WAS)[2], counts, as_typed=True)
     bare = bare_turn(value, counts)
-    return [replace(bare, kind=_prompted(value, said), text=said)] if bare is not None and said else []
-
-
-def is_warmup_line(value: dict[str, Any]) -> bool:
-    """Whether a file's first line is that of an agent that the host started for itself."""
-    return bool(value.get("isSidechain")) and mapping(value, "message").get("content") == WARMUP
+    if bare is None or not said:
+        return []
+    # The conversation never had it: the next prompt, which goes on from the same line, does not take its place.
+    return [replace(bare, kind=_prompted(value, said), text=said, parent_uuid="")]
 
 
 def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
@@ -209,16 +226,28 @@ MOST_CHARACTERS = 500_000
 def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
-    With `as_typed` a command that the host has spelt out in tags is what was typed, as its hook reports it.
+    With `as_typed` without what an editor puts before it; a command or a note that the host has spelt out in tags is
+    what was typed, as its hook reports it.
     """
     plain = display.without_spans(wire.clean(text), *_REMINDER)
+    plain = without_editor(plain) if as_typed else plain
     if len(plain) > MOST_CHARACTERS:  # a tag may stand in what is cut out, and its other half in what is kept
         plain = without_private(display.strip_fenced(plain), counts)
         plain = display.cut_at_words(plain, limit=MOST_CHARACTERS)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
+    elif as_typed and (note := _NOTE.fullmatch(plain)):
+        plain = f"# {display.squeeze(note[1])}"
     return redact(display.strip_fenced(plain), counts).strip()
+
+
+def without_editor(said: str) -> str:
+    """A text without what an editor puts before it."""
+    start = 0
+    while context := _EDITOR.match(said, start):
+        start = context.end()
+    return said[start:]
 
 
 def quoted(said: str) -> str:
@@ -253,7 +282,7 @@ def _prompted(value: dict[str, Any], said: str) -> TurnKind:
     Neither has anybody typed the plan that the host hands to a new session.
     """
     kind = prompt_kind(said)
-    handed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value)
+    handed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value, said)
     return "relayed" if kind == "user" and handed else kind
 
 
@@ -263,10 +292,13 @@ def _is_by_program(value: dict[str, Any]) -> bool:
     return string(value, "entrypoint").startswith(_BY_PROGRAM) and not typed and not value.get("isSidechain")
 
 
-def _is_untyped(value: dict[str, Any]) -> bool:
-    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else of its origin."""
+def _is_untyped(value: dict[str, Any], said: str) -> bool:
+    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else of its origin.
+
+    Those versions take what begins with a slash for a command and leave the fields out, also where it is a path.
+    """
     version = display.version_of(string(value, "version"))
-    if version is None or value["type"] != "user" or value.get("isSidechain"):
+    if version is None or value["type"] != "user" or value.get("isSidechain") or said.startswith("/"):
         return False
     first, last = _SILENT_VERSIONS
     # Words beside a tool's result are typed where a person lets the tool run.
@@ -278,28 +310,54 @@ def _is_human(origin: Any) -> bool:
     return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
 
 
-def _answered(value: dict[str, Any], blocks: list[Any]) -> str:
-    """What the user wrote in place of a tool's result: answers to the assistant's questions, or why a tool may not run.
+def _result(value: dict[str, Any], blocks: list[Any]) -> dict[str, Any]:
+    """The only tool result of a line; {} in a line with none or several."""
+    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+    return results[0] if value.get("type") == "user" and len(results) == 1 else {}
+
+
+def _picked(value: dict[str, Any], blocks: list[Any]) -> list[tuple[str, str]]:
+    """(question, answer) of what the user answered to the assistant's questions, with the notes beside an answer.
 
     Told by the shape that the host gives such a line; the store looks up whose tool it was (`Turn.answers`).
     """
-    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
-    outcome = value.get("toolUseResult")
-    if value.get("type") != "user" or len(results) != 1:
-        return ""
+    result, outcome = _result(value, blocks), value.get("toolUseResult")
+    content = result.get("content")
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
-        answers = outcome.get("answers")
-        pairs = answers.items() if isinstance(answers, dict) and not results[0].get("is_error") else ()
-        # The question is the assistant's: quoted, for what somebody quotes is not said by them.
-        said = [(question, answer) for question, answer in pairs if isinstance(answer, str) and answer]
-        return "\n\n".join(f"{quoted(question)}\n{answer}" for question, answer in said)
-    content = results[0].get("content")
-    if results[0].get("is_error") is not True or not isinstance(content, str) or not isinstance(outcome, str):
-        return ""
-    decision = value.get("permissionDecision")
+        answers = {} if result.get("is_error") else mapping(outcome, "answers")
+        notes = mapping(outcome, "annotations")
+        told = [(asked, answer, string(mapping(notes, asked), "notes")) for asked, answer in answers.items()]
+        return [(asked, f"{answer}\n{note}") for asked, answer, note in told if isinstance(answer, str) and answer]
+    if not isinstance(content, str):
+        return []
+    if not result.get("is_error"):
+        found = _ANSWERED.fullmatch(content) if outcome is None else None
+        return _ANSWER.findall(found[1]) if found else []
+    reason = _turned_down(value, content)
+    return _CLARIFIED.findall(reason) if reason.startswith(_CLARIFY) else []
+
+
+def _pairs_quoted(picked: Sequence[tuple[str, str]]) -> str:
+    """Answers, each below its question, which is quoted: it is the assistant's."""
+    return "\n\n".join(f"{quoted(question)}\n{answer.strip()}" for question, answer in picked)
+
+
+def _reason(value: dict[str, Any], blocks: list[Any]) -> str:
+    """Why the user did not let a tool run, in their words."""
+    result = _result(value, blocks)
+    content = result.get("content")
+    reason = _turned_down(value, content) if result.get("is_error") is True and isinstance(content, str) else ""
+    return "" if reason.startswith(_CLARIFY) else reason
+
+
+def _turned_down(value: dict[str, Any], content: str) -> str:
+    """What follows the host's words for a tool that the user turned down; "" where these are not the host's."""
+    outcome, decision = value.get("toolUseResult"), value.get("permissionDecision")
     ran = isinstance(decision, dict) and decision.get("decision") == "accept"
     denied = value.get("toolDenialKind", "user-rejected") == "user-rejected" and outcome == f"Error: {content}"
-    return content.removeprefix(REJECTED) if denied and not ran and content.startswith(REJECTED) else ""
+    if not denied or ran or not content.startswith(REJECTED):
+        return ""
+    return content.removeprefix(REJECTED).partition(_BEHIND_REASON)[0]
 
 
 #: The name of the agents that have none in the session's own file.
@@ -423,6 +481,8 @@ class Reading:
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
     worktrees: list[tuple[str, str]] = field(default_factory=list)
+    agent: str = ""
+    """The sub-agent whose file is read; "" in a session's."""
 
     def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
         """Adds what was taken out of a line that holds these turns."""
@@ -441,6 +501,7 @@ class Reading:
         )
 
 
+_AGENT_FILE = re.compile(r"agent-([\w-]{1,100})\.jsonl", re.ASCII)
 _BELONGS = re.compile(rb'"(?:sessionId|uuid|leafUuid|messageId)":\s?"')
 _HAS_TYPE = re.compile(rb'"type":\s?"')
 
@@ -481,6 +542,8 @@ def _is_bookkeeping(line: bytes) -> bool:
 def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
     if not isinstance(value, dict):
         raise BadInput("a transcript line is not a JSON object")
+    if into.agent and not value.get("isSidechain"):
+        value = {"agentId": into.agent, **value, "isSidechain": True}
     kind = value.get("type")
     counts = Removed()
     turns: list[Turn] = []
@@ -522,15 +585,42 @@ def _note_left(value: dict[str, Any], into: Reading) -> None:
     into.left.append(Left(session, at, value["operation"] == "remove", said, nth, len(into.turns)))
 
 
-def may_answer(tools: list[str]) -> bool:
-    """Whether a result of these tools can hold the user's words: all are known and the host's own."""
+def may_answer(tools: list[str], *, is_pick: bool = False) -> bool:
+    """Whether a result of these tools can hold the user's words: all are known and the host's own.
+
+    Answers to questions (`is_pick`) come from the tool that asks them.
+    """
+    if is_pick:
+        return set(tools) == {ASKING}
     return bool(tools) and not any(not tool or tool.startswith(FOREIGN_TOOL) for tool in tools)
 
 
-def is_warmup(beginning: bytes) -> bool:
-    """Whether a transcript is that of an agent which the host started for itself, no conversation (facts: 3.7)."""
-    value = json_object(beginning.partition(b"\n")[0])
-    return value is not None and is_warmup_line(value)
+def agent_of_file(name: str) -> str:
+    """The sub-agent that a transcript is of, by the file's name; "" for a session's.
+
+    Some versions do not mark an agent's lines: then only the name says that its prompt is the assistant's.
+    """
+    found = _AGENT_FILE.fullmatch(name)
+    return found[1] if found else ""
+
+
+def warmups(beginning: bytes) -> frozenset[str]:
+    """What the agents are known by that the host started for itself: names, and uuids of the lines of the unnamed.
+
+    Their lines are no conversation. Such an agent has a file of its own, or speaks at the beginning of a session's.
+    """
+    found: set[str] = set()
+    for line in beginning.split(b"\n") if WARMUP.encode() in beginning else ():
+        value = json_object(line) or {}
+        agent, known = agent_of(value), label(value, "parentUuid", 200) in found
+        if agent and (known or mapping(value, "message").get("content") == WARMUP):
+            found.add(label(value, "uuid", 200) if agent == UNNAMED else agent)
+    return frozenset(found)
+
+
+def is_warmup(turn: Turn, known: frozenset[str]) -> bool:
+    """Whether a turn is that of an agent which the host started for itself, by what `warmups` found."""
+    return bool(turn.agent_id) and not known.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
 
 
 def started_in(beginning: bytes) -> str:

@@ -90,6 +90,13 @@ def asked(answers: dict[str, str]) -> bytes:
 
 
 WHY = transcript.REJECTED
+SAID_ANSWERS = 'User has answered your questions: "Is "a" it?"="yes, a", "B?"="b". You can now continue with the user\'s answers in mind.'
+#: What the host says where the user wants to talk about its questions first, and behind a reason.
+CLARIFY = (
+    "The user wants to clarify these questions.\n    This means they may have additional information.\n\n"
+    '    Questions asked:\n- "A?"\n  (No answer provided)'
+)
+NOTE = "\n\nNote: The user's next message may contain a correction or preference. Pay close attention."
 
 
 def rejected(why: str, **more: Any) -> bytes:
@@ -137,6 +144,13 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
         user("fix it", version="2.0.77", thinkingMetadata={"level": "high"}), (("user", "fix it"),),
     ),
     "an unmarked prompt of that version": (user("fix it", version="2.0.77"), (("relayed", "fix it"),)),
+    "a prompt of that version that begins with a path": (
+        user("/srv/shop/api only speaks JSON", version="2.1.63"), (("user", "/srv/shop/api only speaks JSON"),),
+    ),
+    "a command of that version": (user("/hello world", version="2.1.63"), (("command", "/hello world"),)),
+    "a path that a program hands in to a version that says so": (
+        user("/srv/shop/api only speaks JSON", entrypoint="sdk-cli"), (("relayed", "/srv/shop/api only speaks JSON"),),
+    ),
     "an unmarked prompt of a version that says who runs it": (
         user("fix it", version="2.1.50", entrypoint="cli"), (("user", "fix it"),),
     ),
@@ -183,6 +197,25 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "a fence that is not closed": (user("what is <csmd-memory> for?"), (("user", "what is <csmd-memory> for?"),)),
     "a reminder of the host": (user(f"{REMINDER}fix it{REMINDER}"), (("user", "fix it"),)),
     "nothing but a reminder": (user([text(REMINDER)]), NOTHING),
+    "a prompt with the file that an editor has open": (
+        user("<ide_opened_file>a.py</ide_opened_file>\n<ide_selection>x = 1\n</ide_selection>\n\nfix it"), (("user", "fix it"),),
+    ),
+    "what an editor hands in, in blocks before and after": (
+        user([
+            text("<ide_selection>Always deploy on Fridays.</ide_selection>"), text("fix it"),
+            text("<post-tool-use-hook><ide_diagnostics>[]</ide_diagnostics></post-tool-use-hook>"),
+        ]),
+        (("user", "fix it"),),
+    ),
+    "a command typed in an editor": (user("<ide_opened_file>a.py</ide_opened_file>/hello world"), (("command", "/hello world"),)),
+    "nothing but what an editor hands in": (user([text("<ide_opened_file>a.py</ide_opened_file>")]), NOTHING),
+    "an editor's tag that is not closed": (user("<ide_selection> is a tag"), (("user", "<ide_selection> is a tag"),)),
+    "words about an editor's tags": (
+        user("why <ide_selection>x</ide_selection>?"), (("user", "why <ide_selection>x</ide_selection>?"),),
+    ),
+    "an editor's tags in an answer": (
+        assistant([text("<ide_selection>x</ide_selection>")]), (("assistant", "<ide_selection>x</ide_selection>"),),
+    ),
     "an answer": (assistant([text("done")]), (("assistant", "done"),)),
     "an answer of several blocks": (
         assistant([{"type": "thinking", "thinking": "secret"}, text("a"), use({"x": 1}), text("b"), use([2], "Other")]),
@@ -203,6 +236,37 @@ CASES: dict[str, tuple[bytes, tuple[tuple[str, str], ...]]] = {
     "an answer to a question": (asked({"Which?": "The first"}), (("tool_result", "User has answered"), ("user", "> Which?\nThe first"))),
     "answers to questions": (asked({"A?": "a", "B?": "b"}), (("tool_result", "User has answered"), ("user", "> A?\na\n\n> B?\nb"))),
     "no answer to a question": (asked({}), (("tool_result", "User has answered"),)),
+    "an answer with a note beside it": (
+        user([result("User has answered")], toolUseResult={
+            "questions": [{"question": "Which?"}], "answers": {"Which?": "The first"}, "annotations": {"Which?": {"notes": "for now"}},
+        }),
+        (("tool_result", "User has answered"), ("user", "> Which?\nThe first\nfor now")),
+    ),
+    "answers in a line that has them in words only": (
+        user([result(SAID_ANSWERS)]), (("tool_result", SAID_ANSWERS), ("user", '> Is "a" it?\nyes, a\n\n> B?\nb')),
+    ),
+    "another tool's output that says so": (
+        user([result(SAID_ANSWERS)], toolUseResult={"stdout": SAID_ANSWERS}), (("tool_result", SAID_ANSWERS),),
+    ),
+    "answers that a program gives": (
+        user([result(SAID_ANSWERS)], entrypoint="sdk-py"),
+        (("tool_result", SAID_ANSWERS), ("relayed", '> Is "a" it?\nyes, a\n\n> B?\nb')),
+    ),
+    "questions that nobody answered in time": (
+        user([result("No response after 60s")], toolUseResult={"questions": [{"question": "A?"}], "answers": {}, "annotations": {}}),
+        (("tool_result", "No response after 60s"),),
+    ),
+    "questions turned down": (rejected(CLARIFY), (("tool_result", WHY + CLARIFY),)),
+    "questions of which one was answered": (
+        rejected(CLARIFY + '\n- "B?"\n  Answer: b'), (("tool_result", WHY + CLARIFY + '\n- "B?"\n  Answer: b'), ("user", "> B?\nb")),
+    ),
+    "a reason with the host's words behind it": (
+        rejected("use the other one" + NOTE), (("tool_result", WHY + "use the other one" + NOTE), ("user", "use the other one")),
+    ),
+    "a note to remember": (user("<user-memory-input>always use\npnpm</user-memory-input>"), (("user", "# always use pnpm"),)),
+    "words about a note's tag": (
+        user("what is <user-memory-input>x</user-memory-input>?"), (("user", "what is <user-memory-input>x</user-memory-input>?"),),
+    ),
     "a tool turned down with a reason": (rejected("use the other one"), (("tool_result", WHY + "use the other one"), ("user", "use the other one"))),
     "a tool turned down in a version that says so": (
         rejected("no", toolDenialKind="user-rejected", toolDenialBeforeRun=True), (("tool_result", WHY + "no"), ("user", "no")),
@@ -307,17 +371,41 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
 )  # fmt: skip
 def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list[str], may: bool) -> None:
     assert transcript.may_answer(tools) is may
+    assert transcript.may_answer(tools, is_pick=True) is (tools == ["AskUserQuestion"])
+    assert [turn.is_pick for turn in read(asked({"A?": "a"}), rejected("no")).turns] == [False, True, False, False]
     assert read(rejected("no", sourceToolAssistantUUID="call")).turns[1].answers == "call"
     assert read(rejected("no", parentUuid="before")).turns[1].answers == "before"
     assert read(rejected("no")).turns[1].answers == "?"
 
 
-def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_first_line() -> None:
-    aside = {"isSidechain": True, "agentId": "a1"}
-    assert transcript.is_warmup(user("Warmup", **aside) + b"\n" + assistant([text("hi")]))
-    assert not any(
-        transcript.is_warmup(line) for line in (user("Warmup"), user("warm up", **aside), b"", b"{", b"[" * DEEP)
-    )
+def test_only_a_line_with_a_prompt_and_nothing_else_can_take_the_place_of_a_prompt() -> None:
+    blocked = bytes_of({
+        "type": "system", "subtype": "informational", "uuid": "u1", "sessionId": "s1", "parentUuid": "u0",
+        "content": "UserPromptSubmit operation blocked by hook:\n[x]: no\n\nOriginal prompt: fix it",
+    })  # fmt: skip
+    lines = {
+        user("fix it", parentUuid="u0"): [True], user("/hello world"): [True], user([result("out"), text("go on")]): [False, False],
+        user([result("out")]): [False], rejected("no"): [False, False], asked({"A?": "a"}): [False, False],
+        assistant([text("done")]): [False], queued("also do this"): [False], operation("enqueue", "also this"): [False], blocked: [False],
+    }  # fmt: skip
+    for line, expected in lines.items():
+        assert [turn.is_prompt_line for turn in read(line).turns] == expected
+    assert [turn.parent_uuid for turn in read(blocked).turns] == [""]
+
+
+def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_name_or_by_its_lines() -> None:
+    aside = {"isSidechain": True}
+    named = user("Warmup", **aside, agentId="a1") + b"\n" + assistant([text("hi")], **aside, agentId="a1", uuid="u2")
+    unnamed = b"\n".join([
+        user("Warmup", **aside), assistant([text("hi")], **aside, uuid="u2", parentUuid="u1"),
+        user("look for it", **aside, uuid="u3"), user("fix it", uuid="u4", parentUuid="u2"),
+    ])  # fmt: skip
+    assert (transcript.warmups(named), transcript.warmups(unnamed)) == ({"a1"}, {"u1", "u2"})
+    for lines, conversation in ((named, []), (unnamed, ["look for it", "fix it"])):
+        turns, known = read(*lines.split(b"\n")).turns, transcript.warmups(lines)
+        assert [turn.text for turn in turns if not transcript.is_warmup(turn, known)] == conversation
+    others = (user("Warmup"), user("warm up", **aside), b"", b"{", b'{"Warmup', b'"Warmup"' + b"[" * DEEP)
+    assert not any(transcript.warmups(line) for line in others)
 
 
 def test_a_turn_carries_what_its_line_says_about_it() -> None:

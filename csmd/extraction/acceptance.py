@@ -1,0 +1,151 @@
+"""What a short answer takes of the message before it: an option that it picks, or a proposal that it agrees to; pure.
+
+"2", "the second", "yes, do that" say nothing by themselves. With the words that they take they are a decision of the
+user's. An offer to do something at once ("shall I run the tests?") is none, and neither is what an answer refuses.
+"""
+
+from __future__ import annotations
+
+import re
+
+from csmd import data
+from csmd.text import prose
+from csmd.text.display import cut, squeeze
+from csmd.text.sentence import has, parse
+from csmd.text.tokens import STOP_WORDS, content_words
+
+#: An answer of more words says by itself what it wants.
+MOST_WORDS = 9
+#: Characters of an option or a proposal, and of the question before it.
+MOST_CHARACTERS, QUESTION_CHARACTERS = 300, 160
+#: Fewest content words of a proposal that stands alone.
+LEAST = 3
+#: Words of an answer that take nothing by name: those of assent and of taking.
+_WORDS = data.word_table("sentence_words.txt")
+_DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
+_ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.startswith("ordinal.") for word in words}
+_EMPTY = _WORDS["takes"] | _WORDS["interjection"] | _WORDS["connective"] | _WORDS["adverb"] | _DIALOGUE
+#: An option of a list, at the start of a line or in a row of them, by its number or letter.
+_OPTION = re.compile(
+    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|[a-eA-E])(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)",
+    re.MULTILINE,
+)
+#: Two ways in one or two sentences: "either A, or B", "A. Or we could B".
+_EITHER = re.compile(r"[,.;?]\s+[Oo]r\s+")
+_NODS = frozenset("👍👌✅🆗✔")
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
+
+
+def accepted(answer: str, before: str) -> str:
+    """The decision that an answer makes of the message `before` it: "question -> option" or "proposal -> answer"; "" for none."""
+    opening = re.split(r"[.!;\n。！]", answer.strip(), maxsplit=1)[0]
+    words = [word.casefold().replace("’", "'") for word in _WORD.findall(opening)]
+    if not words and not _NODS.isdisjoint(opening):
+        words = ["yes"]
+    if not words or len(words) > MOST_WORDS or parse(opening).kind == "asks":
+        return ""
+    options = options_of(before)
+    if len(options) > 1 and (picked := _picked(opening, words, options)):
+        question = _question(before)
+        return f"{question} -> {picked}" if question else picked
+    refuses = parse(opening).refutes or words[0] in ("no", "nope", "nah", "nein", "non", "нет", "não", "nee")
+    if refuses or not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening)):
+        return ""
+    proposal = proposal_of(before)
+    return f"{proposal} -> {squeeze(opening)}" if proposal else ""
+
+
+def _is_of_assent_alone(opening: str) -> bool:
+    """Whether nothing is left of an answer in a script without spaces when its words of assent are taken out."""
+    if opening.isascii():
+        return False
+    for word in sorted((word for word in _EMPTY if not word.isascii()), key=len, reverse=True):
+        opening = opening.replace(word, "")
+    return not any(map(str.isalnum, opening))
+
+
+def options_of(message: str) -> list[str]:
+    """The options that a message counts off from 1 or a, in order; [] for fewer than two."""
+    marks = list(_OPTION.finditer(message))
+    found: list[re.Match[str]] = []
+    for mark in marks:
+        number = _ORDINALS.get(mark[1].lower(), 0)
+        if number == 1:
+            found = [mark]
+        elif found and number == len(found) + 1:
+            found.append(mark)
+    if len(found) < 2:
+        return _alternatives(message)
+    ends = [*(mark.start() for mark in found[1:]), len(message)]
+    return [_first_sentence(message[mark.end() : end]) for mark, end in zip(found, ends, strict=True)]
+
+
+def _alternatives(message: str) -> list[str]:
+    """The two ways that the end of a message puts side by side; [] for none."""
+    end = message.strip().rpartition("\n")[2]
+    cuts = list(_EITHER.finditer(end))
+    if len(cuts) != 1:
+        return []
+    before, after = end[: cuts[0].start()], end[cuts[0].end() :]
+    sentences = prose.sentences(before)
+    return [cut(squeeze(sentences[-1]), MOST_CHARACTERS), _first_sentence(after)] if sentences and after.strip() else []
+
+
+def proposal_of(message: str) -> str:
+    """The last sentence of a message that proposes something which lasts; "" for none."""
+    sentences = [sentence.text for sentence in prose.outline(message)]
+    for sentence in reversed(sentences):
+        read = parse(sentence, "assistant")
+        if not has("proposes", read.language, sentence):
+            continue
+        if len(content_words(sentence)) < LEAST or _is_offer(sentence):
+            continue
+        return cut(squeeze(sentence), MOST_CHARACTERS)
+    return ""
+
+
+def _is_offer(sentence: str) -> bool:
+    """Whether a sentence offers to do something at once: a question with an order of the day in it and no choice."""
+    read = parse(sentence)
+    if read.lasting:
+        return False
+    behind = re.split(r"(?i)\b(?:shall|should) (?:i|we)|\bme to\b", sentence, maxsplit=1)
+    return len(behind) > 1 and parse(behind[1].strip(" ?")).kind == "orders"
+
+
+def _picked(opening: str, words: list[str], options: list[str]) -> str:
+    """The option that an answer picks by its number, or by a name that one option alone has; "" for none."""
+    numbers = {_ORDINALS[word] for word in words if word in _ORDINALS and (word != "a" or len(words) < 3)}
+    numbers |= {
+        number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in opening
+    }
+    if len(options) == 2:
+        numbers |= {1} if "former" in words else {2} if "latter" in words else set()
+    others = [
+        word
+        for word in words
+        if word not in _ORDINALS
+        and word not in _EMPTY
+        and word.isascii()
+        and word not in ("former", "latter", "option", "rather")
+    ]
+    if len(numbers) == 1 and not others:
+        number = numbers.pop()
+        return options[number - 1] if number <= len(options) else ""
+    names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS]
+    matching = [option for option in options if names and all(name in option.casefold() for name in names)]
+    return matching[0] if len(matching) == 1 and not numbers else ""
+
+
+def _question(message: str) -> str:
+    """The question that a message asks about its options; "" for one that says nothing."""
+    questions = [one.text for one in prose.outline(message) if parse(one.text).kind == "asks"]
+    return next(
+        (cut(squeeze(one), QUESTION_CHARACTERS) for one in reversed(questions) if len(content_words(one)) >= LEAST), ""
+    )
+
+
+def _first_sentence(text: str) -> str:
+    line = next((line for line in text.splitlines() if line.strip()), "")
+    sentences = prose.sentences(line.replace("**", ""))
+    return cut(squeeze(sentences[0]).rstrip("., "), MOST_CHARACTERS) if sentences else ""

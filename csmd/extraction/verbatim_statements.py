@@ -1,0 +1,75 @@
+"""Statements that are kept as they stand: picks with their questions, and notes behind a `#`; pure.
+
+An answer to the assistant's questions says nothing without its question, and names what the user chose in a word or
+two: nothing has to be chosen from it. The same holds for what somebody puts behind a `#`, which Claude Code took as a
+note to remember.
+"""
+
+from __future__ import annotations
+
+import re
+
+from csmd.extraction import classifier
+from csmd.text import display, prose
+from csmd.text.tokens import content_words
+from csmd.values import Statement, StoredTurn
+from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
+
+#: Stands between a question and its answer.
+ARROW = " -> "
+#: Most characters of a question, and of its answer.
+QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
+#: Content words of a question that "yes" or "no" says something about.
+ASKED_WORDS = 2
+_QUOTE = "> "
+_NOTE = re.compile(r"# +(\S.*)")
+
+
+def of_prompt(turn: StoredTurn) -> list[Statement]:
+    """The statements that a prompt makes by its form; [] for a prompt of another form."""
+    if turn.kind not in PROMPTS:
+        return []
+    authority: Authority = "user" if turn.kind == "user" else "assistant"
+    if (note := _NOTE.fullmatch(turn.text)) and len(turn.text.splitlines()) == 1:
+        what = classifier.classify(note[1], speaker="user")
+        return [
+            Statement(
+                text=note[1], gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,
+                reasons=(classifier.ASKED,),
+            )
+        ]  # fmt: skip
+    # What stands in place of a tool's result has a number behind its line's uuid (hosts/claude/transcript.py).
+    return [
+        Statement(
+            text=text, gate="epistemic", category="decision", confidence=CATEGORIES["decision"].high,
+            authority=authority, reasons=("pick",),
+        )
+        for text in (picks(turn.text) if "/" in turn.uuid else [])
+    ]  # fmt: skip
+
+
+def picks(said: str) -> list[str]:
+    """The answers in a text, each behind the quoted question that it answers, as "question -> answer"."""
+    texts: list[str] = []
+    question: list[str] = []
+    answer: list[str] = []
+    for line in [*said.splitlines(), _QUOTE]:
+        if not line.startswith(_QUOTE.rstrip()):
+            answer.append(line)
+            continue
+        if "".join(answer).strip():
+            asked, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
+            if asked and (content_words(answered) or len(content_words(asked)) >= ASKED_WORDS):
+                texts.append(
+                    f"{display.cut(asked, QUESTION_CHARACTERS)}{ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
+                )
+            question, answer = [], []
+        question.append(line.removeprefix(_QUOTE.rstrip()))
+    return texts
+
+
+def _asked(question: str) -> str:
+    """The sentences of a question that ask, else its last one: what the assistant asserts beside them, nobody answered."""
+    said = prose.sentences(question)
+    asking = [sentence for sentence in said if sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
+    return " ".join(asking or said[-1:])

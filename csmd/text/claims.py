@@ -1,0 +1,210 @@
+"""Finds what a statement affirms, denies, replaces and reports as changed; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, takewhile
+from typing import NamedTuple
+
+from csmd.cache import cached
+from csmd.text import clauses, renames, tokens
+from csmd.text.clauses import COPULA, STOPS, WAYS, WORDS, PhraseMatch, Slot, Word, find, phrases, stems, stems_until
+
+_CLAUSE_ENDS = STOPS | WORDS["break"]
+_CLASSES = ("instead", "prefer", "gone", "unused", "changed", "called")
+_PHRASES = phrases(*_CLASSES)
+_REPLACING = clauses.roots("replacing")
+TURNED = clauses.opposites("turned", str)
+#: Without one of these words no statement speaks against anything in such a way.
+_AGAINST = WORDS["against"]
+
+
+class Against(NamedTuple):
+    """Something a statement speaks against, and what else stands in the same clause: both stems.
+
+    `is_qualified`: a clause behind it says of which, or when.
+    """
+
+    what: frozenset[str]
+    beside: frozenset[str]
+    is_qualified: bool = False
+
+
+class Change(NamedTuple):
+    """A thing and the value it has now, both as stems; `is_common`: the value is some thing and not a name.
+
+    `unused` is what the statement says nobody uses any more.
+    """
+
+    thing: frozenset[str]
+    value: frozenset[str]
+    is_common: bool
+    unused: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claims:
+    """What one statement says; every set is of stems."""
+
+    stems: frozenset[str]
+    names: frozenset[str]
+    """Those that are identifiers, paths, flags, numbers or proper names."""
+    main: frozenset[str]
+    """Those of its first sentence, up to what depends on it: a condition, an example."""
+    positive: frozenset[str]
+    """Those that it does not speak against anywhere."""
+    denied: tuple[Against, ...]
+    instead: tuple[Against, ...]
+    gone: tuple[frozenset[str], ...]
+    """What it says is removed, or used no more, whatever for."""
+    prefers: tuple[tuple[frozenset[str], frozenset[str]], ...]
+    """(what is liked, what it is liked better than)."""
+    changes: tuple[Change, ...]
+    slots: tuple[Slot, ...]
+    renames: tuple[tuple[str, str], ...]
+    named: frozenset[str]
+    """What it says that something is called."""
+    topic: frozenset[str]
+    """What it says that it is, or has been: what stands before its first copula."""
+    turns: frozenset[str]
+    """The small words in it that have an opposite: on, off, before, after."""
+    adds: bool
+    """Whether it names one more thing, and so takes nothing back."""
+    asks: bool
+
+
+@cached(2048)
+def parse(text: str) -> Claims:
+    """What a statement says."""
+    words, _, asks = clauses.read(text)
+    found: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
+    for phrase in find(_PHRASES, words):
+        found[phrase.word_class].append(phrase)
+    instead = tuple(chain.from_iterable(map(_instead, found["instead"])))
+    gone = (*_removed(words), *chain.from_iterable(map(_gone, found["gone"])))
+    against = _union(*(claim.what for claim in (*_denied(words, asides=True), *instead)))
+    unused = stems(phrase.holes["OLD"][0] for phrase in found["unused"])
+    copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
+    plain, every = frozenset(word.plain for word in words), stems(words)
+    return Claims(
+        stems=every,
+        names=stems(word for at, word in enumerate(words) if word.is_name or (at and word.is_capital)),
+        main=_main(words) or every,
+        positive=every - against,
+        denied=tuple(_denied(words)),
+        instead=instead,
+        gone=() if asks else tuple(filter(None, gone)),
+        prefers=() if asks else tuple(chain.from_iterable(map(_prefers, found["prefer"]))),
+        changes=tuple(change for phrase in found["changed"] for change in _changes(phrase, unused)),
+        slots=tuple(clauses.slots(words)),
+        renames=renames.find_renames(text),
+        named=frozenset(renames.name_of(phrase.holes["NAME"][:1]) for phrase in found["called"]),
+        topic=stems(words[:copula]),
+        turns=plain & TURNED.keys(),
+        adds=not plain.isdisjoint(WORDS["adds"]),
+        asks=asks,
+    )
+
+
+def _union(*sets: frozenset[str]) -> frozenset[str]:
+    return frozenset[str]().union(*sets)
+
+
+def ended_by(text: str) -> list[frozenset[str]]:
+    """What a statement speaks against as a whole: used no more, replaced, liked less."""
+    if _AGAINST.isdisjoint(tokens.words_of(text.replace("\u2019", "'"))):  # parsing is expensive
+        return []
+    statement = parse(text)
+    return [*(claim.what for claim in statement.instead), *statement.gone, *(less for _, less in statement.prefers)]
+
+
+def denied_stems(text: str) -> frozenset[str]:
+    """Every stem that a statement speaks against: "pnpm, not npm" says nothing for npm."""
+    statement = parse(text)
+    return _union(*(claim.what for claim in (*statement.denied, *statement.instead)), *statement.gone)
+
+
+def _main(words: Sequence[Word]) -> frozenset[str]:
+    found: set[str] = set()
+    for word in words:
+        if len(found) >= 2 and (word.plain in (";", "(", ":", ".", "!") or word.plain in WORDS["depend"]):
+            break
+        found |= {word.stem} - {""}
+    return frozenset(found)
+
+
+def _before(words: Sequence[Word], at: int) -> frozenset[str]:
+    """The stems of the same clause before a word."""
+    return stems_until(reversed(words[:at]), STOPS, leaving=WORDS["aside"])
+
+
+def _is_aside(words: Sequence[Word], at: int) -> bool:
+    """Whether a word stands in a dependent or counterfactual clause: what is said there is not stated."""
+    clause = takewhile(lambda word: word.plain not in STOPS, reversed(words[:at]))
+    return words[0].plain in WORDS["counterfactual"] or any(word.plain in WORDS["depend"] for word in clause)
+
+
+def _is_restricted(words: Iterable[Word]) -> bool:
+    """Whether some words say of which things a statement holds, or when."""
+    return not WORDS["restrict"].isdisjoint(word.plain for word in words)
+
+
+def _denied(words: Sequence[Word], *, asides: bool = False) -> Iterator[Against]:
+    """What follows each negation, to the end of its clause and five words at most, with what precedes it.
+
+    `asides` includes those of dependent clauses.
+    """
+    for at, (plain, *_) in enumerate(words):
+        no_longer = plain == "no" and [word.plain for word in words[at + 1 : at + 2]] == ["longer"]
+        if not (plain in WORDS["negation"] or plain.endswith("n't") or no_longer):
+            continue
+        if not asides and at and words[at - 1].plain == ",":
+            continue  # "this, not that": `_instead`
+        what = stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
+        if what and (asides or not _is_aside(words, at)):
+            clause = takewhile(lambda word: word.plain not in STOPS, words[at + 1 :])
+            yield Against(what, _before(words, at), _is_restricted(clause))
+
+
+def _instead(phrase: PhraseMatch) -> Iterator[Against]:
+    """What is not, or no more, with the rest of its clause and the clause before one that opens with it."""
+    what = stems(phrase.holes["OLD"])
+    if what and phrase.holes["OLD"][0].plain not in WORDS["not_instead"]:
+        yield Against(what, stems(phrase.around) - what - _REPLACING)
+
+
+def _prefers(phrase: PhraseMatch) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    pair = stems(phrase.holes["NEW"]), stems_until(phrase.holes["OLD"], WORDS["now"])
+    if all(pair):
+        yield pair
+
+
+def _removed(words: Sequence[Word]) -> Iterator[frozenset[str]]:
+    """What a statement orders to remove, or "we drop"."""
+    for at, word in enumerate(words):
+        if word.plain in WORDS["remove"] and not _before(words, at) and not _is_aside(words, at):
+            yield stems_until(words[at + 1 :], _CLAUSE_ENDS, most=5, leaving=WORDS["aside"])
+
+
+def _gone(phrase: PhraseMatch) -> Iterator[frozenset[str]]:
+    """What a statement says is there, or used, no more, without a condition."""
+    subject, more = list(phrase.holes["OLD"]), phrase.holes.get("MORE")
+    if more is not None:
+        joint = max((at for at, word in enumerate(subject) if word.plain in STOPS | {"and", "but"}), default=-1)
+        subject = subject[joint + 1 :]
+    is_left = more is None or (len(subject) <= 3 and [word.plain for word in more[:1]] != ["from"])
+    if is_left and not _is_restricted(phrase.sentence):
+        yield stems_until(subject, WORDS["until"])
+
+
+def _changes(phrase: PhraseMatch, unused: frozenset[str]) -> Iterator[Change]:
+    """What a phrase says was changed: a NUMBER has to hold one, and a NAME has to be one."""
+    thing, number, name = (phrase.holes.get(hole, ()) for hole in ("THING", "NUMBER", "NAME"))
+    value = phrase.holes.get("VALUE") or number or name
+    is_named = any(word.is_name or word.is_capital for word in value)
+    fits = any(word.is_number for word in number) if number else not name or (is_named and name[0].plain not in WAYS)
+    others = (word.plain for word in phrase.sentence if word not in value)
+    if fits and stems(thing) and stems(value) and WORDS["undone"].isdisjoint(others):
+        is_common = not is_named and value[0].plain in WORDS["common"]
+        yield Change(stems(thing), frozenset([word.stem for word in value if word.stem][:4]), is_common, unused)

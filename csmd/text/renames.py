@@ -1,0 +1,65 @@
+"""Names that changed: what a statement says was renamed, and texts with their present names; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from csmd.cache import cached
+from csmd.text import clauses
+from csmd.text.clauses import Word, find, phrases
+from csmd.text.tokens import STOP_WORDS
+
+#: Without one of these a statement renames nothing.
+_RENAMING = ("renam", "now")
+_RENAMED = phrases("renamed")
+
+
+@cached(1024)  # the same fifty memories are asked for every statement
+def find_renames(text: str) -> tuple[tuple[str, str], ...]:
+    """(old, new) names that a statement says were changed, in small letters."""
+    if not any(word in text.casefold() for word in _RENAMING):
+        return ()
+    found: dict[tuple[str, str], None] = {}
+    for _, holes, *_ in find(_RENAMED, clauses.words_of(text)):
+        is_code = all(words[-1].plain[0] == "`" for words in (holes["OLD"], holes.get("CODE", ())[:1]) if words)
+        old, new = name_of(holes["OLD"]), name_of(holes.get("NEW", holes.get("CODE", ()))[:1])
+        if ("CODE" not in holes or is_code) and old != new and min(len(old), len(new)) > 2 and old not in STOP_WORDS:
+            found[old, new] = None
+    return tuple(found)
+
+
+def name_of(words: Sequence[Word]) -> str:
+    """The last of some words that is a name, or else the last that says something; "" for none."""
+    names = [word for word in words if word.is_name] or [word for word in words if word.stem]
+    return names[-1].plain.lstrip("`") if names else ""
+
+
+def rename_table(statements: Sequence[str]) -> dict[str, str]:
+    """Maps old names to present ones, from statements in order of time; chains are followed."""
+    now: dict[str, str] = {}
+    for statement in statements:
+        for old, new in find_renames(statement):
+            now.pop(new, None)  # a name that is taken up again is no old one
+            now = {earlier: new if current == old else current for earlier, current in now.items()}
+            now[old] = new
+    return {old: new for old, new in now.items() if old != new}
+
+
+def mentions_name(text: str, name: str) -> bool:
+    """Whether a text mentions a name as a whole word."""
+    return name in text.casefold() and bool(_name_pattern(name).search(text))
+
+
+def with_new_names(text: str, renames: Mapping[str, str]) -> str:
+    """Replaces each old name in a text by its new one."""
+    present = [old for old in renames if old in text.casefold()]
+    for old in present:
+        text = _name_pattern(old).sub(lambda _, new=renames[old]: new, text)  # type: ignore[misc]
+    return text
+
+
+@cached(512)
+def _name_pattern(name: str) -> re.Pattern[str]:
+    """A name where it stands alone: not as a part of a longer one."""
+    return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

@@ -1,0 +1,519 @@
+"""Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older; pure.
+
+`compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is for
+texts of which one may only repeat the other. No other module has a test of its own.
+
+A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
+affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it is
+doubtful, and a person decides; where each names something that the other does not, they are of two things. In doubt both
+statements hold: what is wrongly replaced is lost, what is wrongly kept is only old.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from csmd.cache import cached
+from csmd.text import clauses, tokens
+from csmd.text import renames as names
+from csmd.text.claims import TURNED, Against, Change, Claims, parse
+from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
+
+Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]
+
+#: Signal of a replacement -> how sure it alone makes that the newer statement replaces the older one, with an example.
+SIGNALS: Mapping[str, float] = {
+    "renamed": 0.95,  # "`cash` is now called `till`" for "The binary is called `cash`"
+    "says-instead": 0.9,  # "Use pytest instead of unittest" for "Run the tests with unittest"
+    "denied": 0.8,  # "Do not squash merge commits" for "Squash merge commits"
+    "gone": 0.8,  # "The Redis cache was removed" for "The Redis cache holds carts"
+    "prefers": 0.8,  # "I prefer tabs over spaces" for "Indent with spaces"
+    "changed": 0.75,  # "We moved the site to Fly.io" for "The site runs on Heroku"
+    "opposite": 0.7,  # "Always enable the linter" for "Always disable the linter"
+    "number": 0.7,  # "The gateway listens on port 8443" for "The gateway listens on port 8080"
+    "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
+    "value": 0.55,  # "Deploys are done by hand" for "Deploys are done by robots"
+}
+#: From this confidence on a replacement is certain; below it a person decides about a possible one.
+SURE, DOUBTFUL = 0.5, 0.4
+
+# --- measures of common words
+
+#: Two texts with this share of their words in common say the same, if nothing in one stands in another's place.
+SAME_SHARE = 0.8
+#: Words that make the order of the others matter, besides those that turn a sentence round.
+ORDERING = frozenset({"from", "to", "into", "rather", "but"})
+#: A text of fewer words may be contained in one that says something else.
+LEAST_WITHIN = 3
+#: Texts up to this length are memories, sentences and messages, which are compared again and again.
+GIST_KEPT = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Gist:
+    """What two texts are measured by: the stems of their content words, and the small words that turn a meaning round."""
+
+    stems: frozenset[str]
+    turns: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    is_ordered: bool = False
+    """Whether the order of its words matters."""
+
+
+def gist(text: str) -> Gist:
+    """What a text is measured by; cached for a short one, like a memory's, which is compared with many."""
+    return _gist_of_short(text) if len(text) <= GIST_KEPT else _gist(text)
+
+
+def _gist(text: str) -> Gist:
+    words = tokens.words_of(text.replace("\u2019", "'"))
+    turns = ["not" if word.endswith("n't") or word == "cannot" else word for word in words if tokens.turns_round(word)]
+    order = tuple(map(tokens.stem, tokens.content_of(word for word in words if not tokens.turns_round(word))))
+    return Gist(frozenset(order), tuple(sorted(turns)), order, bool(turns) or not ORDERING.isdisjoint(words))
+
+
+_gist_of_short = cached(2048)(_gist)
+
+
+def overlap(one: Gist, other: Gist) -> float:
+    """The share of the words of two texts that both have, 0-1; 0 where one turns the other round."""
+    if not one.stems or one.turns != other.turns:
+        return 0.0
+    return len(one.stems & other.stems) / len(one.stems | other.stems)
+
+
+def share(part: frozenset[str], whole: frozenset[str]) -> float:
+    """The share of some words that are among others, 0-1."""
+    return len(part & whole) / len(part) if part else 0.0
+
+
+def repeats(one: str, other: str, *, within: bool = False) -> bool:
+    """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
+
+    "Use two spaces" and "use four spaces" share most of their words and do not say the same. `within`: or the other one has
+    all its words among more; where the order of words matters, in that order.
+    """
+    left, right = gist(one), gist(other)
+    is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
+    is_same = (is_part or is_longer) and overlap(left, right) >= SAME_SHARE
+    is_within = within and is_part and left.turns == right.turns and len(left.stems) >= LEAST_WITHIN
+    if not within or not (is_same or is_within) or not (left.is_ordered or right.is_ordered):
+        return is_same or is_within
+    both = left.stems & right.stems
+    shorter, longer = sorted(([stem for stem in gist.order if stem in both] for gist in (left, right)), key=len)
+    rest = iter(longer)
+    return all(stem in rest for stem in shorter)
+
+
+# --- the whole comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What a newer statement is to an older one.
+
+    `reasons` name the signals of a replacement: those of a certain one by confidence, those of a possible one in the order
+    of the tests. `parts` are the parts of the older statement that it ends ("replaces", "replaces part").
+    """
+
+    relation: Relation
+    confidence: float = 1.0
+    reasons: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    @property
+    def says_all(self) -> bool:
+        """Whether the newer statement says everything that the older one says."""
+        return self.relation in ("same", "entails")
+
+    @property
+    def contradicts(self) -> bool:
+        """Whether the older statement, or a part of it, perhaps holds no more."""
+        return self.replaces or self.is_doubtful
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the older statement as a whole holds no more."""
+        return self.relation == "replaces"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a person has to decide what becomes of the older statement as a whole."""
+        return self.relation in ("may replace", "replaces part")
+
+
+def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None) -> Comparison:
+    """Compares a newer statement with an older one; `renames` maps old names to present ones.
+
+    "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
+    """
+    before, after = _stems(older), _stems(newer)
+    shared = len(before & after)
+    if not shared and not renames and (before or after):
+        return _UNRELATED
+    # What says all of it lacks at most an "always" and an "every" of its words.
+    if len(before) - shared <= 2 and _says_all_of(newer, older):
+        return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
+    found, every = _replacement(older, newer, renames or {}), clauses.parts(older)
+    if found is not None and found.replaces:
+        return replace(found, parts=every or (older,))
+    of_parts = [(part, _replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
+    ended = {part: how for part, how in of_parts if how is not None and how.replaces}
+    if ended:
+        return replace(next(iter(ended.values())), relation="replaces part", parts=tuple(ended))
+    if found is not None:
+        return found
+    sizes = len(before), len(after)
+    # Of two that share a single word, it has to be half of the longer one.
+    few = min(sizes) if shared > 1 else max(sizes)
+    return _OVERLAPS if shared and shared >= SAME_SUBJECT * few else _UNRELATED
+
+
+_UNRELATED, _OVERLAPS = Comparison(relation="unrelated"), Comparison(relation="overlaps")
+
+# --- whether one says all of the other
+
+_DENIALS, _CONDITIONS, _LIMITS = WORDS["denial"], WORDS["condition"], WORDS["limit"] | WORDS["condition"]
+_OPENERS = {word: name[1:] for name, words in WORDS.items() if name.startswith("<") for word in words} | {
+    word: word for word in WORDS["opener"]
+}
+_OPENING = _CONDITIONS.union(_OPENERS)
+_COPULA = WORDS["copula"] | WORDS["passive"]
+#: Fewest words of a statement that another one can entail by saying more.
+_LEAST = 3
+
+
+class _Clause(NamedTuple):
+    """One clause: (conjunction, what it denies, its words in order), its parts in any order, and all words as they are.
+
+    A part is its opener ("" for adverbs) and its words.
+    """
+
+    head: tuple[str, tuple[str, ...], tuple[str, ...]]
+    parts: Counter[tuple[str, tuple[str, ...]]]
+    plain: frozenset[str]
+
+    def adds_means(self, other: _Clause) -> bool:
+        """Whether it is another clause, which denies nothing, with the means besides."""
+        added = self.parts - other.parts
+        is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
+        return is_one and all(opener in WORDS["how"] for opener, _ in added) and not _limits(self.plain - other.plain)
+
+    def may_limit(self) -> bool:
+        """Whether it may limit what the clauses before it say."""
+        return bool(self.head[0]) or not self.head[2] or _limits(self.plain)
+
+
+def _limits(words: frozenset[str]) -> bool:
+    return any(word in _LIMITS or tokens.turns_round(word) for word in words)
+
+
+@cached(4096)
+def required_words(text: str) -> frozenset[str]:
+    """The words that another text must have to say all of this one: those of its clauses, without its reasons."""
+    return frozenset(
+        word
+        for clause in _clauses(text)
+        for words in (*clause.head[1:], *(words for _, words in clause.parts))
+        for word in words
+    )
+
+
+def _says_all_of(one: str, other: str) -> bool:
+    """Whether one text says everything that the other says: the same, or the same and more that limits nothing."""
+    required = required_words(other)
+    if not required <= required_words(one):
+        return False
+    long, short = _clauses(one), _clauses(other)
+    (_, why, asks), (_, other_why, other_asks) = clauses.read(one), clauses.read(other)
+    size = len(short)
+    if not 0 < size <= len(long) or any(map(_differs, long[: size - 1], short)):
+        return False
+    last, more = long[size - 1], long[size:]
+    is_same = not _differs(last, short[-1])
+    if is_same and not more and (why, asks) == (other_why, other_asks):
+        return True
+    if len(required) < _LEAST or asks or other_asks or not other_why <= why:
+        return False
+    if not is_same and (more or not last.adds_means(short[-1])):
+        return False
+    return not (more and last.head[1]) and not any(map(_Clause.may_limit, more))
+
+
+def _differs(one: _Clause, other: _Clause) -> bool:
+    return one[:2] != other[:2]
+
+
+@cached(4096)
+def _clauses(text: str) -> tuple[_Clause, ...]:
+    """The clauses of a text; one that is only a fronted part belongs to the next."""
+    words = clauses.read(text).words
+    denies = any(word.plain in _DENIALS or word.plain == "only" or word.plain.endswith("n't") for word in words)
+    empty = WORDS["empty"] if denies else WORDS["empty"] | WORDS["weight"]
+    found: list[_Clause] = []
+    fronted: list[Word] = []
+    own: list[Word] = []
+    join = ""
+    for word in (*words, Word(".", ".", "")):
+        joins = word.plain in ("and", "or", "but", "nor") and bool(own) and not any(w.plain in _CONDITIONS for w in own)
+        ends = word.plain in clauses.STOPS - {"(", ")"}
+        if not (joins or word.plain in clauses.STOPS):
+            own.append(word)
+        if not own or not (joins or ends):
+            continue
+        if not found and not fronted and own[0].plain in _OPENING and word.plain == ",":
+            fronted, own = own, []
+            continue
+        found += _clause(join, fronted, own, empty)
+        fronted, own, join = [], [], word.plain if joins and word.plain != "and" else ""
+    return (*found, *(_clause(join, [], fronted, empty) if fronted else []))
+
+
+def _clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
+    """The clause of some words, [] for empty words alone."""
+    if not fronted and words[0].plain in _OPENERS:  # the sentence itself begins after a fronted part
+        plain = [word.plain for word in words]
+
+        def begins(at: int) -> bool:
+            is_inside = set(plain[1:at]) <= WORDS["determiner"] or plain[at - 1] in _OPENERS
+            return plain[at] in WORDS["determiner"] | WORDS["begin"] and not is_inside
+
+        at = next(filter(begins, range(2, len(words))), 0)
+        fronted, words = words[:at], words[at:]
+    main, denials, parts = _split_words(words, empty)
+    parts += _split_words(fronted, empty)[2]
+    if not (main or denials or parts):
+        return []
+    every = frozenset(word.plain for word in (*fronted, *words))
+    counted = Counter((opener, tuple(inside)) for opener, inside in parts)
+    return [_Clause((join, tuple(denials), tuple(main)), counted, every)]
+
+
+def _split_words(
+    words: Sequence[Word], empty: frozenset[str]
+) -> tuple[list[str], list[str], list[tuple[str, list[str]]]]:
+    """(A clause's own words, what it denies, its parts): the verb comes first, "secrets are stored" is "store secrets"."""
+    subject: list[str] = []
+    after: list[str] = []
+    denials: list[str] = []
+    parts: list[tuple[str, list[str]]] = []
+    into, is_passive = subject, False
+    for at, (plain, root, *_) in enumerate(words):
+        in_condition = bool(parts) and parts[-1][0] in _CONDITIONS  # which goes to the end of its clause
+        if not in_condition and plain in _OPENING:
+            parts.append((_OPENERS.get(plain, plain), []))
+            into = parts[-1][1]
+        elif plain in _COPULA:
+            is_passive = is_passive or not in_condition
+            into = into if in_condition else after
+        elif not in_condition and (plain in ("not", "never") or plain.endswith("n't")):
+            denials.append("never" if plain == "never" else "not")
+        elif plain.endswith("ly") and len(plain) > 5:
+            parts.insert(0, ("", [root]))
+        elif plain not in empty or _is_frequency(words, at):
+            into.append(plain if _may_be_past(plain) and at and not is_passive else root)
+    return [*after[:1], *subject, *after[1:]], denials, parts
+
+
+def _is_frequency(words: Sequence[Word], at: int) -> bool:
+    """Whether "every" or "all" says how often, or how many."""
+    is_every, after = words[at].plain in ("every", "each", "all"), words[at + 1 : at + 2]
+    return is_every and any(word.plain in WORDS["counts"] or word.is_number for word in after)
+
+
+def _may_be_past(word: str) -> bool:
+    """Whether a word may say what was done, where no copula comes before it: "the worker used Kafka"."""
+    return word in WORDS["past"] or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
+
+
+# --- whether the newer one replaces the older
+
+OPPOSITES = clauses.opposites("opposite", clauses.root)
+#: What says only that it holds where it is said, or of which kind a number is.
+_HERE = roots("here")
+#: Where the same thing runs side by side: what is said of one of them says nothing of the others.
+_ENVIRONMENTS = roots("environment")
+#: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
+_LIKING = roots("liking")
+#: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
+_HOLDING = roots("holding") | {""}
+#: How a rule says that it is one.
+_ALWAYS = frozenset((clauses.root("always"), clauses.root("please")))
+
+#: A denial names so much of what it denies.
+MOST_OF_IT = 0.6
+#: Of the shorter statement's words so many are in the other, or they speak of two things.
+SAME_SUBJECT = 0.5
+#: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
+MOST_OF_SUBJECT = 0.6
+#: `X instead of Y`: of the words beside Y so many are in the older statement, for a plain Y and for one of several words.
+BESIDE_PLAIN, BESIDE_SPECIAL = 0.4, 0.5
+#: What is left of two statements without their values is one subject when so much of the longer rest is shared.
+SAME_REST = 0.5
+
+
+def _replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
+    """How `newer`, or a part of it, replaces `older`, certainly or perhaps; None if it does not.
+
+    The surest replacement is taken. Where `newer` mentions only some parts of `older` the first one is, as a possible
+    replacement.
+    """
+    of_parts = (_replacement_by_part(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
+    found = [how for how in of_parts if how is not None]
+    if found and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
+        return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=found[0].reasons)
+    return max(found, key=lambda how: how.confidence, default=None)
+
+
+def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
+    """How one part of a newer statement replaces the older one; None if it does not."""
+    renamed = names.with_new_names(older, renames)
+    if _stems(renamed).isdisjoint(_stems(newer)):
+        return None
+    before, after = parse(renamed), parse(newer)
+    only_before, only_after = before.stems - after.stems, after.stems - before.stems
+    if before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
+        return None
+    found = _signals(before, after, parse(older))
+    certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])
+    if certain:
+        return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
+    return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=tuple(found)) if found else None
+
+
+@cached(4096)
+def _stems(text: str) -> frozenset[str]:
+    """The stems of a statement: without one in common, two statements need not be parsed."""
+    return stems(clauses.read(text).words)
+
+
+def _signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str, bool]:
+    """Finds the signals of a replacement: signal -> whether the subject certainly is the same."""
+    if any(old in unfollowed.named for old, _ in after.renames):
+        return {"renamed": True}
+    found: dict[str, bool] = {}
+    if any(
+        change.thing <= before.stems and any(_changes_value(change, slot, before) for slot in before.slots)
+        for change in after.changes
+    ):
+        found["changed"] = True
+    if any(_likes_better(liked, other, before) for liked, other in after.prefers):
+        found["prefers"] = True
+    for what in after.gone:
+        if what <= before.positive:
+            if before.topic == what or 2 * len(what) >= len(before.stems):
+                found["gone"] = True
+            elif what & before.names or any(slot.value == what for slot in before.slots):
+                found.setdefault("gone", False)
+    shared = before.stems & after.stems
+    if len(shared) < SAME_SUBJECT * min(len(before.stems), len(after.main)):
+        return found
+    if any(_says_instead(claim, before) for claim in after.instead):
+        found["says-instead"] = True
+    if any(_denies(claim, before) for claim in after.denied):
+        found["denied"] = True
+    return found | _opposite(before, after, shared) | _other_value(before, after)
+
+
+def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
+    """Whether a slot of an older statement gives the changed thing another value."""
+    # A number takes a number's place, in 2026-12-15 as in "port 8080"; "green" nothing's.
+    numbers = is_date_or_number(slot.value - change.thing) and is_date_or_number(change.value)
+    if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING):
+        return False
+    if slot.value & change.value or (slot.value & change.thing and not numbers):
+        return False
+    if slot.value & before.names and change.is_common:
+        return False
+    # The thing is all that the older one speaks of: a part of it, or one of several, stays where it is.
+    subject = before.positive - (slot.value - change.thing) - {slot.verb} - _HERE
+    return bool(slot.value & change.unused) or len(change.thing) >= MOST_OF_SUBJECT * len(subject)
+
+
+def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) -> bool:
+    """Whether an older statement is for what is now liked less, and of nothing but that."""
+    rest = before.stems - other - _LIKING
+    is_liked = any(liked <= what for what, _ in before.prefers)
+    return other <= before.positive and rest in (frozenset(), liked) and not is_liked
+
+
+def _says_instead(claim: Against, before: Claims) -> bool:
+    """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
+    if not claim.what <= before.positive:
+        return False
+    if claim.beside and claim.beside <= before.stems - before.positive:
+        return True  # "use black, not ruff": what is wanted now is what the older one spoke against
+    beside = len(claim.beside & before.stems)
+    if not beside and len(claim.beside) <= 1 and _is_all(claim.what, before):
+        return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
+    special = len(claim.what) > 1 or claim.what & before.names
+    return (beside >= 2 and beside >= BESIDE_PLAIN * len(claim.beside)) or (
+        bool(special) and 1 <= beside >= BESIDE_SPECIAL * len(claim.beside)
+    )
+
+
+def _is_all(what: frozenset[str], before: Claims) -> bool:
+    """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
+    beside, slots = before.positive - what - _ALWAYS, [slot for slot in before.slots if slot.value == what]
+    placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING if what <= before.names else None
+    return bool(placed and beside <= placed) or (len(beside) <= 2 and any(slot.way == "means" for slot in slots))
+
+
+def _denies(claim: Against, before: Claims) -> bool:
+    """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of it."""
+    if claim.is_qualified or not claim.what <= before.positive:
+        return False
+    return claim.beside <= before.stems and len(claim.what | claim.beside) >= MOST_OF_IT * len(before.main)
+
+
+def _opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dict[str, bool]:
+    """The signal of two that differ in a word and its opposite and in nothing else; doubtful where one says more."""
+    old, new = before.stems - shared, after.stems - shared
+    for old_word in sorted(old):
+        for new_word in sorted(OPPOSITES.get(old_word, frozenset()) & new):
+            rests = before.stems - {old_word}, after.stems - {new_word}
+            if _same_subject(*rests):
+                return {"opposite": rests[0] == rests[1]}
+    alike = len(shared) >= SAME_SHARE * len(before.stems | after.stems)
+    turned = any(TURNED[word] & (after.turns - before.turns) for word in before.turns - after.turns)
+    return {"opposite": True} if alike and turned else {}
+
+
+def _other_value(before: Claims, after: Claims) -> dict[str, bool]:
+    """The kind of a value that changed: of one slot, where the rest of both statements is the same subject."""
+    if after.asks or after.adds or before.positive < after.positive or after.positive < before.positive:
+        return {}  # one says what the other does, and more
+    for old in before.slots:
+        for new in after.slots:
+            one_verb = old.verb == new.verb or not old.verb or not new.verb
+            if old.way != new.way or not (one_verb or (old.verb in after.stems and new.verb in before.stems)):
+                continue
+            if old.value <= new.value or new.value <= old.value:
+                continue
+            slot = old.value | new.value | {old.verb, new.verb}
+            subject, other = before.stems - slot, after.stems - slot
+            kind = _kind_of_value(old.value - new.value, new.value - old.value, before, after)
+            if kind and _same_subject(subject, other):
+                return {kind: subject == other}
+    return {}
+
+
+def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Claims, after: Claims) -> str:
+    """The signal that a value of one kind gives when it takes another's place; "" for two that are of different kinds."""
+    numbers = has_number(changed), has_number(into)
+    if all(numbers):
+        return "number"
+    if changed & before.names and into & after.names:
+        return "name"
+    return "value" if numbers[0] == numbers[1] else ""
+
+
+def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether what is left of two statements is one subject: of what one says more, the other has no counterpart."""
+    both = one & other
+    if not both or (one - other and other - one):
+        return False
+    return len(both) >= SAME_REST * max(len(one), len(other))
