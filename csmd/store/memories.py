@@ -203,6 +203,15 @@ def list_memories(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2*
     )
 
 
+def directory_of(rows: Rows, memory: Memory) -> str:
+    """The directory in which a memory was first stated; "" where no turn tells it."""
+    sql = (
+        "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
+        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
+    )
+    return str(rows.value(sql, seq=memory.seq) or "")
+
+
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """The projects in which the stored turns that a memory came from were said."""
     return rows.distinct(
@@ -243,8 +252,8 @@ def update_inferred(
     Sources of other origin (a user who said the same) stay.
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
-    sql = "update memories set text = :text, text_hash = :hash, session_id = :session_id, created_at = :created_at where seq = :seq"
-    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
+    changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
+    rows.update("memories", memory.seq, text_hash=text_hash, **changed)
     update_belief(rows, memory)
     for uuid in {*before} - {source.uuid for source in sources}:
         rows.delete("provenance", memory_seq=memory.seq, uuid=uuid)

@@ -338,7 +338,7 @@ def _kind(
     plain = [word for word in every if word[0].isalnum()]
     if not plain:
         return "printed"
-    if all(word in _DIALOGUE or word in _WORDS["interjection"] for word in plain):
+    if all(map(_is_dialogue, plain)):
         return "assents"
     if speaker == "assistant" and _NARRATES.match(body):
         return "narrates"
@@ -350,6 +350,19 @@ def _kind(
     if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
         return kind
     return "states"
+
+
+#: Words of dialogue without a space between them have at most so many characters.
+LONGEST_RUN = 24
+
+
+def _is_dialogue(word: str) -> bool:
+    """Whether a word is one of dialogue, or in Chinese, Japanese or Korean a row of them."""
+    if word in _DIALOGUE or word in _WORDS["interjection"]:
+        return True
+    if word[0] < "\u3040" or len(word) > LONGEST_RUN:
+        return False
+    return any(word[:at] in _DIALOGUE and _is_dialogue(word[at:]) for at in range(len(word) - 1, 0, -1))
 
 
 def ends_with_question(said: str) -> bool:
