@@ -238,6 +238,9 @@ def asks(text: str) -> bool:
 
 # --- the language
 
+#: A sentence with so many function words of English is English, whatever script most of its letters are of.
+LEAST_ENGLISH = 2
+
 
 @cached(4096)
 def language_of(text: str) -> str:
@@ -247,13 +250,14 @@ def language_of(text: str) -> str:
         for match in _SCRIPTS.finditer(text):
             counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
     letters = sum(map(str.isalpha, text))
-    if counts and 4 * sum(counts.values()) >= letters:
+    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
+    english = len(words & _ENGLISH)
+    # A name or a quotation in another script does not change the language of the sentence around it.
+    if counts and 4 * sum(counts.values()) >= letters * (3 if english >= LEAST_ENGLISH else 1):
         script = max(counts, key=lambda name: (counts[name], name))
         if script == "zh" and counts.get("ja"):
             script = "ja"
         return "" if script == "other" else script
-    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
-    english = len(words & _ENGLISH)
     scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
