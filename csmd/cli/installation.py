@@ -244,8 +244,8 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         show(show_events(choice, before.events))
         show(show_runs(unit, status))
         if not as_json:
-            counts = client.call(paths, "csm_runtime_status", {})["counts"]
-            show(show_past(counts, result["import"], has_model=bool(status["model"]["name"])))
+            now = client.call(paths, "csm_runtime_status", {})
+            show(show_past(now["counts"], result["import"], model=now["model"]))
     if as_json:
         result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
@@ -272,14 +272,14 @@ def _ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
         return {}
 
 
-def show_past(counts: dict[str, int], value: dict[str, Any], *, has_model: bool) -> Screen:
+def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str, Any]) -> Screen:
     """How much is known after an install; the daemon may have read some of it before the import."""
     amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
     past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
     yield past if counts["sessions"] else "there are no past sessions here yet"
     yield from show_left(value)
-    if not has_model:
-        hint = "search is by words alone until `csmd model fetch` (90 MB, once) brings the embedding model"
+    if not model["name"]:
+        hint = f"search is by words alone until {render.model_fetch(model['suggested'])} brings the embedding model"
         yield render.RawLine(_sentence(hint))
 
 

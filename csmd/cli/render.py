@@ -407,3 +407,8 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
                 )  # fmt: skip
 
         yield advance
+
+
+def model_fetch(suggested: str) -> str:
+    """The command that brings an embedding model, with what it downloads; `suggested` is "" for the usual one."""
+    return f"`csmd model fetch {suggested}` (240 MB, once)" if suggested else "`csmd model fetch` (90 MB, once)"

@@ -200,7 +200,8 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         waiting = f", {many(model['waiting'], 'text')} to go" if model["waiting"] else ""
         yield "vectors", f"{counts['vectors']:,} by {model['name'].split('@')[0].split('/')[-1]}{waiting}", ""
     else:
-        yield "search", "by words; csmd model fetch (90 MB, once) adds search by meaning", ""
+        fetch = render.model_fetch(model["suggested"]).replace("`", "")
+        yield "search", f"by words; {fetch} adds search by meaning", ""
     if value["dream"]:
         yield from dreams.rows_of_status(value["dream"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""

@@ -27,11 +27,14 @@ from csmd.paths import is_directory, is_there
 from csmd.privacy.redaction import redact
 from csmd.store import activity, events, files, purge, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
+from csmd.text.sentence import is_mostly_not_english
 from csmd.tools.retrieval import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
 #: Projects whose own settings are looked at, the latest first.
 MOST_PROJECTS = 100
+#: By the language of so many of the latest prompts a model is suggested; what `csmd model fetch` calls the one for many.
+PROMPTS_LOOKED_AT, MULTILINGUAL = 100, "multilingual"
 
 
 class OnDisk(NamedTuple):
@@ -97,6 +100,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "memories": _memories(activity.memories_by(rows)),
         "counters": counters,
         "corrected": turns.corrected_speakers(rows, counters),
+        "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
         "last_event": activity.last_event(rows),
         "last_read": activity.last_read(rows),
         "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MOST_LIVE),
@@ -127,7 +131,7 @@ def unknown_figures() -> dict[str, Any]:
     """The figures where no row can be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "transcripts", "clients", "pages")),
-        "waiting": 0, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
+        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
         "last_event": {}, "last_read": "", "live": [], "projects": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
     }  # fmt: skip
@@ -184,7 +188,11 @@ def status(
         "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **meter.usage(os.getpid())},
         "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
         "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
-        "model": {"name": model, "waiting": figures["waiting"]},
+        "model": {
+            "name": model,
+            "waiting": figures["waiting"],
+            "suggested": MULTILINGUAL if figures["not_english"] else "",
+        },
         "excluded": {
             "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0),
             "transcripts": len(context.excluded),

@@ -178,7 +178,8 @@ def classify(said: str, *, speaker: Speaker) -> Classification:
 def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) -> Classification:
     gate, category = BY_LASTING[lasting]
     if corrects and speaker == "user":
-        gate, category = "correction", "preference" if gate == "behavioral" else "fact"
+        category = "preference" if gate == "behavioral" else "fact"
+        gate = "correction"
     return Classification(
         gate=gate, category=category, confidence=confidence_of(gate, category, CLARITY_BY_WORDS, speaker),
         decay=CATEGORIES[category].decay, about_speaker=lasting == "taste", for_good=lasting in FOR_GOOD,

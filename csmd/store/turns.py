@@ -439,6 +439,11 @@ def text_of(rows: Rows, uuid: str) -> str:
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
+def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
+    """The user's latest prompts, the newest first."""
+    return rows.column("select text from turns where kind = 'user' order by seq desc limit :limit", limit=limit)
+
+
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A turn that was quoted; None when it is gone."""
     return rows.read_one(

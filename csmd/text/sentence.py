@@ -266,6 +266,12 @@ def language_of(text: str) -> str:
     return "en" if text.isascii() or english else ""
 
 
+def is_mostly_not_english(texts: Sequence[str]) -> bool:
+    """Whether most of some texts whose language is known are of another one than English."""
+    known = [language for text in texts if (language := language_of(text[:MOST_READ]))]
+    return 2 * sum(language != "en" for language in known) > len(known)
+
+
 @cached(32)
 def _words_of(language: str) -> frozenset[str]:
     """Every single word of a language's classes."""

@@ -36,7 +36,7 @@ HEALTHY: dict[str, Any] = {
     "service": "systemd",
     "daemon": {"pid": 4242, "uptime_s": 273_600.0, "rss_mb": 42.1, "cpu_s": 60.0, "cpu_percent": 0.02, "cpu_recent_percent": 0.0},
     "worker": {"pid": None}, "socket": "/home/me/.local/share/csmd/run/csmd.sock",
-    "model": {"name": "sentence-transformers/all-MiniLM-L6-v2@abc", "waiting": 0},
+    "model": {"name": "sentence-transformers/all-MiniLM-L6-v2@abc", "waiting": 0, "suggested": ""},
     "counts": {"projects": 3, "sessions": 214, "agents": 31, "turns": 18_204, "provisional": 0, "hook_only": 2, "events": 2_310,
                "statements": 1_022, "memories": 412, "vectors": 9_113, "injections": 301},
     "memories": {"by_gate": {"behavioral": 120, "correction": 31, "epistemic": 240, "promissory": 12, "relational": 9},
@@ -73,7 +73,7 @@ NO_DREAM = {
 NOTHING = dict.fromkeys(HEALTHY["counts"], 0)
 FRESH: dict[str, Any] = {
     **HEALTHY, "counts": NOTHING, "memories": {"by_gate": {}, "by_tier": {}}, "counters": {}, "last_event": {}, "last_read": "",
-    "projects": [], "live": [], "model": {"name": None, "waiting": 0}, "service": "detached", "dream": NO_DREAM,
+    "projects": [], "live": [], "model": {"name": None, "waiting": 0, "suggested": ""}, "service": "detached", "dream": NO_DREAM,
     "daemon": {"pid": 4242, "uptime_s": 0.4, "rss_mb": 40.2, "cpu_s": 0.1, "cpu_percent": 25.0, "cpu_recent_percent": 25.0},
     "transcripts": {"days": 30, "by_directory": {}, "by_project": {}, "sessions": 0, "gone": 0},
     "storage": {"database_bytes": 421_888, "wal_bytes": 8_192, "growth": {"bytes_per_day": None, "days": 0}, "backups": 0,
@@ -89,7 +89,7 @@ STATES: dict[str, dict[str, Any]] = {
         "jobs": [{"kind": "import", "state": "running", "step": "reading", "done": 1_200, "total": 4_000}],
         "dream": {**HEALTHY["dream"], "running": {"id": "d9876543210", "step": "consolidating"}},
         "worker": {"pid": 77, "rss_mb": 310.4, "cpu_s": 9.1, "cpu_percent": 88.1, "cpu_recent_percent": 96.3},
-        "model": {"name": "sentence-transformers/all-MiniLM-L6-v2@abc", "waiting": 3_100},
+        "model": {"name": "sentence-transformers/all-MiniLM-L6-v2@abc", "waiting": 3_100, "suggested": ""},
         "live": [
             *HEALTHY["live"],
             {"session": "9f8e7d6c", "project": "/srv/a-project-with-quite-a-long-name", "model": "claude-x[1m]",
