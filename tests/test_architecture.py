@@ -61,7 +61,6 @@ PURE = {
     "extraction.chooser",
     "extraction.classifier",
     "extraction.failure_reports",
-    "extraction.refusals",
     "extraction.shell_commands",
     "extraction.statement_context",
     "extraction.work",

@@ -18,7 +18,6 @@ from csmd.dream import narrator
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall import brief
-from csmd.recall.brief import without_courtesy
 from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import ItemRow
@@ -26,6 +25,7 @@ from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text import markdown
 from csmd.text.display import amount, cut, squeeze
+from csmd.text.sentence import bare_order, has, opens, parse
 from csmd.text.similarity import gist, overlap
 
 #: Most characters of a heading, and the fewest before a clause's end at which it may be cut.
@@ -34,17 +34,12 @@ HEADING, LEAST_HEADING = 100, 40
 SAME, MOSTLY = 60, 0.6
 #: So many words before a terminal's output are a heading by themselves.
 LEAST_SAID = 4
+#: An assistant asks whether it may go on in so few words.
+LEAVE_WORDS = 10
 #: Most characters of an entry, and the fewest before the end of a sentence at which it may be cut.
 ENTRY, LEAST_ENTRY = 240, 80
 #: A word that is no name of anything.
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?[,;:.?!]?(?: |$)")
-#: What an assistant offers at its end: nobody left anything open by it.
-_OFFERS = re.compile(r"\b(?:would you like|(?:do you |\A)want(?: me)? to|shall i|should i|let me know)\b", re.I)
-#: An assistant's question whether it may go on.
-_MAY_I = re.compile(
-    r"\A\W*(?:(?:ok(?:ay)?|all good|good|ready|done)\b[^.!?]{0,40}|(?:does|do|is) (?:this|that|it|these) (?:look|sound|work|make|ok(?:ay)?|fine|good)\b[^.!?]{0,60})\?\W*\Z",
-    re.I,
-)
 #: What a terminal shows before a typed command, or before output.
 _PRINTED = re.compile(r"[\s:,]*[❯⎿⏺│├└✓✗]")
 _END = re.compile(r"[.;!?](?= )")
@@ -68,7 +63,7 @@ def drop_repeats(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[st
 def day_title(goal: str) -> str:
     """A prompt as a heading: what it asks for, without the phrase that asks, cut where a clause ends."""
     whole = squeeze(goal)
-    title = without_courtesy(whole)
+    title = bare_order(whole)
     title = title if title == whole else title.rstrip(" ?")
     if (output := _PRINTED.search(title)) and len(title[: output.start()].split()) >= LEAST_SAID:
         title = title[: output.start()]
@@ -103,7 +98,8 @@ def shorten_entry(text: str) -> str:
 
 def is_offer(entry: str) -> bool:
     """Whether an entry is what an assistant offers, or asks its user to choose, at its end."""
-    return bool(_OFFERS.search(entry) or _MAY_I.match(entry))
+    asks_leave = len(entry.split()) <= LEAVE_WORDS and parse(entry).kind == "asks"
+    return has("offers", "en", entry) or (asks_leave and opens("leave_asked", "en", entry))
 
 
 # --- forgetting

@@ -20,6 +20,7 @@ from csmd.recall import brief, compose, visibility
 from csmd.recall.brief import TWIN_OVERLAP
 from csmd.text import display, markdown, prose, similarity, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
+from csmd.text.sentence import states_something
 from csmd.values import Memory
 from csmd.vocabulary import Category, Gate
 
@@ -168,7 +169,7 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
 
     def is_symptom(text: str) -> bool:
         """Whether somebody's words describe a failure: every sentence states something."""
-        return all(map(compose.states_something, prose.sentences(display.squeeze(text))))
+        return all(map(states_something, prose.sentences(display.squeeze(text))))
 
     symptoms = filter(is_symptom, annotations.shows.get(memory.id, ()))
     shows = [display.cut(display.squeeze(symptom), SHOWN_CHARACTERS) for symptom in symptoms]

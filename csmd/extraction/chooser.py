@@ -406,6 +406,8 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     read = parse(said, speaker)
     if speaker == "user" and read.language != "en" and not read.lasting:
         return False
+    if speaker == "assistant" and sentence.has("proposes", read.language, said):
+        return False  # the user decides; see acceptance.py
     has_words = len(_WORDY.findall(said)) >= 3 or (read.language in sentence.UNSPACED and len(said) >= LEAST_UNSPACED)
     if len(said) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(said):
         return False

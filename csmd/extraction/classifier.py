@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
-from csmd.text.sentence import RULES, Lasting, parse
+from csmd.text.sentence import Lasting, parse
 from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]
@@ -69,6 +69,8 @@ SCALE = 4.0
 MAX_REASONS = 3
 #: The reason of what the user asked to remember.
 ASKED = "remember"
+#: A sentence that lasts in one of these ways says that it holds for good.
+FOR_GOOD: frozenset[Lasting] = frozenset({"rule", "ban", "taste"})
 
 #: What a sentence of another language than English is, by the words with which it says that it lasts: the model knows
 #: English only. What refuses something is the user's correction.
@@ -87,17 +89,6 @@ _TOKEN = re.compile(
 )
 #: What may begin with somebody's name: a capital, and a verb of the third person behind it.
 _NAME_FIRST = re.compile(r"[A-Z][a-z]+(?:['’]s\b| and [A-Z][a-z]+\b| [a-z]+[a-rt-z]s\b)")
-#: What a sentence says to hold for good, in so many words.
-_FOR_GOOD = re.compile(
-    r"\b(?:always|never|from now on|going forward|in (?:all|every|any) \w+|every time|whenever|as a rule|by default|at all times"
-    r"|for good|permanently|without exception|must(?: not|n['’]t)?|do not|don['’]t|I (?:\w+ly )?(?:prefer|like|hate|dislike))\b",
-    re.IGNORECASE,
-)
-_REMEMBER = re.compile(
-    r"^\W{0,3}(?:please |pls )?(?:always )?(?:remember(?! (?:when|how|what|why|if)\b)|keep in mind|bear in mind|note(?= that\b)"
-    r"|do(?: not|n['’]t) forget(?= that\b))[,: ]+(?:that )?",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +181,7 @@ def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) 
         gate, category = "correction", "preference" if gate == "behavioral" else "fact"
     return Classification(
         gate=gate, category=category, confidence=confidence_of(gate, category, CLARITY_BY_WORDS, speaker),
-        decay=CATEGORIES[category].decay, about_speaker=lasting == "taste", for_good=lasting in RULES,
+        decay=CATEGORIES[category].decay, about_speaker=lasting == "taste", for_good=lasting in FOR_GOOD,
         reasons=(lasting,),
     )  # fmt: skip
 
@@ -211,7 +202,7 @@ def _classify(said: str, speaker: Speaker) -> Classification:
         confidence=confidence_of(gate, category, clarity, speaker),
         decay=decay,
         about_speaker=chances["scope"]["user"] >= OF_THE_SPEAKER,
-        for_good=decay == "durable" and bool(_FOR_GOOD.search(said[:MAX_SENTENCE])),
+        for_good=decay == "durable" and parse(said).lasting in FOR_GOOD,
         reasons=_reasons(model, found, gate),
     )
 
@@ -224,7 +215,8 @@ def _decay(chances: Mapping[str, float], category: Category) -> Decay:
 
 def without_request(said: str) -> str:
     """A sentence without "remember that" in front of it."""
-    return _REMEMBER.sub("", said, count=1) or said
+    read = parse(said)
+    return (read.body if read.remembers else said) or said
 
 
 def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speaker) -> float:

@@ -10,9 +10,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from csmd.cache import cached
-from csmd.extraction import refusals, shell_commands
+from csmd.extraction import shell_commands
 from csmd.text import display, similarity
 from csmd.text.prose import lines_of_prose, sentences
+from csmd.text.sentence import parse
 from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
@@ -296,9 +297,6 @@ _SURELY = _re(
 _SURE_CAUSE = _re(
     r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
 )
-_NARRATION = _re(
-    r"^\W{0,3}(?:now i|i['’]ll|i will|next,|first,|good|great|perfect|all tests|we have|there)\b|\blet(?: me|['’]s)\b"
-)
 _FIX = _re(
     r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|modif\w+|us(?:es|ed|ing)|now|was (?:checking|computed|using|called)"
     r"|no longer|should|means?|would|only)\b"
@@ -323,7 +321,7 @@ def answers(told: str, symptom: str) -> bool:
 
 def is_symptom(sentence: str) -> bool:
     """Whether a user's sentence reports a problem."""
-    return (_SURELY if refusals.ORDER.match(sentence) else SYMPTOM).search(sentence) is not None
+    return (_SURELY if parse(sentence).kind == "orders" else SYMPTOM).search(sentence) is not None
 
 
 def names(text: str) -> frozenset[str]:
@@ -384,7 +382,7 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
             for sentence in sentences(line):
                 if not 20 < len(sentence) <= MOST or sentence.rstrip("*` ").endswith(("?", ":")):
                     continue
-                if _NARRATION.search(sentence):
+                if parse(sentence, "assistant").kind in ("narrates", "reports", "assents"):
                     continue
                 named, words = share(sentence, about)
                 cause = CAUSE.search(sentence) is not None

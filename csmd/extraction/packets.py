@@ -11,13 +11,14 @@ from operator import not_
 from pathlib import PurePath
 from typing import NamedTuple
 
-from csmd.extraction import failure_reports, refusals, shell_commands
+from csmd.extraction import failure_reports, shell_commands
 from csmd.store import candidates as stored
 from csmd.store import cursors, sessions
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
-from csmd.text import prose, quotations, tokens
+from csmd.text import prose, quotations, sentence, tokens
+from csmd.text.sentence import parse
 from csmd.values import Heard, Packet, State
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
@@ -29,30 +30,8 @@ ENERGY = 0.5
 
 #: A prompt of more characters holds what somebody else wrote: its words are nobody's mood.
 TYPED = 300
-_LEAD = r"^\W*(?:(?:ok(?:ay)?|yes|yeah|and|but|so|now|again|also|then|cool)\b\W*){0,3}"
-_OBJECTS = re.compile(
-    rf"{_LEAD}(?:(?:no|nope)\b(?! (?:problem|worries|need|idea)\b)|stop\b|why (?:did|didn['’]?t|would) you\b|i (?:said|meant|told you)\b"
-    r"|(?:this|that|it|the [\w -]{1,30}?)(?: is|['’]s| are| was) (?:still )?(?:not (?:correct|right|true|working|what i)|wrong|incorrect|broken|the same)\b"
-    r"|(?:this|that|it) (?:still )?(?:doesn['’]?t work|fails)\b)",
-    re.IGNORECASE,
-)
-_PLEASED = re.compile(
-    rf"{_LEAD}(?:(?:it|that|this) )?(?:great|thanks?|thank you|perfect|awesome|nice|excellent|works|good job|well done|lgtm)\b",
-    re.I,
-)
-_PRESSES = re.compile(
-    r"\b(?:asap|urgent(?:ly)?|as soon as possible|hurry(?: up)?|(?:prod|production) is (?:down|broken|failing)|outage)\b",
-    re.IGNORECASE,
-)
-_APPROVES = re.compile(
-    r"^\W*(?:yes|yeah|yep|ok|okay|sure|do it|go ahead|sounds good|agreed|lgtm)\b.{0,30}$", re.IGNORECASE
-)
-_ASKS = re.compile(r"\?\W*$")
-_ORDERS = re.compile(
-    rf"{_LEAD}(?:(?:can|could|would|will) (?:you|we)\b|please\b|let['’]?s\b|(?:add|fix|remove|make|run|update|change|commit|push|create|write|use|check"
-    r"|review|move|rename|implement|merge|rebase|try|show|give|do)\b)|\bplease\W*$",
-    re.IGNORECASE,
-)
+#: Most characters of a sentence that agrees, and words within which it praises.
+SHORT, PRAISE_WITHIN = 40, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,14 +58,15 @@ def measures(moment: Moment) -> dict[str, float]:
     latest = moment.outcomes[-LOOKED_BACK:]
     in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))
     same = tokens.normalise(moment.said)
-    objecting = _says(_OBJECTS, moment)
+    typed = _typed(moment)
+    objecting = sentence.objects(typed)
     return {
         "failing": latest.count(False) / len(latest) if latest else 0.0,
         "stuck": min(1.0, in_a_row / IN_A_ROW),
         "repeating": float(bool(same) and any(tokens.normalise(before) == same for before in moment.earlier)),
         "objecting": float(objecting),
-        "pleased": float(_says(_PLEASED, moment) and not objecting),
-        "pressing": float(_says(_PRESSES, moment)),
+        "pleased": float(_is_pleased(typed) and not objecting),
+        "pressing": float(sentence.has("presses", "en", typed)),
         "brisk": max(0.0, min(1.0, (SLOW_S - moment.gap_s) / (SLOW_S - BRISK_S))) if moment.gap_s >= 0 else 0.0,
         "expansive": min(1.0, len(moment.said.split()) / MANY_WORDS),
         "wearing": min(1.0, moment.ordinal / MANY_TURNS),
@@ -94,14 +74,20 @@ def measures(moment: Moment) -> dict[str, float]:
 
 
 def stance(moment: Moment) -> Stance:
-    """The attitude of the user's latest prompt: the first of the table that matches."""
-    fitting = (name for name, fits in _STANCES if _says(fits, moment))
-    return next(fitting, "unknown" if moment.said else "silent")
+    """The attitude of the user's latest prompt: objecting, else what it does."""
+    typed = _typed(moment)
+    if not typed:
+        return "unknown" if moment.said else "silent"
+    kind = parse(typed).kind
+    if sentence.objects(typed):
+        return "objects"
+    if kind == "orders" or sentence.request_in(typed):
+        return "orders"
+    if kind == "assents" or (len(typed) <= SHORT and sentence.opens("agrees", "en", typed)):
+        return "approves"
+    return "asks" if kind == "asks" else "unknown"
 
 
-_STANCES: tuple[tuple[Stance, re.Pattern[str]], ...] = (
-    ("objects", _OBJECTS), ("orders", _ORDERS), ("approves", _APPROVES), ("asks", _ASKS),
-)  # fmt: skip
 #: What speaks for a mood by itself.
 PLAIN = frozenset({"stuck", "objecting", "pleased", "pressing"})
 #: Sign -> what a full measure of it adds to frustration, energy and urgency.
@@ -124,9 +110,15 @@ def state(moment: Moment) -> State:
     return State(frustration=figure(0, 0.0), energy=figure(1, ENERGY), stance=stance(moment), urgency=figure(2, 0.0))
 
 
-def _says(words: re.Pattern[str], moment: Moment) -> bool:
-    """Whether a typed prompt matches a pattern; long, pasted ones never do."""
-    return len(moment.said) <= TYPED and words.search(moment.said) is not None
+def _typed(moment: Moment) -> str:
+    """A prompt that was typed; "" for a long, pasted one."""
+    return moment.said if len(moment.said) <= TYPED else ""
+
+
+def _is_pleased(typed: str) -> bool:
+    """Whether one of the first words praises."""
+    opening = typed.split(maxsplit=PRAISE_WITHIN)[:PRAISE_WITHIN]
+    return sentence.has("praise", "en", " ".join(opening))
 
 
 #: A turn of at most so many words is looked at whole, of a longer one only sentences that ask for something.
@@ -147,40 +139,8 @@ class Order(NamedTuple):
     against: bool
 
 
-#: Words before an order that say nothing of it, and words with which somebody asks for something.
-_ORDERS_LEAD = re.compile(
-    r"\W*(?:(?:yes|yeah|ok|okay|sure|great|fine|perfect|now|then|and|also|but|so|please|pls|just|maybe|first|next|again|let['’]?s|let us"
-    r"|(?:can|could|would|should|shall) (?:you|we|i)|i(?:['’]d| would) like (?:you )?to|i want (?:you )?to|(?:we|you) (?:should|need to|want to)"
-    r"|make sure(?: that| to)?|go ahead and)\b[\s,.:!]{0,8}){1,8}",
-    re.IGNORECASE,
-)
-_ORDERS_ASKS = re.compile(
-    r"\b(?:(?:can|could|would|should|shall) (?:you|we|i)|let['’]?s|please|pls|make sure|i(?:['’]d| would) like|i want|we (?:should|need|want))\b",
-    re.IGNORECASE,
-)
-#: How a question begins, or what somebody tells: no order.
-_NO_ORDER = re.compile(
-    r"(?:why|what|how|where|when|which|who|is|are|does|do (?:we|you|i|it|this|that|so)|did|was|were|has|have|i|we|you|he|she|they|it|this|that|there|the|an?|my"
-    r"|our|no|not|if|in|on|at|for|to|with|but|or|as|because|same|more|all|both|never ?mind|continue|go on|looks?|sounds?|works?|thanks?|good|nice|hi|hello|hey)\b",
-    re.IGNORECASE,
-)
-#: Asks to leave what follows; what only waits is left for now and no more.
-_AGAINST = re.compile(r"(?:don['’]?t|do not|never|no need (?:to|for)|without|stop|skip|no more)\b\s*", re.IGNORECASE)
-_WAITS = re.compile(r"\b(?:yet|for now|until|unless|before|right now|already)\b", re.IGNORECASE)
 _BETWEEN = re.compile(r"[,;]\s+|\s+(?:and )?then\s+")
-#: What says in a remark what is wrong.
-_FAULT = re.compile(
-    r"\b(?:(?:does|do|is|are|was|were|has|have|can|could|will|would)n['’]t|(?:does|do|is|are|was|were|will|would|can) (?:not|also|never)|cannot|lacks?|missing|incorrect(?:ly)?"
-    r"|inaccurate|silently|unconditionally|duplicat\w+|fails?|breaks?|hangs?|(?:may|might|could|can|will) (?:\w+ )?(?:break|fail|hang|cause|lead|split|leak|expose|crash|drop)"
-    r"|consider \w+ing|(?:high|medium|low|critical) severity|nit)\b|\w\.\w{1,4}:\d",
-    re.IGNORECASE,
-)
-#: A reviewer's words: advice in nobody's first person.
-_ADVICE = re.compile(
-    r"\b(?:consider|should|instead|lacks?|missing|never|incorrect(?:ly)?|inaccurate|duplicat\w+|without|could|may|can (?:cause|lead|break|hang)|unconditionally|silently)\b",
-    re.IGNORECASE,
-)
-_FIRST_PERSON = re.compile(r"\b(?:I|I'm|I'd|I've|we|we're|my|our|us|let's|me)\b", re.IGNORECASE)
+_LINE_OF_FILE = re.compile(r"\w\.\w{1,4}:\d")
 #: What somebody quotes, so long that it can be a remark; and what leads in to a pasted one.
 _QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)')
 LEAD_WORDS = 15
@@ -192,30 +152,32 @@ def orders(said: str) -> list[Order]:
         return []
     is_short = len(said.split()) <= SHORT_WORDS
     found: dict[Order, None] = {}
-    for sentence in (one for line in prose.lines_of_prose(said) for one in prose.sentences(line)):
-        asks = _ORDERS_ASKS.search(sentence)
-        if len(sentence.split()) > SENTENCE_WORDS or not (asks or (is_short and not sentence.endswith("?"))):
-            continue
-        for piece in _BETWEEN.split(sentence[asks.start() :] if asks else sentence):
-            if (order := _order(piece, asked=asks is not None)) is not None:
-                found[order] = None
+    for line in prose.lines_of_prose(said):
+        for one in prose.sentences(line):
+            request = sentence.request_in(one)
+            if len(one.split()) > SENTENCE_WORDS or not (request or (is_short and parse(one).kind != "asks")):
+                continue
+            for piece in _BETWEEN.split(request or one):
+                if (order := _order(piece, is_asked=bool(request))) is not None:
+                    found[order] = None
     return list(found)[:MOST_ORDERS]
 
 
-def _order(piece: str, *, asked: bool) -> Order | None:
-    lead = _ORDERS_LEAD.match(piece)
-    bare = piece[lead.end() if lead else 0 :].strip()
-    against = _AGAINST.match(bare)
-    bare = bare[against.end() if against else 0 :]
-    if _NO_ORDER.match(bare) or (against and _WAITS.search(bare)):
+def _order(piece: str, *, is_asked: bool) -> Order | None:
+    bare = sentence.bare_order(piece).rstrip(" ?")
+    against = sentence.behind("leave", "en", bare)
+    if against and any(sentence.has(name, "en", against) for name in ("moment", "now", "condition")):
+        return None
+    bare = against or bare
+    if not (against or sentence.may_be_order(bare, is_asked=is_asked)):
         return None
     words = tokens.words_of(bare)
-    if not asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
+    if not is_asked and (len(words) > BARE_WORDS or not all(map(str.isalpha, words))):
         return None
-    told = " ".join(words[:ORDER_WORDS])
-    if len(told) > ORDER_CHARACTERS or not tokens.content_words(told) or not words[0].isalpha():
+    ordered = " ".join(words[:ORDER_WORDS])
+    if len(ordered) > ORDER_CHARACTERS or not tokens.content_words(ordered) or not words[0].isalpha():
         return None
-    return Order(told, against is not None)
+    return Order(ordered, bool(against))
 
 
 def remarks(said: str) -> list[str]:
@@ -224,22 +186,23 @@ def remarks(said: str) -> list[str]:
         return []
     lead, colon, rest = said.partition(":\n")
     body = rest if colon and len(lead.split()) <= LEAD_WORDS else said
-    if is_finding(body) and _ADVICE.search(body) and not (refusals.ORDER.match(body) or refusals.refusal(body, "user")):
+    is_of_reviewer = parse(body).kind == "states" or sentence.opens("advice", "en", body)
+    if is_of_reviewer and is_finding(body) and sentence.has("advice", "en", body):
         return [said]
     quoted = [found[1] for found in _QUOTED_AT_LENGTH.finditer(said)] if failure_reports.names(said) else []
-    return [one for one in quoted if _ADVICE.search(one) and not _FIRST_PERSON.search(one)]
+    return [one for one in quoted if sentence.has("advice", "en", one) and not sentence.has("first_person", "en", one)]
 
 
 def reports_fault(said: str) -> bool:
     """Whether a remark reports a fault, and not only a wish."""
-    return _FAULT.search(said) is not None
+    return sentence.has("fault", "en", said) or _LINE_OF_FILE.search(said) is not None
 
 
 def is_finding(said: str) -> bool:
     """Whether a turn describes named code at some length, without a first person."""
     if len(said) > REVIEW_CHARACTERS or len(said.split()) not in REVIEW_WORDS:
         return False
-    return bool(failure_reports.names(said)) and not _FIRST_PERSON.search(said)
+    return bool(failure_reports.names(said)) and not sentence.has("first_person", "en", said)
 
 
 #: So many turns before the first new one are to be given: what the state and a result's call are looked for in.

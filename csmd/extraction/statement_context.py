@@ -11,6 +11,7 @@ from typing import NamedTuple
 from csmd.cache import cached
 from csmd.extraction import failure_reports, packets
 from csmd.text import display, prose, similarity, tokens
+from csmd.text.sentence import bare_order, ends_with_question, has, opens, parse, tells_what_was_done
 from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 #: What says by itself where: a file, a path, a name of code.
@@ -21,11 +22,6 @@ _PLACE = re.compile(
 #: A file, as a turn names it: with a known ending.
 _FILE = re.compile(
     r"(?<![\w@/.])((?:[\w.~-]{1,60}/){0,12}[\w.-]{1,60}\.(?:py|go|tsx?|jsx?|rs|md|ya?ml|json|toml|sh|sql|java|kt|rb|php|cs|cpp|c|h|css|html|vue|swift))(?![\w/-])"
-)
-#: What a user lays down for wherever one works.
-_EVERYWHERE = re.compile(
-    r"\b(?:always|never|every(?:where|thing|body|one| time)|whenever|wherever|in general|generally|from now on|prefer\w*|usually|any(?:where|time))\b",
-    re.IGNORECASE,
 )
 #: What is written beside the work: plans, notes and what is gone tomorrow.
 _BESIDE = re.compile(
@@ -50,12 +46,6 @@ _ASKING = frozenset(
     "check look explain show tell see review take give find help think know sure right possible change changes make add maybe actually"
     " implement following plan got feedback comment comments idea context thoughts branch pr".split()
 )
-#: An errand that is put as a question.
-_ERRAND = re.compile(
-    r"^(?:[\w,]+ ){0,3}(?:can|could|would|will) you (?:please |also |again )?(?!check|explain|tell|show|say|see|find|look|confirm|verify)",
-    re.IGNORECASE,
-)
-_QUESTION_END = ("?", "？")
 #: The scene of a reviewer's remark that a user hands on.
 REVIEW = "in a review"
 
@@ -154,7 +144,7 @@ def _scene(said: StatedInTurn, exchanges: _Exchanges) -> Scene | None:
         lead = _lead(said)
         if said.gate != "correction" and _is_remark(said):
             return Scene(", ".join(filter(None, (REVIEW, lead))), said.uuid)
-        if _EVERYWHERE.search(said.text):
+        if has("everywhere", "en", said.text):
             return None
         there = _at_hand(said, exchanges.behind(said.ordinal, exchanges.end(at)))
         return there or (Scene(lead, said.uuid) if lead else None)
@@ -190,8 +180,9 @@ def _is_test(path: str) -> bool:
 
 def _question(prompt: SessionPrompt, answer: str) -> Scene | None:
     """The last question of a prompt, if it says more than its answer."""
-    question = next((one for one in reversed(_sentences(prompt.text)) if one.endswith(_QUESTION_END)), "")
-    if _ERRAND.search(question) or not _adds(question, answer):
+    question = next((one for one in reversed(_sentences(prompt.text)) if ends_with_question(one)), "")
+    is_errand = parse(question).kind == "orders" and not opens("inquire", "en", bare_order(question))
+    if is_errand or not _adds(question, answer):
         return None
     return Scene(f"in answer to {_quoted(question)}", prompt.uuid)
 
@@ -256,13 +247,6 @@ DECIDED = frozenset({"decision", "pattern"})
 SAME_NAMES = 2
 #: Of what is edited in answer to a remark one of its names is enough.
 ANSWERED = 1
-#: What tells of a change, wants one, or lays something down for good.
-_NO_CLAIM = re.compile(
-    r"^\W{0,3}(?:fix(?:ed|es)?|add(?:ed|s)?|remov(?:ed?|es)|renam(?:ed?|es)|updat(?:ed?|es)|replac(?:ed?|es)|mov(?:ed?|es)|extract(?:ed|s)?|introduc(?:ed?|es)"
-    r"|implement\w*|let['’]?s|please|can (?:you|we)|we (?:should|need|want)|i (?:want|['’]?d like)|(?:you )?(?:never|always|do not|don['’]t)|if (?:there|the|a|an) )"
-    r"|\b(?:now|no longer|used to|was changed|were changed|has been|have been|must)\b",
-    re.IGNORECASE,
-)
 
 
 #: A file, as it is named; and the line in it that is meant.
@@ -324,9 +308,17 @@ class Place(NamedTuple):
 def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
     """Whether a statement describes code: a fact, an assistant's decision, or a reviewer's remark in the `turn`."""
     if remark(said, category, turn):
-        return not all(_NO_CLAIM.search(one) for one in prose.sentences(said))
+        return not all(map(_is_no_claim, prose.sentences(said)))
     claims = category in CLAIMS or (by_assistant and category in DECIDED)
-    return claims and not _NO_CLAIM.search(said)
+    return claims and not _is_no_claim(said)
+
+
+def _is_no_claim(said: str) -> bool:
+    """Whether a sentence tells of a change, wants one, or lays something down for good."""
+    is_order = parse(said).kind == "orders" and not opens("advice", "en", said)
+    if is_order or tells_what_was_done(said) or has("changed", "en", said):
+        return True
+    return any(opens(name, "en", said) for name in ("wants", "lays_down", "supposes"))
 
 
 def remark(said: str, category: str, turn: str) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from csmd.extraction import refusals, shell_commands
+from csmd.extraction import shell_commands
 from csmd.hosts.claude import tool_calls
-from csmd.text import quotations
+from csmd.text import quotations, sentence
 from csmd.text.display import cut, squeeze
 from csmd.text.prose import lines_of_prose, sentences
+from csmd.text.sentence import parse
 from csmd.text.tokens import content_words, stem
 
 LONGEST_COMMAND = 100
@@ -255,13 +256,6 @@ ItemKind = Literal[
 SENTENCE, GOAL, ENTRY = 170, 220, 90
 #: Words that a goal is compared by, and how much of the user's words is looked at for them.
 WORDS, WORDS_FROM = 24, 600
-_LEFT = re.compile(
-    r"\b(?:still (?:needs?|to do|open|missing|fails?)|not yet|remains? to|left to do|follow[- ]up|to-?do:|next step"
-    r"|i['’]ll .{0,60}\b(?:later|next|once|after)\b|haven['’]t (?:yet|been able)|out of scope)", re.I,
-)  # fmt: skip
-#: A case and how something behaves in it: nothing is left to do.
-_BEHAVES = re.compile(r"\W{0,6}not yet \w{1,30}\W{0,4}:", re.I)
-_ASKS = re.compile(r"\?[\"')*_]*$")
 #: A commit that somebody names: a word for it close before, and a hash that is no number and no word.
 _NAMES = re.compile(
     r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"
@@ -326,7 +320,7 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
 def _typed_rows(prompt: str) -> list[str]:
     """The lines of a prompt without quotations and program output."""
     rows = lines_of_prose(quotations.own_words(prompt)[:4000])
-    return [row for row in rows if refusals.refusal(row, "user") != "printed"]
+    return [row for row in rows if parse(row).kind != "printed"]
 
 
 def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
@@ -394,20 +388,28 @@ def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *
         return [*found, Item("open", unanswered, prompts[-1].uuid)]
     if answers:
         said = _prose(answers[-1].text)
-        left = [line for line in said if _LEFT.search(line) and not (_ASKS.search(line) or _BEHAVES.match(line))]
-        asked = [line for line in said[-2:] if _ASKS.search(line)]
+        left = [line for line in said if _leaves_something(line)]
+        asked = [line for line in said[-2:] if sentence.ends_with_question(line)]
         found += [Item("open", cut(line, SENTENCE), answers[-1].uuid) for line in [*left[:2], *asked[-1:]]]
     return found
+
+
+def _leaves_something(line: str) -> bool:
+    """Whether a line says that something is left to do; "not yet known: ..." names a case, and how something behaves in it."""
+    if sentence.ends_with_question(line) or (":" in line and sentence.opens("moment", "en", line)):
+        return False
+    is_later = parse(line, "assistant").kind == "narrates" and sentence.has("later", "en", line)
+    return is_later or sentence.has("left", "en", line)
 
 
 def last_item(answers: Sequence[Entry]) -> Item | None:
     """The first self-contained sentence of the last message, else its last sentence."""
     for answer in reversed(answers[-3:]):
-        said = [line for line in _prose(answer.text) if not _ASKS.search(line)]
+        said = [line for line in _prose(answer.text) if not sentence.ends_with_question(line)]
         good = [
             line
             for line in said
-            if not refusals.refusal(line, "assistant") and not line.endswith(":") and len(content_words(line)) >= 4
+            if not sentence.is_passing(line, "assistant") and not line.endswith(":") and len(content_words(line)) >= 4
         ]
         whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
         if good or said:

@@ -18,6 +18,7 @@ from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import sentence, similarity, tokens
+from csmd.text.sentence import has, tells_what_was_done
 from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemoryType, Scope
 
@@ -33,11 +34,6 @@ EXPLICIT = "remember"
 LIKEST = 5
 #: With the turn that states it a memory names at most four (design section 2).
 MOST_BESIDE = 3
-#: An assistant on itself: what it cannot do here, what it keeps doing.
-_ON_ITSELF = re.compile(
-    r"\bI(?:'m| am)? (?:can't|cannot|can not|not able to|unable to|tend to|keep (?:\w+ing)|always|never)\b",
-    re.IGNORECASE,
-)
 #: How a failure shows itself.
 _FAILURE = re.compile(
     r"\b(?:errors?|exception|traceback|panics?|segfaults?|core dump|stack trace|exit(?:s|ed)? (?:code|status|with)|"
@@ -46,12 +42,6 @@ _FAILURE = re.compile(
 )
 #: What corrects and says one of these tells how things are at the moment.
 _STATUS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset("already still again yet".split())
-#: What was done, told by who did it.
-_DONE = re.compile(
-    r"^\W*(?:(?:I|we)(?:'ve| have)? |done[:.,] )?(?:now |also |just )?(?:added|changed|created|deleted|extracted|fixed|implemented|"
-    r"introduced|merged|moved|refactored|released|removed|renamed|replaced|rewrote|reverted|simplified|switched|updated|wrote)\b",
-    re.IGNORECASE,
-)
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -138,13 +128,13 @@ def remember(
 def type_of(statement: Statement, *, kind: str) -> MemoryType:
     """The type of the memory that a statement becomes; `kind` is that of the turn that says it ("" for none)."""
     by_assistant = statement.authority == "assistant"
-    if by_assistant and _ON_ITSELF.search(statement.text):
+    if by_assistant and has("own", "en", statement.text):
         return "self_continuity"
     if kind == "summary":
         return "conversation"
     if statement.category == "gotcha" and _FAILURE.search(statement.text):
         return "error"
-    if by_assistant and _DONE.search(statement.text):
+    if by_assistant and tells_what_was_done(statement.text):
         return "episodic"
     return CATEGORIES[statement.category].type
 

@@ -20,6 +20,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
+from csmd.text.sentence import parse, states_something
 from csmd.values import Brief, Candidate, Packet
 
 Part = Literal["warning", "experience", "signal", "capability", "belief"]
@@ -57,12 +58,6 @@ PARTS: dict[Part, Rule] = {
     "capability": Rule("how work ended here", 3, 0.2),
     "belief": Rule("what is held", 2, 0.1),
 }
-#: What holds without exception, or sounds so.
-_ABSOLUTE = re.compile(
-    r"\b(?:always|never|must(?:n['’]t)?|nobody|everybody|everyone|impossible|certainly|definitely|guaranteed?|without exception"
-    r"|no matter what|under no circumstances|in (?:all|any|every) cases?|every (?:single )?time)\b",
-    re.IGNORECASE,
-)
 
 
 class Line(NamedTuple):
@@ -142,11 +137,11 @@ def judge_lines(lines: Sequence[Line], *, max_tokens: int, in_context: frozenset
 def _judge(line: Line, in_context: frozenset[str]) -> Why:
     if line.id in in_context:
         return "told already"
-    if _ABSOLUTE.search(line.text):
+    if parse(line.text).lasting in ("rule", "ban"):
         return "without exception"
     text = line.text.partition(": ")[2] if line.part == "belief" else line.text
     if line.part in ("signal", "belief") and not all(
-        compose.states_something(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", text))
+        states_something(sentence) for sentence in prose.sentences(_QUOTED.sub(" ", text))
     ):
         return "orders or asks"
     return "told"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.recall import compose, hybrid_search, ranking, threads, visibility
@@ -21,6 +21,7 @@ from csmd.store import digests, markdown_pages, memories, passages, projects, re
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
+from csmd.text.sentence import bare_order, has, opens, request_in, tells_what_was_done
 from csmd.text.similarity import Gist, gist, overlap
 from csmd.text.tokens import content_words, stem
 from csmd.values import Brief, Memory
@@ -28,50 +29,35 @@ from csmd.vocabulary import Attention, Authority, Gate
 
 
 class Transience(NamedTuple):
-    """Why a statement is soon over: the words by which it is known, whose it is, and in which gates (none: in all)."""
+    """Why a statement is soon over: how a sentence shows it, whose it is ("" for anybody's), and in which gates (none: in all)."""
 
     why: str
-    by: Authority
-    pattern: re.Pattern[str]
+    by: Authority | Literal[""]
+    shows: Callable[[str], bool]
     gates: frozenset[Gate] = frozenset()
-
-
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
 
 
 #: The only reason that leaves a correction out.
 DOUBTED = "doubted"
+#: What other projects do, which an assistant looked at.
+_OF_OTHERS = re.compile(
+    r"\b(?:across|among|in|of) (?:the |all |many |most |other |popular |\d{1,3} )*(?:projects|repos|repositories|tools)\b (?:that|which|studied|i looked)|\bmost (?:common|popular) [\w -]{1,40} (?:across|among|in)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_of_the_present(said: str) -> bool:
+    return has("present", "en", said) or opens("opens_present", "en", said)
+
 
 TRANSIENT: tuple[Transience, ...] = (
-    Transience("about to change", "user", _re(r"^\W*now,? (?:when|if)\b|\b(?:right now|currently|at the moment(?! of\b)|as of now)\b|^\W*the current\b")),
-    Transience("about to change", "assistant", _re(r"\bcurrently\b|^\W*the current\b")),
-    Transience(
-        "about to change",
-        "user",
-        _re(r"\b(?:i(?:['’]d| would) like|i want|let['’]?s|can (?:you|we)|please) (?:us |you )?(?:to )?(?:change|fix|improve) (?:this|that|it)\b"),
-    ),
-    Transience(
-        DOUBTED,
-        "user",
-        _re(r"\bi(?: am|['’]m) not (?:really |quite )?(?:sold|convinced|sure (?:(?:that )?this|about (?:this|that|it)|(?:if|whether) (?:this|that|it)))\b|\bi (?:might|may|could) be wrong\b|\bjust (?:pointing out|thinking (?:out )?a?loud|an idea)\b"),
-    ),
-    Transience("done at once", "user", _re(r"(?:^|[.;:!]\W{0,3})(?:let['’]?s|can you|could you|please)\b"), frozenset({"promissory"})),
-    Transience(
-        "of other projects",
-        "assistant",
-        _re(r"\b(?:across|among|in|of) (?:the |all |many |most |other |popular |\d{1,3} )*(?:projects|repos|repositories|tools)\b (?:that|which|studied|i looked)|\bmost (?:common|popular) [\w -]{1,40} (?:across|among|in)\b"),
-    ),
-    Transience(
-        "a report",
-        "assistant",
-        _re(r"^\W*(?:changes (?:made|are) (?:to|in)\b|(?:\w+\W{1,3})?i(?:['’]ve| have)? (?:just |now |also |successfully )?(?:set up|created|added|implemented|updated|fixed|made|written|wrote|cleaned up)\b)|^\W*(?:committed|successfully)\b|\bcommit(?:s|ted)?\b.{0,30}\b(?:succeeded|successful(?:ly)?|went through)\b|\bare now committed\b|[.;]\s(?:i )?(?:updated|changed|adjusted|corrected) (?:it|them|that) to\b"),
-    ),
-)  # fmt: skip
-
-
-#: What holds from now on.
-_RULE = _re(r"(?<!currently )\b(?:always|never|(?<!-)only(?!-)|must|from now on|every|until)\b")
+    Transience("about to change", "user", lambda said: _is_of_the_present(said) or has("mends", "en", said)),
+    Transience("about to change", "assistant", _is_of_the_present),
+    Transience(DOUBTED, "user", lambda said: has("doubt", "en", said)),
+    Transience("done at once", "user", lambda said: bool(request_in(said)), frozenset({"promissory"})),
+    Transience("of other projects", "assistant", lambda said: _OF_OTHERS.search(said) is not None),
+    Transience("a report", "assistant", tells_what_was_done),
+)
 
 
 def find_transience(memory: Memory) -> str:
@@ -84,7 +70,7 @@ def find_transience(memory: Memory) -> str:
             rule
             for rule in TRANSIENT
             if (rule.why == DOUBTED or memory.gate != "correction")
-            and rule.by == memory.authority
+            and rule.by in ("", memory.authority)
             and (not rule.gates or memory.gate in rule.gates)
         ],
     )
@@ -96,9 +82,9 @@ def is_durable_decision(text: str) -> bool:
 
 
 def _find_transience(text: str, reasons: Sequence[Transience]) -> str:
-    """The first of these reasons that the sentences of a text show which are no rules; "" for none."""
-    passing = " ".join(sentence for sentence in prose.sentences(text) if not _RULE.search(sentence))
-    return next((reason.why for reason in reasons if reason.pattern.search(passing)), "")
+    """The first of these reasons that a sentence of a text shows which is no rule; "" for none."""
+    passing = [sentence for sentence in prose.sentences(text) if not has("strict", "en", sentence)]
+    return next((reason.why for reason in reasons if any(map(reason.shows, passing))), "")
 
 
 # --- choosing memories
@@ -580,13 +566,6 @@ HOW_ENDED, LEFT_OPEN = "what the last sessions came to", "what they left open"
 SHORT_ID = 8
 #: Outcomes that say that nothing is known to be wrong, or nothing at all.
 _UNREMARKABLE = frozenset({"answered", "unanswered", "committed"})
-#: How a request begins; what follows says what the session was on.
-_POLITE = re.compile(
-    r"^\W*(?:(?:ok|okay|hi|hello|hey|so|now|please|yes|next|alright|also|plan(?=:))\b[\s,.!:]*){0,4}"
-    r"(?:(?:(?:can|could|would|will) (?:you|we)(?: please| also| maybe| just)?|please|let['’]?s|i (?:want|need|would like)(?: you)? to"
-    r"|i['’]d like (?:you )?to|we (?:need|want|have) to|help me(?: to)?)\s+){0,2}",
-    re.IGNORECASE,
-)
 _FIRST_SENTENCE = re.compile(r"^(.*?[.?!:])(?:\s|$)")
 
 
@@ -654,15 +633,10 @@ def session_topic(goals: Sequence[str]) -> str:
     whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
-    bare = without_courtesy(goal).rstrip(".:,; ")
+    bare = bare_order(goal).rstrip(".:,; ")
     if bare == goal.rstrip(".:,; ") and bare.endswith("?"):
         return f'asked "{display.cut(bare, TOPIC_CHARACTERS)}"'
     return display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
-
-
-def without_courtesy(request: str) -> str:
-    """What a request asks for, without the polite words that it begins with."""
-    return _POLITE.sub("", request, count=1).strip()
 
 
 def _list_names(names: Sequence[str], total: int) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from csmd.extraction import refusals, work
+from csmd.extraction import work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts.claude import tool_calls
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
@@ -22,9 +22,10 @@ from csmd.store import checkpoints, cursors, digests, events, receipts, search, 
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import display, sentence, tokens
 from csmd.text.display import cut, defuse, squeeze
 from csmd.text.prose import sentences
+from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
 from csmd.values import Brief, Event
 
@@ -32,40 +33,6 @@ from csmd.values import Brief, Event
 TASK_WORDS, PROMPT_CHARACTERS = 3, 2_000
 #: "also ..." and "and ..." of fewer words than this add to the task under way; longer ones are tasks of their own.
 ADDED_WORDS = 5
-_LEAD = r"^(?:\W*(?:yes|yeah|yep|no|ok|okay|sure|great|perfect|fine|good|cool|thanks|thank you|now|then|and|also|please|just|go ahead|let['’]?s|(?:can|could) you)\b)*\W*"
-#: A part of a prompt that has the work go on and says nothing new.
-_CONTINUES = re.compile(
-    rf"{_LEAD}(?:$|(?:go on|go ahead|go for it|continue|proceed|carry on|keep going|do (?:it|that|this|so)|try (?:it )?again|retry|resume|approved?|lgtm"
-    r"|(?:that |this |it )?(?:looks?|sounds?|seems?|works?|is|['’]s) (?:very |really |all )?(?:good|great|fine|right|ok|okay|correct|perfect)"
-    r"|works (?:now|for me)|nice|well done|commit|push|merge|rebase|stage|(?:open|create|make|update) (?:a |the )?(?:pr|pull request|merge request)"
-    r"|(?:re-?)?run (?:it|them|that|(?:all )?(?:the )?(?:tests?|test suite|linter|lint|checks?|formatter|build|ci))|format|lint)\b)",
-    re.IGNORECASE,
-)
-#: A prompt that corrects what the assistant has just done or said.
-_CORRECTS = re.compile(
-    r"^\W*(?:no|nope|wrong|actually|stop|wait|undo|revert|hm+|oops|sorry|that['’]?s (?:not|wrong)|not (?:like|that|what)|i (?:said|meant)|you (?:forgot|missed|broke)|still)\b",
-    re.IGNORECASE,
-)
-_ADDS = re.compile(r"^\W*(?:also|and(?! now)|plus|oh and|one more)\b", re.IGNORECASE)
-#: A task is ordered, asked for, or a complaint; in other languages and forms a prompt sets no task by itself.
-_VERBS = (
-    "add fix make create write use change move put remove delete drop rename replace revert split merge port migrate convert "
-    "implement build design refactor rewrite rework clean simplify extend enable disable support improve speed optimi[sz]e "
-    "update upgrade bump set turn configure install wire hook test cover check verify review investigate debug find figure "
-    "look show explain document describe draft prepare plan generate draw plot import export parse handle release ship deploy "
-    "start stop raise lower let get give take try keep help translate compare measure profile analy[sz]e search list read"
-).replace(" ", "|")
-_ORDER = re.compile(rf"{_LEAD}(?:(?:next|first|finally|instead)\b\W*)?(?:{_VERBS})\b", re.IGNORECASE)
-_WANTED = re.compile(
-    r"\b(?:please|i(?: want| need|['’]d like| would like)|we (?:need|want|should|must)|let['’]?s|your task|the (?:next )?(?:task|goal) is|to-?do:)\b"
-    r"|\b(?:fails?|failing|failed|broken|breaks|crash\w*|bug|hangs?|blank|does(?:n['’]t| not) work|is(?:n['’]t| not) working|too slow|error:)\b",
-    re.IGNORECASE,
-)
-_REQUEST = re.compile(
-    r"\b(?:(?:can|could|would|will) (?:you|we)|let['\u2019]?s|please|(?:take|have) a look|i(?:['\u2019]d| would) like"
-    r"|i(?: want| need) (?:you )?to)\b",
-    re.IGNORECASE,
-)
 _PART = re.compile(r"(?<=[.!?;:]) |,? (?:and|then|and then) (?=\w)|, ")
 
 
@@ -75,13 +42,29 @@ def sets_task(prompt: str) -> bool:
         return True
     body = squeeze(prompt[:PROMPT_CHARACTERS])
     words = len(content_words(body))
-    if words < TASK_WORDS or _CORRECTS.match(body) or (_ADDS.match(body) and words < ADDED_WORDS):
+    addition = sentence.behind("adds", "en", body) if words < ADDED_WORDS else ""
+    if words < TASK_WORDS or (addition and not sentence.opens("now", "en", addition)) or _corrects(body):
         return False
-    parts = [part for part in _PART.split(body) if part.strip() and not _CONTINUES.match(part)]
-    if any(_ORDER.match(part) and not part.rstrip().endswith("?") for part in parts) or _REQUEST.search(body):
+    parts = [part for part in _PART.split(body) if part.strip() and not _continues(part)]
+    if sentence.request_in(body) or any(sentence.is_imperative(parse(part)) for part in parts):
         return bool(parts)
-    only_asks = all(sentence.rstrip("\"')*_ ").endswith("?") for sentence in sentences(body))
-    return bool(parts) and not only_asks and bool(_WANTED.search(body))
+    only_asks = all(parse(one).kind == "asks" for one in sentences(body))
+    is_wanted = sentence.has("wants", "en", body) or sentence.has("trouble", "en", body)
+    return bool(parts) and not only_asks and is_wanted
+
+
+def _continues(part: str) -> bool:
+    """Whether a part of a prompt has the work go on, or hands it over, and says nothing new."""
+    read = parse(part)
+    if read.kind in ("assents", "reports") or not read.words:
+        return True
+    return sentence.opens("routine", "en", read.core) or sentence.has("handover", "en", read.core)
+
+
+def _corrects(prompt: str) -> bool:
+    """Whether a prompt corrects what the assistant has just done or said."""
+    opening = (sentence.opens(name, "en", prompt) for name in ("objects", "corrects"))
+    return parse(prompt).refutes or any(opening)
 
 
 def tasks(prompts: Sequence[Entry]) -> list[Entry]:
@@ -170,7 +153,7 @@ def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str)
 
 
 def _is_said(prompt: Entry) -> bool:
-    return not refusals.NOT_SAID.match(prompt.text)
+    return not sentence.NOT_SAID.match(prompt.text)
 
 
 def _find_goals(prompts: Sequence[Entry]) -> list[Piece]:

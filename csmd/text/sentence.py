@@ -56,10 +56,10 @@ NOT_SAID = re.compile(
 )
 #: What a program printed, or code: known by form.
 _PRINTED = re.compile(
-    r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |[❯⎿│├└]|\$ |> |@@|diff --git"
+    r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |\$ |> |@@|diff --git"
     r"|[+-]{2,3}\s?[\w/{}()#*]|[+-][\w/{}()#*]|\+\s[\w/{}()#*]|\d{4}-\d\d-\d\d[t ]\d\d:|\s{0,8}at [\w$.<>]{2,80} ?\(|File \"[^\"]{1,200}\", line|Traceback|panic:|goroutine \d"
     r"|[\w.-]{1,60}@[\w.-]{1,80}[ :][~/])|<[^<>@\s]{1,80}@[^<>@\s]{1,80}>|\.(?:go|py|js|ts|rs|java):\d+:\d+|\b(?:fatal|stderr|stdout): "
-    r"|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
+    r"|[❯⎿⏺│├└]|\[redacted\b[^\]]{0,60}\]\W{0,3}$|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
     re.IGNORECASE,
 )
 _NARRATES = re.compile(
@@ -67,7 +67,7 @@ _NARRATES = re.compile(
     r"|here['’]s|here (?:is|are)|looking at|now let)",
     re.IGNORECASE,
 )
-_EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved)"
+_EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved|implemented|committed|set up)"
 #: Counts of tests and checks, whoever tells them; then inventories of edits, an assistant's.
 _COUNTS = re.compile(
     r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b"
@@ -238,6 +238,9 @@ def asks(text: str) -> bool:
 
 # --- the language
 
+#: A sentence with so many function words of English is English, whatever script most of its letters are of.
+LEAST_ENGLISH = 2
+
 
 @cached(4096)
 def language_of(text: str) -> str:
@@ -247,13 +250,14 @@ def language_of(text: str) -> str:
         for match in _SCRIPTS.finditer(text):
             counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
     letters = sum(map(str.isalpha, text))
-    if counts and 4 * sum(counts.values()) >= letters:
+    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
+    english = len(words & _ENGLISH)
+    # A name or a quotation in another script does not change the language of the sentence around it.
+    if counts and 4 * sum(counts.values()) >= letters * (3 if english >= LEAST_ENGLISH else 1):
         script = max(counts, key=lambda name: (counts[name], name))
         if script == "zh" and counts.get("ja"):
             script = "ja"
         return "" if script == "other" else script
-    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
-    english = len(words & _ENGLISH)
     scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
@@ -440,6 +444,8 @@ def _is_noun(words: Sequence[str]) -> bool:
     for at, word in enumerate(words[1 : NOUN_WITHIN + 1], 1):
         if word in _WORDS["finite.en"]:
             return True
+        if at > 1 and word in ("to", "for", "of"):
+            continue
         if word in _WORDS["closed.en"] or not word[0].isalnum():
             return False
         before = words[at - 1]
@@ -478,3 +484,140 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
     if language in UNSPACED:
         return any(phrase.replace("_", " ") in said for phrase in phrases)
     return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
+
+
+# --- what callers ask of a sentence
+
+#: An order of so few words is one of the moment.
+SHORT_ORDER = 5
+#: Within so many words behind its verb a rule names what it is about.
+OBJECT_WITHIN = 3
+#: With these somebody asks for something, wherever they stand; "you can" only at the beginning.
+_ASKED_FOR = frozenset(phrase for phrase in _WORDS["request.en"] if not phrase.startswith("you_"))
+
+
+def is_passing(text: str, speaker: Speaker) -> bool:
+    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short order."""
+    read = parse(text, speaker)
+    if read.kind == "orders" and speaker == "user":
+        return not read.lasting and sum(word[0].isalnum() for word in read.words) <= SHORT_ORDER
+    return read.kind in ("asks", "reports", "narrates", "printed")
+
+
+def states_something(text: str) -> bool:
+    """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
+    read = parse(text)
+    if read.kind == "orders":
+        return read.lasting in RULES or is_rule_of_kind(read)
+    return read.kind not in ("asks", "printed") and not request_in(text)
+
+
+def is_rule_of_kind(read: Sentence) -> bool:
+    """Whether an order says how things of a kind are done: "put migrations under db/"."""
+    if not read.words or read.words[0] not in _WORDS["manner.en"] or not _WORDS["at_hand.en"].isdisjoint(read.words):
+        return False
+    objects = read.words[1 : OBJECT_WITHIN + 2]
+    return any(
+        word.endswith("s") and not word.endswith("ss") and behind in _WORDS["place.en"]
+        for word, behind in zip(objects, read.words[2:], strict=False)
+    )
+
+
+def request_in(text: str) -> str:
+    """What a sentence asks somebody to do, from the words with which it asks on; "" for one that asks for nothing."""
+    tokens = _tokens(text[:MOST_READ])
+    words = [word for word, _ in tokens]
+    return next((text[start:] for at, (_, start) in enumerate(tokens) if _phrase(_ASKED_FOR, words[at : at + 4])), "")
+
+
+def refers_back(read: Sentence) -> bool:
+    """Whether a sentence is about something that was named before it: unclear to anyone who was not there."""
+    words = read.words
+    if words[:1] in (("the",), ("your",)) and words[1:2] and words[1] in _WORDS["thing.en"]:
+        words = words[1:]
+    elif not words or words[0] not in _WORDS["pronoun.en"]:
+        return False
+    return words[1:2] != () and words[1] in _WORDS["finite.en"]
+
+
+def opens(word_class: str, language: str, text: str) -> bool:
+    """Whether a text of a language opens with a word of a class, behind marks."""
+    return bool(_opening(_phrases(word_class, language), text)[1])
+
+
+def behind(word_class: str, language: str, text: str) -> str:
+    """A text behind the words of a class that it opens with; "" where it does not open with one."""
+    tokens, end = _opening(_phrases(word_class, language), text)
+    return _from(text, tokens, end) if end else ""
+
+
+def _phrases(word_class: str, language: str) -> frozenset[str]:
+    """The phrases of a class in a language, or in every language where it is of none."""
+    named = f"{word_class}.{language}"
+    return _WORDS[named if named in _WORDS else word_class]
+
+
+def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]], int]:
+    """(tokens of a text, the place behind the longest of some phrases that it opens with, 0 for none)."""
+    tokens = _tokens(text[:MOST_READ])
+    words = [word for word, _ in tokens]
+    first = next((at for at, word in enumerate(words) if word[0].isalnum()), 0)
+    size = _phrase(phrases, words[first : first + 4])
+    return tokens, first + size if size else 0
+
+
+def is_imperative(read: Sentence) -> bool:
+    """Whether a sentence has the form of an order, whether of the moment or for good."""
+    return read.kind == "orders" or (_is_verb(read.words[:1]) and not _is_noun(read.words))
+
+
+#: Within so many words somebody who objects says that something is amiss.
+AMISS_WITHIN = 6
+
+
+def objects(text: str) -> bool:
+    """Whether somebody objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
+    read = parse(text)
+    if read.refutes or opens("objects", "en", read.core):
+        return True
+    words = read.words[:AMISS_WITHIN]
+    is_of_thing = bool(words) and (words[0] == "the" or words[0] in _WORDS["pronoun.en"])
+    return is_of_thing and any(
+        _phrase(_WORDS["amiss.en"], words[at : at + 3])
+        and (at == 1 or words[at - 1] == "still" or words[at - 1] in _WORDS["finite.en"])
+        for at in range(1, len(words))
+    )
+
+
+_COURTESY = frozenset().union(
+    *(_WORDS[name] for name in ("connective", "adverb", "request.en", "wants.en", "insist.en"))
+)
+
+
+def bare_order(text: str) -> str:
+    """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there."""
+    said = parse(text).core or text
+    tokens = _tokens(said[:MOST_READ])
+    words = [word for word, _ in tokens]
+    at = 0
+    while at < len(words):
+        size = _phrase(_COURTESY, words[at : at + 4])
+        if not size and words[at][0].isalnum():
+            break
+        at += size or 1
+    return _from(said, tokens, at) or text
+
+
+def tells_what_was_done(text: str) -> bool:
+    """Whether somebody tells what they did: "I fixed ...", "Moved ..."."""
+    read = parse(text, "assistant")
+    return read.kind == "reports" or opens("did", "en", read.core) or has("landed", "en", text)
+
+
+def may_be_order(text: str, *, is_asked: bool) -> bool:
+    """Whether a text is an order; behind the words that ask for something any verb begins one."""
+    read = parse(text)
+    if read.kind == "orders" or not is_asked:
+        return read.kind == "orders"
+    classes = ("subject.en", "wh.en", "when.en", "aux.en", "closed.en", "finite.en")
+    return read.kind == "states" and bool(read.words) and not any(read.words[0] in _WORDS[name] for name in classes)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from csmd.extraction import chooser, refusals
+from csmd.extraction import chooser
 from csmd.extraction.chooser import FEATURES, MOST_CHARACTERS, MOST_WORDS, Role, Source, shipped, sources_of
-from csmd.text import prose
+from csmd.text import prose, sentence
 from csmd.text.tokens import content_words
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, TurnKind
@@ -236,7 +236,7 @@ def test_who_thinks_aloud_corrects_nobody() -> None:
     "text", ["I fixed the greenhouse door by oiling both of its hinges", "We've now moved `valve()` into `tap()`"]
 )
 def test_what_was_done_is_no_trap_and_a_short_order_no_fact(text: str) -> None:
-    assert refusals.refusal(text, "assistant") == "inventory"
+    assert sentence.parse(text, "assistant").kind == "reports"
     assert said("add a gauge for the boiler") == said("fix the login page") == []
 
 
@@ -328,17 +328,24 @@ def test_features_lie_between_0_and_1() -> None:
 
 
 @pytest.mark.invariant("What narrates, counts or was printed is left out of what is told, and each refusal is needed")
-@pytest.mark.parametrize("name", sorted({name for name, _, _ in refusals.REFUSED}))
-def test_each_refusal_refuses_something_and_not_a_plain_fact(name: str) -> None:
-    examples = {
-        "narration": "Now let me read the loader", "counts": "All 12 tests passed", "question": "what does it do?",
-        "order": "commit this", "printed": "Traceback (most recent call last):", "redacted": "the token is [redacted:key]",
-        "inventory": "loader.py: added a check",
-    }  # fmt: skip
-    speakers = next(speakers for row, speakers, _ in refusals.REFUSED if row == name)
-    speaker: refusals.Speaker = "user" if "u" in speakers else "assistant"
-    assert refusals.refusal(examples[name], speaker) == name
-    assert refusals.refusal("The loader keeps two connections open.", speaker) == ""
+@pytest.mark.parametrize(
+    ("text", "speaker", "kind"),
+    [
+        ("Now let me read the loader", "assistant", "narrates"),
+        ("All 12 tests passed", "user", "reports"),
+        ("what does it do?", "user", "asks"),
+        ("commit this", "user", "orders"),
+        ("Traceback (most recent call last):", "user", "printed"),
+        ("the token is [redacted:key]", "user", "printed"),
+        ("loader.py: added a check", "assistant", "reports"),
+    ],
+)
+def test_each_kind_that_passes_is_left_out_and_a_plain_fact_is_not(
+    text: str, speaker: sentence.Speaker, kind: sentence.Kind
+) -> None:
+    assert sentence.parse(text, speaker).kind == kind
+    assert sentence.is_passing(text, speaker)
+    assert not sentence.is_passing("The loader keeps two connections open.", speaker)
 
 
 # --- whatever comes in

@@ -44,12 +44,12 @@ def test_the_ten_functions_measure_what_the_golden_table_says(
 
 #: What a user types, how it stands to the work, and whether it is plainly (content, an objection, a hurry).
 TYPED: list[tuple[str, str, tuple[bool, bool, bool]]] = [
-    ("what is the plan for today", "unknown", (False, False, False)),
-    ("hmm, ok", "unknown", (False, False, False)),
+    ("what is the plan for today", "asks", (False, False, False)),
+    ("hmm, ok", "approves", (False, False, False)),
     ("no problem", "unknown", (False, False, False)),
     ("run it right now in the worker", "orders", (False, False, False)),
     ("the parser reads wrong paths first", "unknown", (False, False, False)),
-    ("explain how the importer works", "unknown", (False, False, False)),
+    ("explain how the importer works", "orders", (False, False, False)),
     ("I may have merged it wrong", "unknown", (False, False, False)),
     ("okay, let's rename the flag", "orders", (False, False, False)),
     ("When a job is resumed its id changes.", "unknown", (False, False, False)),
@@ -80,7 +80,7 @@ def test_a_mood_is_known_only_where_what_was_typed_plainly_says_so(
     [
         (Moment(), State(frustration=None, energy=None, stance="silent", urgency=None)),
         (Moment(said="it is wrong, urgently", outcomes=(FAILED,) * 3), State(frustration=0.9, energy=0.413, stance="objects", urgency=0.7)),
-        (Moment(said="thanks, great", outcomes=(FAILED,)), State(frustration=0.0, energy=0.573, stance="unknown", urgency=None)),
+        (Moment(said="thanks, great", outcomes=(FAILED,)), State(frustration=0.0, energy=0.573, stance="approves", urgency=None)),
         (Moment(said="commit", earlier=("commit",)), State(frustration=None, energy=None, stance="orders", urgency=None)),
     ],
 )  # fmt: skip
@@ -184,7 +184,7 @@ ORDERS = [
     ("could you draw a diagram of this?", "draw a diagram of this"),
     ("and make sure to draw the diagram", "draw the diagram"),
     ("Please deploy to staging now", "deploy to staging now"),
-    ("ok great, water the plants, then lock the door", "water the plants|lock the door"),
+    ("ok great, clean the tank, then close the door", "clean the tank|close the door"),
     ("please don't water the plants", "!water the plants"),
     ("no need to lock the door for now", ""),
     ("don't lock it yet", ""),

@@ -74,7 +74,7 @@ def test_what_is_said_again_in_other_words_confirms_and_other_numbers_names_or_n
 
 #: A user's statement, its gate, and whether it is stated for good.
 FOR_GOOD = [
-    ("always rotate the signing keys by hand", "behavioral", True),
+    ("always rotate the keys by hand", "behavioral", True),
     ("never edit the generated client", "behavioral", True),
     ("I prefer early returns", "behavioral", True),
     ("we chose Kafka over the Redis streams", "epistemic", True),

@@ -490,7 +490,7 @@ CASES = {
     ),
     "a report of a commit": ("Both files are now committed as 1f2e3d4, the hook passed", "assistant", "a report"),
     "a commit of another kind": ("A commit needs two reviews in this repository", "assistant", ""),
-    "a state that always shows itself": ("the list currently always opens at the top", "user", "about to change"),
+    "what always holds, whatever stands beside it": ("the list currently always opens at the top", "user", ""),
     "what others do": (
         "The most common third template across projects that have one is a form for documents",
         "assistant",

@@ -1,0 +1,313 @@
+"""One parse of a sentence: golden tables by property, each class of words needed by a row, and nothing that raises."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd import data
+from csmd.text import sentence
+
+#: What is asked of the parse: name -> a function of the module and a text.
+PROPERTIES: dict[str, Callable[[Any, str], object]] = {
+    "kind": lambda module, text: module.parse(text).kind,
+    "kind by an assistant": lambda module, text: module.parse(text, "assistant").kind,
+    "lasting": lambda module, text: module.parse(text).lasting,
+    "language": lambda module, text: module.language_of(text),
+    "body": lambda module, text: module.parse(text).body,
+    "core": lambda module, text: module.parse(text).core,
+    "refutes": lambda module, text: module.parse(text).refutes,
+    "remembers": lambda module, text: module.parse(text).remembers,
+    "goes on": lambda module, text: module.parse(text).goes_on,
+    "is of the moment": lambda module, text: module.parse(text).is_of_moment,
+    "is musing": lambda module, text: module.parse(text).is_musing,
+    "trimmed": lambda module, text: module.trimmed(text),
+    "clauses": lambda module, text: module.clauses(text),
+    "states something": lambda module, text: module.states_something(text),
+    "refers back": lambda module, text: module.refers_back(module.parse(text)),
+    "request": lambda module, text: module.request_in(text),
+    "objects": lambda module, text: module.objects(text),
+    "bare order": lambda module, text: module.bare_order(text),
+    "tells what was done": lambda module, text: module.tells_what_was_done(text),
+}
+
+# fmt: off
+GOLDEN: dict[str, list[tuple[str, object]]] = {
+    "kind": [
+        ("The heron cache lives in memory", "states"),
+        ("which port does the gateway use", "asks"),
+        ("Where is the ledger kept", "asks"),
+        ("is the ledger shared", "asks"),
+        ("wondering if the ledger is shared", "asks"),
+        ("The ledger is shared, ok?", "asks"),
+        ("does that hold (see the log)?", "asks"),
+        ("What we need are two ledgers", "states"),
+        ("rename the ledger to book", "orders"),
+        ("could you rename the ledger", "orders"),
+        ("a rename of the ledger is due, please", "states"),
+        ("Test data belongs in the ledger", "states"),
+        ("Read access to billing needs two people", "states"),
+        ("Check ledgers are closed", "orders"),
+        ("commit it as is", "orders"),
+        ("Update jobs must not overlap", "states"),
+        ("Run ledgers before each release", "states"),
+        ("Run ledgers unless the bank is closed", "states"),
+        ("don't close the ledger yet", "orders"),
+        ("don't close the ledger now", "orders"),
+        ("don't close the ledger on Mondays", "states"),
+        ("`make ledger` (it takes a while)", "orders"),
+        ("yes, thanks", "assents"),
+        ("oh ok", "assents"),
+        ("fatal: no ledger was found", "printed"),
+        ("ledger ⎿ 3 files", "printed"),
+        ("--", "printed"),
+        ("all 14 tests passed", "reports"),
+        ("Warum ist das Hauptbuch leer", "asks"),
+        ("Öffne bitte das Hauptbuch", "orders"),
+        ("Das Hauptbuch ist leer", "states"),
+        ("por qué está vacío el libro", "asks"),
+        ("abre el libro de la tienda", "orders"),
+        ("pourquoi le livre est vide", "asks"),
+        ("ouvre le livre de la boutique", "orders"),
+        ("por que o livro não está aqui", "asks"),
+        ("abra o livro da loja", "orders"),
+        ("почему книга пуста", "asks"),
+        ("открой книгу", "orders"),
+        ("账本为什么是空的", "asks"),
+        ("帳簿はどこにある", "asks"),
+        ("장부가 왜 비어 있지", "asks"),
+    ],
+    "kind by an assistant": [
+        ("Let me look at the ledger", "narrates"),
+        ("I've added a ledger for the shop", "reports"),
+        ("ledger.py: added two tests", "reports"),
+        ("The ledger is shared", "states"),
+    ],
+    "lasting": [
+        ("The ledger is open", ""),
+        ("Ledgers are closed every evening", "rule"),
+        ("Ledgers are never closed at noon", "ban"),
+        ("no ledgers in the shop", "ban"),
+        ("We decided on two ledgers", "choice"),
+        ("No, take the second ledger", "choice"),
+        ("I'd rather read short ledgers", "taste"),
+        ("The ledger needs two keys", "need"),
+        ("Ana owns the ledger", "role"),
+        ("The goal is a smaller ledger", "plan"),
+        ("Wir schließen das Buch immer am Abend", "rule"),
+        ("Wir schließen das Buch nie", "ban"),
+        ("Wir haben uns für das Buch entschieden", "choice"),
+        ("Ich mag das Buch lieber", "taste"),
+        ("Das Buch benötigt zwei Schlüssel", "need"),
+        ("Ana ist für das Buch zuständig", "role"),
+        ("Das Ziel ist ein Buch", "plan"),
+        ("El libro se cierra siempre por la noche", "rule"),
+        ("El libro nunca se cierra", "ban"),
+        ("Decidimos usar el libro de la tienda", "choice"),
+        ("Prefiero el libro de la tienda", "taste"),
+        ("El libro requiere dos llaves para la tienda", "need"),
+        ("Ana es la responsable del libro", "role"),
+        ("El objetivo es un libro", "plan"),
+        ("Le livre est toujours dans la boutique", "rule"),
+        ("Le livre est interdit dans la boutique", "ban"),
+        ("Nous avons choisi le livre", "choice"),
+        ("Je préfère le livre de la boutique", "taste"),
+        ("Le livre a besoin de la boutique", "need"),
+        ("Ana est propriétaire de la boutique", "role"),
+        ("Un livre est un objectif de la boutique", "plan"),
+        ("O livro sempre está na loja", "rule"),
+        ("O livro nunca está na loja", "ban"),
+        ("Escolhemos o livro da loja", "choice"),
+        ("Prefiro o livro da loja", "taste"),
+        ("O livro requer uma loja", "need"),
+        ("Ela cuida do livro da loja", "role"),
+        ("O objetivo é um livro", "plan"),
+        ("Книга всегда открыта", "rule"),
+        ("Книгу нельзя закрыть", "ban"),
+        ("Мы выбрали книгу", "choice"),
+        ("Я предпочитаю книгу", "taste"),
+        ("Для книги нужен ключ", "need"),
+        ("За книгу отвечает Аня", "role"),
+        ("Наша цель это книга", "plan"),
+        ("账本始终打开", "rule"),
+        ("账本禁止关闭", "ban"),
+        ("我们选择了账本", "choice"),
+        ("我喜欢账本", "taste"),
+        ("账本依赖钥匙", "need"),
+        ("安娜负责账本", "role"),
+        ("目标是账本", "plan"),
+        ("帳簿は常に開く", "rule"),
+        ("帳簿の削除は禁止", "ban"),
+        ("帳簿を採用", "choice"),
+        ("帳簿が好き", "taste"),
+        ("帳簿に鍵が必要", "need"),
+        ("帳簿の担当はアナ", "role"),
+        ("帳簿の目標", "plan"),
+        ("장부는 항상 연다", "rule"),
+        ("장부 삭제 금지", "ban"),
+        ("장부로 결정", "choice"),
+        ("장부를 선호", "taste"),
+        ("장부에 열쇠가 필요", "need"),
+        ("장부 담당은 아나", "role"),
+        ("장부의 목표", "plan"),
+    ],
+    "language": [
+        ("The ledger is open", "en"), ("Das Buch ist im Laden", "de"), ("El libro está en la tienda", "es"),
+        ("Le livre est dans la boutique", "fr"), ("O livro não está na loja", "pt"), ("Книга на столе", "ru"), ("npm frobnicate deploy quux printer gateway но не", "ru"),
+        ("账本在桌子上", "zh"), ("帳簿は机の上", "ja"), ("장부는 책상 위", "ko"), ("το βιβλίο", ""),
+        ("il libro della nonna non è qui", "it"), ("het boek is niet van de winkel", "nl"), ("książka nie jest na stole", "pl"),
+        ("kitap ve defter için bir masa değil", "tr"), ("boken är inte för att läsa", "sv"), ("kniha je na stole nebo ve skříni, ale ne vždy", "cs"),
+    ],
+    "body": [
+        ("ok, so the ledger is open", "the ledger is open"),
+        ("Thanks! However, the ledger is open", "the ledger is open"),
+        ("that's wrong, the ledger is open", "the ledger is open"),
+        ("great ledgers are open", "great ledgers are open"),
+        ("remember that the ledger is open", "the ledger is open"),
+        ("by the way the ledger is open", "the ledger is open"),
+        ("yes", ""),
+    ],
+    "core": [("then maybe the ledger is open", "the ledger is open"), ("the ledger is open", "the ledger is open")],
+    "refutes": [
+        ("no, the ledger is open", True), ("not true: the ledger is open", True), ("the ledger is open", False),
+        ("nein, das Buch ist offen", True), ("no el libro está aquí", True), ("non, le livre est ici", True),
+        ("não, o livro está aqui", True), ("нет, книга здесь", True), ("错了，账本在这里", True), ("違い、帳簿はここ", True),
+        ("틀렸어요, 장부는 여기", True),
+    ],
+    "remembers": [
+        ("keep in mind that the ledger is open", True), ("remember when the ledger was open", False),
+        ("the ledger is open", False),
+    ],
+    "goes on": [("But the ledger is open", True), ("The ledger is open", False)],
+    "is of the moment": [
+        ("the ledger is open for now", True), ("the ledger is open", False), ("Das Buch ist vorerst offen", True),
+        ("el libro está de momento en la tienda", True), ("le livre est pas encore dans la boutique", True), ("o livro por enquanto não está na loja", True),
+        ("книга пока что открыта", True), ("账本暂时打开", True), ("帳簿はとりあえず開く", True), ("장부는 아직 열려", True),
+    ],
+    "is musing": [("I wonder whether the ledger is open", True), ("the ledger is open", False)],
+    "trimmed": [
+        ("ok, the ledger is open, thanks", "the ledger is open"),
+        ("the ledger is closed, right?", "the ledger is closed"),
+        ("the ledger drops pence, fix it", "the ledger drops pence"),
+        ("thanks", "thanks"),
+    ],
+    "clauses": [
+        ("rename the ledger, btw it is open", ["rename the ledger", "btw it is open"]),
+        ("rename the ledger, and we never close it", ["rename the ledger", "we never close it"]),
+        ("the ledger is open, and we read it", ["the ledger is open, and we read it"]),
+    ],
+    "states something": [
+        ("Put ledgers under books/", True), ("Put the ledgers under books/", False), ("Put ledgers and pens away", False),
+        ("from books.txt can you make one more ledger", False), ("the ledger is open", True),
+    ],
+    "refers back": [
+        ("It was closed at noon", True), ("The bug is in the ledger", True), ("The ledger is open", False),
+    ],
+    "request": [
+        ("the ledger is open, could you close it", "could you close it"), ("the ledger where you can write", ""),
+    ],
+    "objects": [
+        ("you forgot the ledger", True), ("the second ledger is not right", True), ("it still fails", True),
+        ("the ledger reads wrong sums", False), ("wrong, the other ledger", True), ("that's wrong", True),
+    ],
+    "bare order": [
+        ("hello, make sure to close the ledger", "close the ledger"), ("we need to close the ledger", "close the ledger"),
+        ("can you please now close the ledger?", "close the ledger?"), ("can you", "can you"),
+    ],
+    "tells what was done": [
+        ("Renamed the ledger", True), ("Both ledgers are committed", True), ("The ledger is open", False),
+    ],
+}
+#: A phrase of a class that callers look for with has, opens and behind, and what follows it.
+LOOKED_FOR: dict[str, str] = {
+    "hangs_on.en": "because the ledger is slow",
+    "corrects.en": "wait, the ledger", "agrees.en": "sounds good, the ledger", "praise.en": "excellent ledger",
+    "presses.en": "as soon as possible", "leave.en": "no need to close the ledger", "adds.en": "plus the ledger",
+    "routine.en": "rebase the ledger", "handover.en": "open a pull request", "fault.en": "the ledger drops pence",
+    "advice.en": "the ledger should be closed", "first_person.en": "we closed the ledger", "strict.en": "from now on it is closed",
+    "present.en": "currently it is closed", "opens_present.en": "the current ledger", "mends.en": "improve that",
+    "doubt.en": "I'm not really convinced", "changed.en": "it used to be open", "left.en": "the ledger is out of scope",
+    "later.en": "I close it later", "offers.en": "shall I close it", "leave_asked.en": "all good?", "own.en": "I tend to forget",
+    "inquire.en": "confirm the ledger", "everywhere.en": "in general ledgers are closed", "supposes.en": "if the ledger is open",
+    "trouble.en": "the ledger crashes", "trouble.de": "das Buch funktioniert nicht", "trouble.es": "el libro no funciona", "trouble.fr": "le livre ne marche", "trouble.pt": "o livro não funciona", "trouble.ru": "книга не работает", "trouble.zh": "账本失败", "trouble.ja": "帳簿が失敗", "trouble.ko": "장부가 실패", "now.en": "close it again", "proposes.en": "I'd suggest a ledger",
+    "proposes.de": "Ich schlage ein Buch vor", "proposes.es": "propongo un libro", "proposes.fr": "je propose un livre",
+    "proposes.pt": "proponho um livro", "proposes.ru": "предлагаю книгу", "proposes.zh": "建议账本", "proposes.ja": "帳簿を推奨",
+    "proposes.ko": "장부를 추천",
+}
+#: What only extraction/acceptance.py reads; its tests need them.
+OF_ACCEPTANCE = {"takes", "ordinal.1", "ordinal.2", "ordinal.3", "ordinal.4", "ordinal.5"}
+# fmt: on
+ROWS = [(name, text, expected) for name, rows in GOLDEN.items() for text, expected in rows]
+CLASSES = sorted(set(data.word_table("sentence_words.txt")) - OF_ACCEPTANCE)
+
+
+def check(module: Any, name: str, text: str, expected: object) -> None:
+    assert PROPERTIES[name](module, text) == expected
+
+
+@pytest.mark.parametrize(("name", "text", "expected"), ROWS, ids=[f"{name}: {text}" for name, text, _ in ROWS])
+def test_a_sentence_has_the_properties_of_the_golden_table(name: str, text: str, expected: object) -> None:
+    check(sentence, name, text, expected)
+
+
+def parse_without(word_class: str) -> ModuleType:
+    """The module as it would be without a class of words."""
+    words = data.word_table("sentence_words.txt")
+    spec = importlib.util.find_spec("csmd.text.sentence")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    kept = sys.modules[spec.name]
+    whole = data.word_table
+    try:
+        sys.modules[spec.name] = module
+        data.word_table = lambda name: (
+            words | {word_class: frozenset()} if name == "sentence_words.txt" else whole(name)
+        )
+        spec.loader.exec_module(module)
+    finally:
+        sys.modules[spec.name] = kept
+        data.word_table = whole
+    return module
+
+
+@pytest.mark.parametrize("word_class", CLASSES)
+def test_each_class_of_words_is_needed(word_class: str) -> None:
+    name, _, language = word_class.partition(".")
+    if (text := LOOKED_FOR.get(word_class)) is not None:
+        assert sentence.has(name, language, text)
+        return
+    phrases = {word.replace("_", " ") for word in data.word_table("sentence_words.txt")[word_class]}
+    without = parse_without(word_class)
+    used = [row for row in ROWS if any(phrase in row[1].casefold() for phrase in phrases)]
+    assert any(PROPERTIES[name](without, text) != expected for name, text, expected in used)
+
+
+@given(st.text(max_size=700))
+def test_whatever_is_said_is_parsed_and_its_body_ends_it(text: str) -> None:
+    read = sentence.parse(text)
+    assert text.endswith(read.body) and read.body.endswith(read.core)
+    for property_ in PROPERTIES.values():
+        property_(sentence, text)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["ok, ", "no, ", "can you ", "please ", "remember that ", "the ledger ", "is open", " (", ")", "?", "“", "`a b` ", "do ", ", and we never "]
+        ),
+        max_size=12,
+    ).map("".join),
+    st.sampled_from(["user", "assistant"]),
+)  # fmt: skip
+def test_whatever_words_come_first_the_body_ends_the_sentence(text: str, speaker: sentence.Speaker) -> None:
+    read = sentence.parse(text, speaker)
+    assert text.endswith(read.body) and read.body.endswith(read.core)
+    assert all(clause in text for clause in sentence.clauses(text))
+    assert sentence.trimmed(text) in text
