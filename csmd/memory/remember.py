@@ -41,7 +41,7 @@ _FAILURE = re.compile(
     re.IGNORECASE,
 )
 #: What corrects and says one of these tells how things are at the moment.
-_TROUBLE = data.word_table("sentence_words.txt")["trouble.en"]
+_STATUS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset("already still again yet".split())
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
     read = sentence.parse(statement.text)
     if statement.authority != "user" or EXPLICIT in statement.reasons or read.remembers:
         return statement.authority == "user"
-    corrects = statement.gate == "correction" and _TROUBLE.isdisjoint(read.words)
+    corrects = statement.gate == "correction" and _STATUS.isdisjoint(read.words)
     says_so = read.lasting in sentence.RULES or corrects
     return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
 
@@ -267,9 +267,12 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_reworded(memory, besides):
             continue
-        pairs = ((statement.text, memory.text), (memory.text, statement.text))
+        known, anew = (
+            similarity.compare(*pair) for pair in ((statement.text, memory.text), (memory.text, statement.text))
+        )
         # One may amend the other though nearly all words are the same: "drop support for 3.8".
-        if similarity.repeats(*pairs[0]) and not any(similarity.compare(*pair).replaces for pair in pairs):
+        is_amended = known.replaces or anew.replaces
+        if not is_amended and (known.says_all or similarity.repeats(statement.text, memory.text)):
             return memory
     return None
 

@@ -103,9 +103,10 @@ def _without_reach(said: str) -> tuple[str, int]:
     read = sentence.parse(plain)
     # What is ordered everywhere is done once, unless it is a rule without that word.
     is_standing = read.lasting in sentence.RULES or not _WORDS["standing"].isdisjoint(read.words[:1])
-    reach = WIDE if read.kind == "states" and "_".join(read.words[:2]) in _WORDS["i_always"] else UNSAID
+    is_habit = "_".join(read.words[:2]) in _WORDS["i_always"] and _WORDS["befalls"].isdisjoint(read.words[2:3])
+    reach = WIDE if read.kind == "states" and is_habit else UNSAID
     for match in _REACH.finditer(said):
-        if not match["all"] or is_standing:
+        if is_standing or not (match["all"] or read.kind == "orders"):
             reach = max(reach, SURE if match["wherever"] or match["own"] is not None else WIDE)
     return plain if reach else said, reach
 
@@ -123,7 +124,7 @@ def _is_about_answers(said: str) -> bool:
     for before, word, behind in zip(["", *words], words, [*words[1:], ""], strict=False):
         is_first = read.words[:1] == (word,)
         if word in _WORDS["answers"] and (is_first or before in _WORDS["before_answers"]):
-            return in_language or lasts or is_first or read.kind == "orders"
+            return in_language or lasts or is_first or read.kind == "orders" or read.words[:1] == ("be",)
         if word in _WORDS["answer"] and ((behind == "me" and lasts) or (behind in ("me", "in") and in_language)):
             return lasts or is_first or not _WORDS["me"].isdisjoint(words)
     return False
@@ -131,6 +132,8 @@ def _is_about_answers(said: str) -> bool:
 
 # --- who somebody is
 
+#: Who has a profession may have it in one project: "I'm a reviewer here".
+_A_ROLE = "(?i:a|an)"
 _CAPITALS = r"(?P<name>[A-Z]\w++(?:[ -][A-Z]\w++){0,2})"
 _END = r"(?=,? now\b|,? again\b|\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
 _CLOCK = rf"(?:(?:UTC|GMT)[+-]\d{{1,2}}|{'|'.join(_WORDS['clock']).upper()})\b"
@@ -161,10 +164,11 @@ def _forms() -> list[re.Pattern[str]]:
 def is_of_the_user(said: str, *, project_name: str) -> bool:
     """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
     plain = _in_full(said)
-    matches = (form.search(plain[:LOOKED_AT]) for form in _forms() if not said.rstrip().endswith("?"))
-    return any(
-        EVERYWHERE.isdisjoint((match.groupdict().get("name") or "").lower().replace("-", " ").split())
-        and not is_of_a_place(plain[: match.start()] + plain[match.end() :], project_name=project_name)
-        for match in matches
-        if match
-    )
+    for form in _forms() if not said.rstrip().endswith("?") else ():
+        if match := form.search(plain[:LOOKED_AT]):
+            rest = plain[: match.start()] + plain[match.end() :]
+            is_role = _A_ROLE in form.pattern and _POINTS_AT.search(rest)
+            name = (match.groupdict().get("name") or "").lower().replace("-", " ")
+            if EVERYWHERE.isdisjoint(name.split()) and not is_role and not _names_place(rest, project_name):
+                return True
+    return False

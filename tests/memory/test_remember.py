@@ -50,6 +50,28 @@ def read(store: Store, ident: str):
     return store.read(lambda rows: memories.by_id(rows, ident))
 
 
+#: What somebody says, says again in other words, and whether that confirms it instead of standing beside it.
+RESTATED = [
+    ("Secrets are stored in Vault", "We store secrets in Vault", True),
+    ("Never force-push to trunk", "Do not force-push to trunk", True),
+    ("Use the pnpm lockfile for installs", "Always use the pnpm lockfile for installs", True),
+    ("Indent with two spaces", "Indent with four spaces", False),
+    ("Invoices are archived in Vault", "Invoices are archived in Glacier", False),
+    ("Always lint before a push", "Never lint before a push", False),
+    ("The parser tests run first", "The importer tests run first", False),
+    ("Orders are exported as CSV", "Orders are exported as CSV only on staging", False),
+]
+
+
+@pytest.mark.parametrize(("said", "again", "is_same"), RESTATED)
+def test_what_is_said_again_in_other_words_confirms_and_other_numbers_names_or_negation_do_not(
+    store: Store, said: str, again: str, is_same: bool
+) -> None:
+    first, _ = save_memory(store, statement(said), "u1")
+    second, is_new = save_memory(store, statement(again), "u2", session="s2")
+    assert ((second == first), is_new) == (is_same, not is_same)
+
+
 #: A user's statement, its gate, and whether it is stated for good.
 FOR_GOOD = [
     ("always rotate the keys by hand", "behavioral", True),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -77,24 +79,32 @@ REACHES: list[tuple[str, Scope]] = [
     ("no matter which project this is, never add emojis", "user"),
     ("I always squash it before we merge", "user"),
     ("I usually review this by commit", "user"),
+    ("no default exports, and this in every repo of mine", "user"),
+    ("everywhere I work we rebase it first", "user"),
+    ("Write American spelling everywhere", "user"),
     ("rename it everywhere", "project"),
+    ("add a licence to all my repos", "project"),
+    ("add a column for every project", "project"),
+    ("I always get a blank page when this runs", "project"),
     ("you've changed quotes to ticks everywhere, undo", "project"),
     ("in all my repos `make lint` comes first", "project"),
     ("for every project Payments keeps a ledger", "project"),
     ("I always deploy src/api before this", "project"),
     ("wherever I work in the billing service, ask Marta first", "project"),
     ("I always use retry_count here", "project"),
+    ("I always deploy the backend first", "project"),
+    ("in every session it reads the plan first", "user"),
 ]
 ANSWERS = [
     "answer me in German", "Please answer in Polish.", "replies in Spanish please", "always reply in French", "I want you to answer in Italian",
-    "keep your answers short", "never put emojis in your replies", "I like short answers", "I prefer answers without bullet points",
-    "antworte mir bitte auf Deutsch", "responde siempre en español", "réponds en français", "отвечай по-русски", "请用中文回答", "日本語で回答してください",
+    "keep your answers short", "never put emojis in your replies", "I like short answers", "you may answer in Danish", "I prefer answers without bullet points",
+    "be brief in your answers, this matters", "antworte mir bitte auf Deutsch", "responde siempre en español", "réponds en français", "отвечай по-русски", "请用中文回答", "日本語で回答してください",
     "앞으로 한국어로 답변해 주세요",
 ]  # fmt: skip
 NO_ANSWERS = [
     "the API replies in Spanish", "we answer customers in German", "can you answer in German?", "answer in German this time",
     "error replies in Spanish are missing", "the answers table is in German", "always reply to the webhook within 5 s",
-    "translate the page into German", "answers are cached for an hour", "reply to this customer in French", "your API answers in German",
+    "translate the page into German", "answers are cached for an hour", "translate the answers to German", "reply to this customer in French", "your API answers in German",
 ]  # fmt: skip
 
 
@@ -113,30 +123,24 @@ def test_how_somebody_likes_to_be_answered_is_theirs_in_every_project(said: str,
     assert where_it_holds(said, gate="epistemic", project_name="payments") == where
 
 
-@pytest.mark.parametrize(
-    ("said", "named"),
-    [
-        ("in this worktree never run the migrations", "this worktree"),
-        ("This branch stays on Node 18.", "this branch"),
-        ("on release/2.4 only fixes are merged", "release/2.4"),
-        ("on the branch feat/cart the old schema stays", "feat/cart"),
-        ("in ../x-spike we use sqlite, never postgres", "../x-spike"),
-        ("on every branch the tests run first", ""),
-        ("never push to main", ""),
-        ("the worker reads from in/out and feeds this branching code", ""),
-    ],
-)
+CHECKOUTS = [
+    ("in this worktree never run the migrations", "this worktree"),
+    ("This branch stays on Node 18.", "this branch"),
+    ("on release/2.4 only fixes are merged", "release/2.4"),
+    ("on the branch feat/cart the old schema stays", "feat/cart"),
+    ("in ../x-spike we use sqlite, never postgres", "../x-spike"),
+    ("on every branch the tests run first", ""),
+    ("never push to main", ""),
+    ("the worker reads from in/out and feeds this branching code", ""),
+]
+
+
+@pytest.mark.parametrize(("said", "named"), CHECKOUTS)
 def test_what_is_of_a_worktree_or_a_branch_names_it_and_stays_there(said: str, named: str) -> None:
     assert scope.checkout_named(said) == named
     assert (
         where_it_holds(f"I always do so, {said}", gate="behavioral", project_name="payments") == "project" or not named
     )
-
-
-@pytest.mark.parametrize("name", ["self", "part", "at_hand", "every", "unit", "wherever", "answer_in", "checkout"])
-def test_every_class_of_words_is_small_letters_and_no_word_twice(name: str) -> None:
-    words = data.word_table("scope_words.txt")[name]
-    assert words and (name == "self" or all(word == word.lower() for word in words))
 
 
 GENERAL = ["I prefer small functions", "in all my projects keep commits small", "I usually squash before merging"]
@@ -186,7 +190,7 @@ def test_of_the_labelled_corrections_none_leaves_its_project_as_said_or_as_label
 
 NOW = "2026-03-01T10:00:00.000Z"
 OF_THE_USER = [
-    "Hi, I'm Marta Silva, nice to meet you", "my name is Marta", "My name is Marta Silva.", "Call me Bo.",
+    "my pronouns are they/them, keep that in mind", "I live in Porto, so it is late here", "Hi, I'm Marta Silva, nice to meet you", "my name is Marta", "My name is Marta Silva.", "Call me Bo.",
     "I'm in Lisbon, so CET", "my timezone is Europe/Berlin now", "My timezone is Europe/Lisbon again, I moved back.",
     "my job is a data engineer", "I'm now living in Porto", "My pronouns are she/her", "My working hours are 9 to 5",
     "I'm colour-blind, so don't rely on red/green in charts.",
@@ -221,6 +225,37 @@ def test_what_somebody_says_of_themselves_is_of_no_project(said: str) -> None:
 @pytest.mark.parametrize("said", OF_A_PROJECT)
 def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(said: str) -> None:
     assert not scope.is_of_the_user(said, project_name="payments")
+
+
+FOR_EACH_CLASS = [
+    *(said for said, _ in REACHES), *ANSWERS, *NO_ANSWERS, "I prefer small functions in the gull module", "I prefer tabs in Go",
+    "I prefer a test for each gull service", "I prefer it when this is short", "I prefer Kotlin, gull package aside",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(data.word_table("scope_words.txt")))
+def test_each_class_of_words_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers(module: Any) -> list[object]:
+        classified = {said: classify(said, speaker="user") for said in FOR_EACH_CLASS}
+        return [
+            *(module.is_of_the_user(said, project_name="payments") for said in (*OF_THE_USER, *OF_A_PROJECT)),
+            *(module.checkout_named(said) for said, _ in CHECKOUTS),
+            *(
+                module.scope_of(
+                    said, gate="behavioral", about_speaker=classified[said].about_speaker, project_name="payments"
+                )
+                for said in FOR_EACH_CLASS
+            ),
+        ]
+
+    table = data.word_table("scope_words.txt")
+    others = {**table, name: frozenset(["nothing_at_all"])}
+    monkeypatch.setattr(data, "word_table", lambda file: others)
+    spec = importlib.util.find_spec("csmd.memory.scope")
+    assert spec and spec.loader
+    without = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(without)
+    assert answers(without) != answers(scope)
 
 
 LONG = (
