@@ -227,7 +227,18 @@ def clauses(text: str) -> list[str]:
 
 def has(word_class: str, language: str, text: str) -> bool:
     """Whether a text holds a word of a class in its language."""
-    return _has(word_class, language, [word for word, _ in _tokens(text)], text)
+    return _has(word_class, language, _words_in(text), text)
+
+
+@cached(1024)
+def _words_in(text: str) -> tuple[str, ...]:
+    return tuple(word for word, _ in _tokens(text))
+
+
+@cached(512)
+def _openings(phrases: frozenset[str]) -> frozenset[str]:
+    """The words with which some phrases begin."""
+    return frozenset(phrase.partition("_")[0] for phrase in phrases)
 
 
 def asks(text: str) -> bool:
@@ -460,7 +471,10 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
         return False
     if language in UNSPACED:
         return any(phrase.replace("_", " ") in said for phrase in phrases)
-    return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
+    openings = _openings(phrases)
+    if openings.isdisjoint(words):
+        return False
+    return any(word in openings and _phrase(phrases, words[at : at + 4]) for at, word in enumerate(words))
 
 
 # --- what callers ask of a sentence
@@ -502,6 +516,8 @@ def is_rule_of_kind(read: Sentence) -> bool:
 
 def request_in(text: str) -> str:
     """What a sentence asks somebody to do, from the words with which it asks on; "" for one that asks for nothing."""
+    if not _openings(_ASKED_FOR) & set(_words_in(text)):
+        return ""
     tokens = _tokens(text[:MOST_READ])
     words = [word for word, _ in tokens]
     return next((text[start:] for at, (_, start) in enumerate(tokens) if _phrase(_ASKED_FOR, words[at : at + 4])), "")
