@@ -67,8 +67,9 @@ class Turn:
     `form` is how the transcript tells it: a line of its own, a prompt put into the queue (known by its session, time
     and words), or a queued prompt that was taken up in the turn under way. `answers` is the uuid of the tool call in
     place of whose result the user spoke; "" for what is no such answer; `is_pick` for answers to questions that the
-    assistant asked through its tool. `writes` are the file names of the transcripts
-    that a tool call writes. `context` is how many tokens the model was given for the message; 0 where nobody says.
+    assistant asked through its tool. `is_prompt_line` is set where a line holds a prompt and nothing else. `writes` are
+    the file names of the transcripts that a tool call writes. `context` is how many tokens the model was given for the
+    message; 0 where nobody says.
     """
 
     uuid: str
@@ -89,6 +90,7 @@ class Turn:
     form: Form = "line"
     answers: str = ""
     is_pick: bool = False
+    is_prompt_line: bool = False
     writes: tuple[str, ...] = ()
 
     @property
@@ -116,7 +118,10 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaidTurn:
-    """A stored turn with all that its transcript's line needs to be written again; `dropped` bytes of it are gone."""
+    """A stored turn with all that its transcript's line needs to be written again.
+
+    `dropped` bytes of it are gone; `rewound` is 1 for what a rewind left behind.
+    """
 
     uuid: str
     kind: TurnKind
@@ -128,6 +133,7 @@ class SaidTurn:
     tool_id: str = ""
     tokens: int = 0
     dropped: int = 0
+    rewound: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,13 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     return replace(path, gone=True, worktree_of=_neighbour_repository(owner, disk)) if disk.is_missing(owner) else path
 
 
+def checkout(cwd: str, *, disk: Disk) -> str:
+    """The root of the working tree that a directory is in, a worktree's its own; the directory itself outside of git."""
+    place, _ = _place(cwd, disk)
+    roots_above = (folder for folder in _upwards(place) if disk.read_small(f"{folder.rstrip('/')}/.git") is not None)
+    return next(roots_above, place)
+
+
 def at(root: str, *, place: str = "") -> Project:
     """The project of a directory by its path alone."""
     return _project("path", "path", root, root=root, place=place or root, data=root)

@@ -142,7 +142,7 @@ def show_digests(value: dict[str, Any]) -> Screen:
 
 @SESSION.tool("transcript", "csm_session_transcript", verb.ID)
 def show_conversation(value: dict[str, Any]) -> Screen:
-    """Show a conversation. Tool traffic is one line each."""
+    """Show a conversation. Tool traffic is one line each; what a rewind left behind is marked."""
     yield bold(f"{value['about'] or 'no title'}, {value['id']}")
     yield dim(f"transcript: {value['transcript']}")
     columns = render.width()
@@ -156,7 +156,7 @@ def show_conversation(value: dict[str, Any]) -> Screen:
             head, line = f"{at[11:]}  {role:<9} ", squeeze(join(turn["tool"], turn["text"], by=" "))
             yield dim(cut(line, max(columns - len(head), render.MIN_WIDTH)), head=head)
         else:
-            yield bold(f"{at[11:]}  {role}", gap=True)
+            yield bold(f"{at[11:]}  {role}{', rewound' * turn['rewound']}", gap=True)
             yield Line(turn["text"], indent=2)
     if not value["conversation"]:
         yield "nothing was said"

@@ -109,12 +109,12 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
             rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
-            today=event.at[:10], exclude=besides, key=key,
+            today=event.at[:10], exclude=besides, asking=event.cwd, key=key,
         )  # fmt: skip
 
     opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=most, brief=session_brief)
     # After a compaction, and on resume: what is known of the files that it was at.
-    files = work_notes.file_block(rows, places=places, session_id=session, named="", exclude=besides)
+    files = work_notes.file_block(rows, places=places, session_id=session, named="", exclude=besides, asking=event.cwd)
     return work_notes.append_files(opening, files, max_tokens=most)
 
 
@@ -132,9 +132,10 @@ def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int],
         max_tokens=most,
         max_items=settings.recall_max_items,
         embed=context.query_vector(deadline_s=min(QUERY_VECTOR_S, left_s / 2), start=False),
+        asking=event.cwd,
         key=context.store.hash_key,
     )
-    files = work_notes.file_block(rows, places=places, session_id=session, named=event.text)
+    files = work_notes.file_block(rows, places=places, session_id=session, named=event.text, asking=event.cwd)
     return work_notes.append_files(recalled, files, max_tokens=most)
 
 

@@ -27,7 +27,8 @@ _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.start
 _EMPTY = _WORDS["takes"] | _WORDS["interjection"] | _WORDS["connective"] | _WORDS["adverb"] | _DIALOGUE
 #: An option of a list, at the start of a line or in a row of them, by its number or letter.
 _OPTION = re.compile(
-    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|[a-eA-E])(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)", re.MULTILINE
+    r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|[a-eA-E])(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)",
+    re.MULTILINE,
 )
 #: Two ways in one or two sentences: "either A, or B", "A. Or we could B".
 _EITHER = re.compile(r"[,.;?]\s+[Oo]r\s+")
@@ -115,10 +116,19 @@ def _is_offer(sentence: str) -> bool:
 def _picked(opening: str, words: list[str], options: list[str]) -> str:
     """The option that an answer picks by its number, or by a name that one option alone has; "" for none."""
     numbers = {_ORDINALS[word] for word in words if word in _ORDINALS and (word != "a" or len(words) < 3)}
-    numbers |= {number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in opening}
+    numbers |= {
+        number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in opening
+    }
     if len(options) == 2:
         numbers |= {1} if "former" in words else {2} if "latter" in words else set()
-    others = [word for word in words if word not in _ORDINALS and word not in _EMPTY and word.isascii() and word not in ("former", "latter", "option", "rather")]
+    others = [
+        word
+        for word in words
+        if word not in _ORDINALS
+        and word not in _EMPTY
+        and word.isascii()
+        and word not in ("former", "latter", "option", "rather")
+    ]
     if len(numbers) == 1 and not others:
         number = numbers.pop()
         return options[number - 1] if number <= len(options) else ""
@@ -130,7 +140,9 @@ def _picked(opening: str, words: list[str], options: list[str]) -> str:
 def _question(message: str) -> str:
     """The question that a message asks about its options; "" for one that says nothing."""
     questions = [one.text for one in prose.outline(message) if parse(one.text).kind == "asks"]
-    return next((cut(squeeze(one), QUESTION_CHARACTERS) for one in reversed(questions) if len(content_words(one)) >= LEAST), "")
+    return next(
+        (cut(squeeze(one), QUESTION_CHARACTERS) for one in reversed(questions) if len(content_words(one)) >= LEAST), ""
+    )
 
 
 def _first_sentence(text: str) -> str:

@@ -50,6 +50,8 @@ DIAGNOSED = 0.25
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
 SAME_WORDS = 3
+#: An order is a rule from this certainty on.
+SURE_ORDER = 0.85
 #: How sure it is that a user decided what they accepted in a few words.
 ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
@@ -63,7 +65,7 @@ DOCUMENT_ROWS = 14
 #: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
 CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
 #: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
-FEW_SENTENCES, LASTS = 8, 0.25
+FEW_SENTENCES, LASTS = 6, 0.25
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
 #: What states nothing that lasts, by speaker; a user's order of so few content words neither.
@@ -293,7 +295,8 @@ def _of_source(
     if len(asserted) == 1:  # told with what goes on about it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
-    offers = [(passage, bool(asserted)) for passage in asserted or candidates]
+    # What is handed over at length, a plan or a document, repeats what was said like any text does.
+    offers = [(passage, bool(asserted) and len(outline) <= FEW_SENTENCES) for passage in asserted or candidates]
     if user:
         offers += [(passage, True) for passage in _laid_down(outline, weights)]
     chosen: list[Chosen] = []
@@ -320,7 +323,12 @@ def _taken(turn: StoredTurn, before: str) -> Chosen | None:
     return _as_it_stands(
         turn,
         Statement(
-            text=text, gate="epistemic", category="decision", confidence=ACCEPTED, authority="user", reasons=("accepted",)
+            text=text,
+            gate="epistemic",
+            category="decision",
+            confidence=ACCEPTED,
+            authority="user",
+            reasons=("accepted",),
         ),
     )
 
@@ -398,6 +406,8 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     read = parse(said, speaker)
     if speaker == "user" and read.language != "en" and not read.lasting:
         return False
+    if speaker == "assistant" and sentence.has("proposes", read.language, said):
+        return False  # the user decides; see acceptance.py
     has_words = len(_WORDY.findall(said)) >= 3 or (read.language in sentence.UNSPACED and len(said) >= LEAST_UNSPACED)
     if len(said) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(said):
         return False
@@ -449,11 +459,14 @@ def _from(
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     """How surely a sentence of a prompt asserts something that lasts, 0-1."""
     read = parse(stated.text)
-    if not _is_usable(stated, "user") or read.kind != "states" or (read.is_of_moment and not read.lasting):
+    if not _is_usable(stated, "user") or (read.is_of_moment and not read.lasting):
         return 0.0
+    if read.kind != "states":
+        return 0.0
+    if sentence.has("trouble", read.language, stated.text) and (read.language != "en" or not read.lasting):
+        return 0.0  # what goes wrong is told to be mended
     if read.language != "en":  # what is lasting there says so, or is left out
-        is_trouble = sentence.has("trouble", read.language, stated.text)
-        return float(bool(read.lasting) and not (read.is_of_moment or is_trouble))
+        return float(bool(read.lasting) and not read.is_of_moment)
     return 1.0 if read.remembers else certainty(stated.text, weights)
 
 
@@ -499,8 +512,16 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     return [
         Passage(at, at, stated.text, frozenset(content_words(stated.text)))
         for at, stated in enumerate(outline)
-        if parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS
+        if (parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS)
+        or _is_sure_order(stated, weights)
     ]
+
+
+def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:
+    """Whether an order lays something down: "use British spelling", not "add a test"."""
+    read = parse(stated.text)
+    is_order = read.kind == "orders" and read.language == "en" and not read.is_of_moment
+    return is_order and _is_usable(stated, "user") and certainty(stated.text, weights) >= SURE_ORDER
 
 
 def wordings(said: str) -> list[str]:

@@ -72,6 +72,16 @@ ASKED = "remember"
 #: A sentence that lasts in one of these ways says that it holds for good.
 FOR_GOOD: frozenset[Lasting] = frozenset({"rule", "ban", "taste"})
 
+#: What a sentence of another language than English is, by the words with which it says that it lasts: the model knows
+#: English only. What refuses something is the user's correction.
+BY_LASTING: Mapping[Lasting, tuple[Gate, Category]] = {
+    "rule": ("behavioral", "convention"), "ban": ("behavioral", "convention"), "taste": ("behavioral", "preference"),
+    "choice": ("epistemic", "decision"), "need": ("epistemic", "constraint"), "role": ("relational", "person"),
+    "plan": ("promissory", "plan"),
+}  # fmt: skip
+#: How clear, 0-1, a sentence is that is known by such words.
+CLARITY_BY_WORDS = 0.6
+
 _TOKEN = re.compile(
     r"(?P<code>`[^`\n]*`)|(?P<place>https?://\S+|(?:[~.]?/|\w[\w.-]{0,60}/)[\w./*-]+)"
     r"|(?P<name>\b\w+\.[a-z]{1,4}\b(?=\W|$)|\w*[a-z]_\w+|\b[A-Z]+_[A-Z_]+\b|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*)"
@@ -157,9 +167,23 @@ def bucket(feature: str, buckets: int) -> int:
 
 def classify(said: str, *, speaker: Speaker) -> Classification:
     """Classifies a sentence of a user or an assistant; a request to remember it means that it lasts."""
+    read = parse(said, speaker)
+    if read.language not in ("en", "") and read.lasting:
+        return _classify_by_lasting(read.lasting, speaker, corrects=read.refutes)
     told = without_request(said) if speaker == "user" else said
     found = _classify(told, speaker)
     return found if told == said else replace(found, for_good=True, reasons=(ASKED, *found.reasons))
+
+
+def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) -> Classification:
+    gate, category = BY_LASTING[lasting]
+    if corrects and speaker == "user":
+        gate, category = "correction", "preference" if gate == "behavioral" else "fact"
+    return Classification(
+        gate=gate, category=category, confidence=confidence_of(gate, category, CLARITY_BY_WORDS, speaker),
+        decay=CATEGORIES[category].decay, about_speaker=lasting == "taste", for_good=lasting in FOR_GOOD,
+        reasons=(lasting,),
+    )  # fmt: skip
 
 
 @cached(512)

@@ -7,9 +7,9 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.extraction import chooser
-from csmd.extraction.chooser import Chosen, Source
+from csmd.extraction.chooser import Chosen, Said, Source
 from csmd.hosts.claude import tool_calls
-from csmd.store import candidates, cursors, memories, passages, sessions, turns
+from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -108,6 +108,8 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     def write(rows: Rows) -> int:
         new = 0
         for one in [*late, *fresh]:
+            if rewinds.is_rewound(rows, session.session_seq, one.turn.seq):  # since it was read
+                continue
             text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
             if one.turn.ordinal > session.position:
                 new += memories.add_statement(
@@ -126,7 +128,7 @@ class View(NamedTuple):
     """What to choose from: sources past the cursor, the words of earlier statements, the last reply before."""
 
     sources: list[Source]
-    said: list[frozenset[str]]
+    said: list[Said]
     before: str
 
 
@@ -157,6 +159,6 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     stated = memories.stated_before(rows, session.session_seq, begun)
     return View(
         sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
-        said=[frozenset(tokens.content_words(said)) for said in stated],
+        said=[Said(frozenset(tokens.content_words(text)), authority == "user") for text, authority in stated],
         before=before[-1] if before else "",
     )

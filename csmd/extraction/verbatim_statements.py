@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 
 from csmd.extraction import classifier
-from csmd.text import display
+from csmd.text import display, prose
+from csmd.text.tokens import content_words
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
@@ -18,6 +19,8 @@ from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 ARROW = " -> "
 #: Most characters of a question, and of its answer.
 QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
+#: Content words of a question that "yes" or "no" says something about.
+ASKED_WORDS = 2
 _QUOTE = "> "
 _NOTE = re.compile(r"# +(\S.*)")
 
@@ -55,9 +58,18 @@ def picks(said: str) -> list[str]:
             answer.append(line)
             continue
         if "".join(answer).strip():
-            if "".join(question).strip():
-                asked = display.cut(display.squeeze(" ".join(question)), QUESTION_CHARACTERS)
-                texts.append(f"{asked}{ARROW}{display.cut(display.squeeze(' '.join(answer)), ANSWER_CHARACTERS)}")
+            asked, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
+            if asked and (content_words(answered) or len(content_words(asked)) >= ASKED_WORDS):
+                texts.append(
+                    f"{display.cut(asked, QUESTION_CHARACTERS)}{ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
+                )
             question, answer = [], []
         question.append(line.removeprefix(_QUOTE.rstrip()))
     return texts
+
+
+def _asked(question: str) -> str:
+    """The sentences of a question that ask, else its last one: what the assistant asserts beside them, nobody answered."""
+    said = prose.sentences(question)
+    asking = [sentence for sentence in said if sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
+    return " ".join(asking or said[-1:])

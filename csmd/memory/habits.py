@@ -12,11 +12,11 @@ from typing import Literal
 
 from csmd.extraction import shell_commands
 from csmd.memory import confidence, remember, supersession
-from csmd.store import belief_changes, candidates, cursors, memories, tombstones
+from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import display, sentence, tokens
 from csmd.values import Candidate, Evidence, Memory, Packet, Provenance, Statement
 from csmd.vocabulary import Authority, CandidateKind, Category, Gate, Scope
 
@@ -241,10 +241,14 @@ def _sessions(packets: Iterable[Packet]) -> set[str]:
 
 
 def _orders(packets: Sequence[Packet]) -> list[Habit]:
-    """Orders given in session after session, however worded; quoted in the shortest wording, the earliest of those."""
+    """Orders given in session after session, however worded; quoted in the shortest wording, the earliest of those.
+
+    Who assents, greets or says to go on orders nothing.
+    """
     total = len(_sessions(packets))
     habits_found = []
-    for key, all_of in _alike([packet for packet in packets if packet.kind in ("order", "scope")]):
+    orders = (packet for packet in packets if packet.kind in ("order", "scope"))
+    for key, all_of in _alike([order for order in orders if sentence.parse(order.subject).kind != "assents"]):
         seen, against = (
             tuple(packet for packet in all_of if (packet.outcome == "against") is is_against)
             for is_against in (False, True)
@@ -255,7 +259,7 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
         wording = min(seen, key=lambda packet: (len(packet.subject.split()), packet.at, packet.uuid)).subject
         habits_found.append(
             Habit(
-                fingerprint=f"order:{' '.join(sorted(key))}", kind="preference", category="preference",
+                fingerprint=f"order:{' '.join(sorted(key))}", kind="preference", category="procedure",
                 core=f'Asks again and again: "{wording}"', count=f"in {count} of {total} sessions",
                 confidence=habit_confidence(count, fit=count / total * RARE, against=len(_sessions(against))),
                 seen=seen, against=against,
@@ -422,7 +426,7 @@ def replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int
     for known in candidates.of_source(rows, SOURCE, project=project):
         candidate = allowed.pop((known.kind, known.fingerprint), None)
         if candidate is None:
-            _withdraw(rows, known)
+            _withdraw(rows, known, key=key)
         elif known.status != "dropped":
             _renew(rows, known, candidate, key=key, now=now)
     for candidate in allowed.values():
@@ -431,44 +435,68 @@ def replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int
         )
 
 
-def _withdraw(rows: Rows, known: Candidate) -> None:
-    """Removes a candidate that nothing supports any more, with the memory that was inferred from it."""
-    for memory in _memories(rows, known):
-        if memories.is_inferred(memory, known.text):
-            belief_changes.delete_memory(rows, memory)
+def _withdraw(rows: Rows, known: Candidate, *, key: bytes) -> None:
+    """Removes a candidate that nothing supports any more, and takes it out of the memory that was inferred from it."""
+    inferred = _inferred(rows, known)
     if known.status != "dropped":
         candidates.remove(rows, known)
+    for memory in inferred:
+        _retell(rows, memory, before=known, key=key)
 
 
 def _renew(rows: Rows, known: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
     """Updates a candidate, and the memory that it became."""
-    if known.status not in ("promoted", "done"):
-        candidates.renew(rows, known, derived)
-        return
-    believed = _memories(rows, known)
-    if not believed:
+    is_over = known.status in ("promoted", "done")
+    believed = any(memories.by_id(rows, ident) for ident in known.memory_ids)
+    if is_over and not believed:
+        behind = _behind(rows, known.memory_ids) or [known]
         if tombstones.is_statement_forgotten(
-            rows, known.text, correction=False, authority=KINDS[known.kind].authority,
+            rows, _joined(behind).text, correction=False, authority=KINDS[known.kind].authority,
             project=known.project_seq, at="", key=key,
         ):  # fmt: skip
-            candidates.set_status(rows, known, "dropped", now=now)
-        else:  # its sources were purged, others are left
-            candidates.renew(rows, known, derived)
-        return
-    ours = [memory for memory in believed if memories.is_inferred(memory, known.text)]
+            for each in behind:
+                candidates.set_status(rows, each, "dropped", now=now)
+            return
+    inferred = _inferred(rows, known) if is_over else []
     stays = promotions([derived], profile=DEFAULT, known={})[0].step == "promote" and _core(known) == _core(derived)
-    if ours and not stays:  # what would not become this memory now is none, whenever it was counted
-        for memory in ours:
-            belief_changes.delete_memory(rows, memory)
-        candidates.renew(rows, known, derived)
-        return
-    if candidates.renew(rows, known, replace(derived, status=known.status, memory_ids=known.memory_ids)):
-        for memory in ours:
-            _retell(rows, memory, derived, before=[source.uuid for source in known.evidence], key=key)
+    # What would not become this memory now is none, whenever it was counted; one without a memory lost its sources.
+    if is_over and believed and (stays or not inferred):
+        derived = replace(derived, status=known.status, memory_ids=known.memory_ids)
+    if candidates.renew(rows, known, derived):
+        for memory in inferred:
+            _retell(rows, memory, before=known, key=key)
 
 
-def _memories(rows: Rows, candidate: Candidate) -> list[Memory]:
-    return [memory for ident in candidate.memory_ids if (memory := memories.by_id(rows, ident)) is not None]
+def _inferred(rows: Rows, known: Candidate) -> list[Memory]:
+    """The memories that a candidate became, as far as nobody has made them theirs."""
+    became = filter(None, (memories.by_id(rows, ident) for ident in known.memory_ids))
+    joined = f"{_core(_joined(_behind(rows, known.memory_ids) or [known]))}: "
+    return [
+        memory
+        for memory in became
+        if memories.is_inferred(memory, known.text)
+        or (memory.scope == "user" and memories.is_inferred(memory, memory.text) and memory.text.startswith(joined))
+    ]
+
+
+def _behind(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
+    """The candidates that became a memory, the oldest first: several where an order is a habit in several projects."""
+    same = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
+    return candidates.where(rows, same, ids=" ".join(memory_ids))
+
+
+def _joined(behind: Sequence[Candidate]) -> Candidate:
+    """One candidate that tells what several of the same order do, their sessions added up."""
+    first = behind[0]
+    if len(behind) == 1:
+        return first
+    counted = [[int(word) for word in each.text.split() if word.isdigit()][-2:] for each in behind]
+    count, total = map(sum, zip(*counted, strict=True))
+    return replace(
+        first, text=f"{_core(first)}: in {count} of {total} sessions.",
+        confidence=max(each.confidence for each in behind), updated_at=max(each.updated_at for each in behind),
+        evidence=tuple(source for each in behind for source in each.evidence),
+    )  # fmt: skip
 
 
 # --- promotion
@@ -514,34 +542,62 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     source = _sources(candidate)[0]
     statement = _statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
     whole, place = replace(statement, text=candidate.text), candidate.project_seq
-    ident, new = "", False
+    ident, new, known = "", False, _find_elsewhere(rows, candidate) if origin == INFERRED else None
     if not remember.is_forgotten(rows, whole, project=place, at="", key=key):
-        # What somebody asks an assistant for in session after session tells of them; what runs tells of the project.
-        scope: Scope | None = "user" if candidate.fingerprint.startswith(ORDER) else None
-        ident, new = remember.remember(rows, statement, source, project=place, origin=origin, key=key, scope=scope)
+        ident, new = (known, False) if known else remember.remember(
+            rows, statement, source, project=place, origin=origin, key=key, scope="project"
+        )  # fmt: skip
     if not ident:
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
-    memory = memories.by_id(rows, ident)
-    if new and memory is not None:
-        _retell(rows, memory, candidate, before=[], key=key)
-        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
-    became = replace(candidate, status="promoted" if new else "done", memory_ids=(ident,))
+    became = replace(candidate, status="promoted" if new or known else "done", memory_ids=(ident,))
     candidates.renew(rows, candidate, became)
+    memory = memories.by_id(rows, ident)
+    if memory is not None and (new or known):
+        _retell(rows, memory, before=candidate, key=key)
+        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
     return ident if new else ""
 
 
-def _retell(rows: Rows, memory: Memory, candidate: Candidate, *, before: Sequence[str], key: bytes) -> None:
-    """Gives an inferred memory the text, confidence and sources of its candidate."""
+def _find_elsewhere(rows: Rows, candidate: Candidate) -> str:
+    """The inferred memory of the same order in another project on this side of the walls, "" for none."""
+    same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
+    others = candidates.where(
+        rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=candidate.project_seq
+    )
+    everywhere = projects.everywhere(rows, candidate.project_seq)
+    for other in others if candidate.fingerprint.startswith(ORDER) else ():
+        if projects.everywhere(rows, other.project_seq) == everywhere and (found := _inferred(rows, other)):
+            return found[0].id
+    return ""
+
+
+def _retell(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> None:
+    """Gives an inferred memory the place, text, confidence and sources of the candidates behind it; without any it goes.
+
+    `before` is the candidate that has changed, as it was.
+    """
+    behind = _behind(rows, [memory.id])
+    if not behind:
+        belief_changes.delete_memory(rows, memory)
+        return
+    candidate = _joined(behind)
+    scope: Scope = "user" if len(behind) > 1 else "project"
+    place = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
+    if memory.project_seq != place:
+        projects.give_project(rows, memory, place)
+        if memories.by_id(rows, memory.id) is None:  # one there says it in the same words
+            return
     sources = _sources(candidate)
     sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
     told = replace(
-        memory, text=candidate.text, confidence=sure, created_at=candidate.created_at,
-        confirmed_at=candidate.updated_at, session_id=sources[0].session_id,
+        memory, text=candidate.text, confidence=sure, created_at=candidate.created_at, category=candidate.category,
+        confirmed_at=candidate.updated_at, session_id=sources[0].session_id, project_seq=place, scope=scope,
     )  # fmt: skip
     told = supersession.aged(rows, told)
     digest = tokens.keyed_hash(candidate.text, key)
-    memories.update_inferred(rows, told, text_hash=digest, sources=sources, before=before)
+    earlier = [source.uuid for source in before.evidence]
+    memories.update_inferred(rows, told, text_hash=digest, sources=sources, before=earlier)
 
 
 def _sources(candidate: Candidate) -> list[Provenance]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from csmd import data
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
 from csmd.memory import confidence, supersession
@@ -16,7 +17,7 @@ from csmd.store import belief_changes, core, cursors, fulltext, memories, projec
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
 from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemoryType, Scope
@@ -39,6 +40,8 @@ _FAILURE = re.compile(
     r"crash(?:es|ed)?|fail(?:s|ed|ure|ing)?|times? out|timed out|refused|denied)\b|\b\w+(?:Error|Exception)\b",
     re.IGNORECASE,
 )
+#: What corrects and says one of these tells how things are at the moment.
+_TROUBLE = data.word_table("sentence_words.txt")["trouble.en"]
 
 
 def believe(store: Store) -> tuple[int, int]:
@@ -147,9 +150,16 @@ def _classify(statement: Statement) -> Classification:
 
 
 def _is_for_good(statement: Statement, decay: Decay) -> bool:
-    """Whether a user states something for good: asks to remember it, corrects, prefers, or says that it always holds."""
-    lasts = decay == "durable" and (statement.gate == "correction" or statement.category == "preference")
-    return statement.authority == "user" and (lasts or EXPLICIT in statement.reasons or _classify(statement).for_good)
+    """Whether a user states something for good, and not only for the moment.
+
+    They ask to remember it, or it reads as a rule, a ban, a taste or a choice, or it corrects; no question and no order is.
+    """
+    read = sentence.parse(statement.text)
+    if statement.authority != "user" or EXPLICIT in statement.reasons or read.remembers:
+        return statement.authority == "user"
+    corrects = statement.gate == "correction" and _TROUBLE.isdisjoint(read.words)
+    says_so = read.lasting in sentence.RULES or corrects
+    return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
 
 
 def unpinned(memory: Memory) -> Memory:

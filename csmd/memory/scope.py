@@ -1,4 +1,8 @@
-"""Where a memory holds: in the project it was said in, for its user, or everywhere."""
+"""Where a memory holds: in the project it was said in, for its user, or everywhere.
+
+The words stand in data/scope_words.txt. What leaks into other projects does more harm than what is said twice: a path, an
+identifier, a part of a project or a name that is not common keeps a statement where it was said, whatever else it says.
+"""
 
 from __future__ import annotations
 
@@ -6,55 +10,59 @@ import hashlib
 import re
 
 from csmd import data
-from csmd.text import tokens
+from csmd.cache import cached
+from csmd.text import sentence, tokens
 from csmd.vocabulary import Gate, Scope
+
+_WORDS = data.word_table("scope_words.txt")
+#: Where a rule that holds everywhere may say that it holds: kinds of work and of text, and names that no project owns.
+EVERYWHERE = _WORDS["everywhere"]
+#: Who says who they are says it at once: a longer text is looked at so far.
+LOOKED_AT = 400
+#: How far a statement's words reach: they do not say; wide for how somebody works; sure whatever it is about.
+UNSAID, WIDE, SURE = range(3)
+
+
+def _any(name: str) -> str:
+    """A pattern for the words and phrases of a class."""
+    return f"(?:{'|'.join(re.escape(word).replace('_', ' ') for word in sorted(_WORDS[name], key=len, reverse=True))})"
+
 
 #: Something only one repository has: a path, a file name, a CamelCase or snake_case identifier, a flag, code.
 _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
     r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
 )
-#: "now" beside what somebody likes says that it was otherwise before, and points at nothing.
-_NOW = re.compile(r"(?<=\bI )now (?=prefer\b|like\b)|(?<=\w),? now(?=[.!]?$)", re.IGNORECASE)
-_ALL_OVER = re.compile(
-    r"\b(?:in|for|across) (?:all|every|any) (?:of )?(?:my |our )?(?:other )?(?:project|repo|repositor|session)\w*",
-    re.IGNORECASE,
+_SHORTENED = re.compile(r"(?<=\w)(?:'(?:m|s|re|ve)|n't)\b")
+_LONG = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}
+_UNIT = rf"{_any('with')} {_any('every')} (?P<own>(?=(?:of )?(?:my|our) ))?(?:{_any('of')} )*{_any('unit')}"
+#: "In all my repos", "wherever I work"; then "everywhere", which an order that is carried out once may say, too.
+_REACH = re.compile(rf"(?i)\b(?:(?P<wherever>{_any('wherever')})|{_UNIT}|(?P<all>{_any('all_over')}))\b")
+_PART = re.compile(rf"(?i)\b{_any('article')} (?:[\w.-]++ ){{0,3}}{_any('part')}s?\b|\w-*+ {_any('named_part')}s?\b")
+_POINTS_AT = re.compile(rf"(?i)\b(?:{_any('at_hand')}|you \w+ed)\b")
+#: A worktree or branch: "this branch", "on release/2.4", "in ../spike".
+_CHECKOUT = re.compile(
+    rf"(?i)\b(?:{_any('checkout')}\b|(?:in|on|for|of) (?:the |branch )*((?:\.\.|{_any('branch')})/[\w./-]*\w))"
 )
-#: A part of one project, named or not: "the gull module", "our billing service".
-_PART = re.compile(
-    r"\b(?:the|our|my|this|that) (?:[\w.-]++ ){0,3}(?:modul|packag|servic|repo|repositor|project|app|applicat|component|librar|crate|plugin"
-    r"|codebase|backend|frontend|server|client|daemon|cli|api|sdk|screen|page|dashboard|pipeline|table|database|schema|branch|folder"
-    r"|director|script|class|struct|handler|endpoint|command|feature|product|website|site|workspace|monorepo)(?:s|e|es|y|ies|ion|ions)?\b"
-    r"|\w-*+ (?:module|package|service|repo|component|crate|plugin|codebase)\b",
-    re.IGNORECASE,
-)
-#: Where a rule that holds everywhere may say that it holds: kinds of work and of text, and names that no project owns.
-EVERYWHERE = data.word_table("scope_words.txt")["everywhere"]
-_WHERE = re.compile(r"\b(?:in|inside|within|for|of|on) (?:(?:the|our|my|a|an) )?([a-z][\w+#-]*)", re.IGNORECASE)
-#: A name in the middle of a sentence.
-_NAMED = re.compile(r"(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
-#: Words that point at something near at hand.
-_POINTS_AT = re.compile(
-    r"\b(?:this|that|these|those|it|here|there|we|our|us|the (?:same|above|other|first|second)|undo|revert|again|now)\b"
-    r"|\byou(?:['’](?:ve|re)| have| are| did| \w+ed)\b",
-    re.IGNORECASE,
-)
+#: What a statement names: behind a preposition ("in" apart), or with a capital within it.
+_BEHIND = r"\b(?i:inside|within|for|of|on|(in)) (?i:(?:the|our|my|an?) )?([A-Za-z][\w+#-]*)"
+_NAMED = re.compile(_BEHIND + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
 
 
 def scope_of(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
     """Where a memory holds: in the project it was said in, unless its words are general.
 
-    Only behavioral statements and corrections can hold elsewhere, if they are about the speaker (classifier) or name
-    all projects, and nothing in them points at a place: no path, identifier, name of the project or of a part of it
-    ("in the gull module", "in gull"), "this" or "we", and no name that is not common. What leaks into other projects
-    does more harm than what is said twice.
+    General is what names all projects, says what its speaker always does or how they like answers, whatever "this" or "we"
+    stands beside it; without such words a behavioral statement or correction about its speaker that points at nothing.
     """
-    plain, all_over = _ALL_OVER.subn(" ", said)
-    plain = _NOW.sub("", plain)
-    if gate not in ("behavioral", "correction") or not (all_over or about_speaker):
+    plain, reach = _without_reach(_in_full(said))
+    about_answers = _is_about_answers(said)
+    is_work = gate in ("behavioral", "correction") and (reach or about_speaker)
+    if not (reach == SURE or about_answers or is_work) or _names_place(plain, project_name):
         return "project"
-    named = _WHERE.findall(plain) + _NAMED.findall(plain)
-    if is_of_a_place(plain, project_name=project_name) or any(name.lower() not in EVERYWHERE for name in named):
+    is_general = reach or about_answers or not _POINTS_AT.search(plain)
+    named = (behind or capital for inside, behind, capital in _NAMED.findall(plain) if not (inside and about_answers))
+    if not is_general or any(name.lower() not in EVERYWHERE | _WORDS["language"] for name in named):
         return "project"
     return "global" if gate == "correction" else "user"
 
@@ -66,84 +74,97 @@ def identity(project: int, said: str) -> str:
 
 def is_of_a_place(said: str, *, project_name: str) -> bool:
     """Whether a text points at a project, at a part of one, or at something near at hand."""
-    if any(pattern.search(said) for pattern in (_SPECIFIC, _POINTS_AT, _PART)):
-        return True
-    parts = re.findall(r"[a-z0-9]+", project_name.lower())
-    words = re.findall(r"[a-z0-9]+", said.lower())
-    whole = len(project_name) > 2 and any(words[at : at + len(parts)] == parts for at in range(len(words)))
-    return whole or "".join(parts) in {word for word in words if len(word) > 2}
+    plain = _in_full(said)
+    return _names_place(plain, project_name) or _POINTS_AT.search(plain) is not None
 
 
-#: Who says who they are says it at once: a longer text is looked at so far.
-LOOKED_AT = 400
-_I_AM = r"\bI(?:['’]m| am)"
-_A_NAME = r"[A-Z]\w++(?:[ -][A-Z]\w++){0,2}"
-_END = r"(?=\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
-_CLOCK = r"(?:(?:UTC|GMT)(?:[+-]\d{1,2})?|[ECMP][SD]?T|WES?T|CES?T|EES?T|MSK|BST|IST|JST|KST|HKT|SGT|BRT|SAST|PKT|A[CEW][SD]T|NZ[SD]T)\b"
-_ZONE = rf"(?:{_CLOCK}|[A-Z]\w+/[A-Z]\w+)"
-_OF_LANGUAGE = r"(?:first|native|mother|second) (?:language|tongue)"
-_PROFESSIONS = (
-    r"develop|engineer|programm|cod|design|scientist|student|teach|professor|research|analyst|architect|writ|journalist|lawy|doctor"
-    r"|physician|nurse|found|freelanc|consult|contract|manag|administrator|sysadmin|mathematician|physicist|biologist|economist"
-    r"|accountant|artist|musician|hobbyist|beginn|newcom"
-)
-#: What somebody is asked for on a form -> how people say it of themselves. Names and places keep their capital letters.
-#: "I'm Blocked" and "I'm in Slack" have the form of "I'm Marta" and "I'm in Lisbon": it takes a greeting, or "from".
-SAID_OF_ONESELF: dict[str, re.Pattern[str]] = {
-    "name": re.compile(
-        rf"\b[Mm]y (?:full |first |last |real )?name(?: is|['’]s) {_A_NAME}{_END}|\b[Cc]all me {_A_NAME}{_END}"
-        rf"|\bI go by {_A_NAME}{_END}|^(?:[Hh]i|[Hh]ello|[Hh]ey)\b[ ,!.]*+{_I_AM} {_A_NAME}{_END}"
-    ),
-    "place": re.compile(
-        rf"\bI(?:['’]ve)? (?:live|lived|grew up)\b.{{0,20}}? (?:in|near|outside) {_A_NAME}"
-        rf"|{_I_AM} (?:based |located |living |born )(?:in|near|out of) {_A_NAME}|{_I_AM} from {_A_NAME}{_END}"
-        rf"|\b[Mm]y (?:home ?town|home|city|country) is {_A_NAME}{_END}"
-    ),
-    "time zone": re.compile(
-        rf"\b[Mm]y (?:local |home )?time ?zone(?: is|['’]s|:) (?:the )?(?:{_ZONE}|{_A_NAME}{_END})"
-        r"|\b[Mm]y (?:working|office) hours(?: are|:)(?: \w+){0,2} \d"
-        r"|\bI work (?:from )?\d.{0,40}?\btime\b"
-        rf"|{_I_AM} (?:in|on) (?:{_A_NAME}[ ,(]++(?:so )?)?(?:the )?{_CLOCK}"
-    ),
-    "pronouns": re.compile(
-        r"\b[Mm]y pronouns(?: are|['’]re|:) (?:she|he|they|xe|ze|it|any)\b|\bI use (?:she|he|they|xe|ze)/\w+"
-    ),
-    "languages": re.compile(
-        rf"\b[Mm]y {_OF_LANGUAGE} is(?:n['’]t| not)? [A-Z]\w+|\bI (?:only |also |mostly )?speak [A-Z]\w+"
-        rf"|{_I_AM} (?:not )?a native (?:[A-Z]\w+ )?speaker|\b[A-Z]\w+ is(?:n['’]t| not)? my {_OF_LANGUAGE}"
-    ),
-    "profession": re.compile(
-        rf"{_I_AM} (?:not )?an? (?:[\w-]++ ){{0,3}}(?:{_PROFESSIONS})\w*+(?! (?:of|on|for)\b)|\bI work as an? \w+"
-        rf"|\b[Mm]y (?:day job|job title|job|profession) is (?:to be |being )?an? (?:[\w-]++ ){{0,3}}(?:{_PROFESSIONS})\w*+{_END}"
-    ),
-    "body": re.compile(rf"{_I_AM} (?:colou?r[- ]?blind|blind|deaf|dyslexic|left-handed|hard of hearing)\b"),
-}
-_COLOUR = r"(?:[Rr]ed|[Gg]reen|[Bb]lue|[Yy]ellow|orange|purple|pink|brown|black|white|gr[ae]y|cyan|magenta)"
-#: They look like paths and point at nothing.
-_NO_PATH = re.compile(
-    rf"\b[A-Z]\w+/[A-Z]\w+(?:/[A-Z]\w+)?\b|\b(?:she|he|they|xe|ze)/\w+(?:/\w+)?\b|\b{_COLOUR}/{_COLOUR}\b"
-)
-#: That something was otherwise before points at nothing: "I now live", "my timezone is CET again".
-_AS_OF_NOW = re.compile(rf"(?:(?<=\b[Im] )|(?<=\bam )|(?<=\bis ))now |(?P<name>\b[A-Z][\w/+]*+),? (?:now|again){_END}")
+def checkout_named(said: str) -> str:
+    """The worktree or branch that a text is about: "../spike", "release/2.4", "this branch"; "" for none."""
+    match = _CHECKOUT.search(said)
+    return (match[1] or match[0].lower()) if match else ""
 
 
-#: A capital letter in these is a name; one that all projects share (a language, a tool) is nobody's name nor home.
-_ENDS_WITH_NAME = ("name", "place")
-_LAST_NAMES = re.compile(rf"{_A_NAME}$")
+def _names_place(said: str, project_name: str) -> bool:
+    """Whether a text names something of one project: a path, an identifier, a part of it, a checkout, itself."""
+    own, words = (re.findall(r"[a-z0-9]+", text.lower()) for text in (project_name, said))
+    whole = len(project_name) > 2 and any(words[at : at + len(own)] == own for at in range(len(words)))
+    is_named = whole or "".join(own) in {word for word in words if len(word) > 2}
+    return is_named or any(pattern.search(said) for pattern in (_SPECIFIC, _PART, _CHECKOUT))
+
+
+def _in_full(said: str) -> str:
+    """A text with its contractions in full."""
+    return _SHORTENED.sub(lambda match: _LONG[match[0]], said.replace("\u2019", "'"))
+
+
+def _without_reach(said: str) -> tuple[str, int]:
+    """A text without the words that say that it holds everywhere, and how far it reaches."""
+    plain = _REACH.sub(" ", said)
+    read = sentence.parse(plain)
+    # What is ordered everywhere is done once, unless it is a rule without that word.
+    is_standing = read.lasting in sentence.RULES or not _WORDS["standing"].isdisjoint(read.words[:1])
+    reach = WIDE if read.kind == "states" and "_".join(read.words[:2]) in _WORDS["i_always"] else UNSAID
+    for match in _REACH.finditer(said):
+        if not match["all"] or is_standing:
+            reach = max(reach, SURE if match["wherever"] or match["own"] is not None else WIDE)
+    return plain if reach else said, reach
+
+
+def _is_about_answers(said: str) -> bool:
+    """Whether a text says in which language, or how, its speaker likes to be answered."""
+    read, lowered = sentence.parse(said), said.lower().replace(",", " ").replace(" to me", " me").rstrip(".!")
+    words, lasts = lowered.split(), read.lasting in sentence.RULES
+    in_language, in_its_own = (
+        any(word in (words if word.isascii() else lowered) for word in _WORDS[name])
+        for name in ("language", "answer_in")
+    )
+    if read.kind == "asks" or read.is_of_moment or (in_language and in_its_own):
+        return read.kind != "asks" and not read.is_of_moment
+    for before, word, behind in zip(["", *words], words, [*words[1:], ""], strict=False):
+        is_first = read.words[:1] == (word,)
+        if word in _WORDS["answers"] and (is_first or before in _WORDS["before_answers"]):
+            return in_language or lasts or is_first or read.kind == "orders"
+        if word in _WORDS["answer"] and ((behind == "me" and lasts) or (behind in ("me", "in") and in_language)):
+            return lasts or is_first or not _WORDS["me"].isdisjoint(words)
+    return False
+
+
+# --- who somebody is
+
+_CAPITALS = r"(?P<name>[A-Z]\w++(?:[ -][A-Z]\w++){0,2})"
+_END = r"(?=,? now\b|,? again\b|\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
+_CLOCK = rf"(?:(?:UTC|GMT)[+-]\d{{1,2}}|{'|'.join(_WORDS['clock']).upper()})\b"
+_SLOTS = {
+    "NAME": _CAPITALS + _END, "PLACE": _CAPITALS, "ZONE": rf"(?:[A-Z]\w+/[A-Z]\w+|{_CLOCK})", "CLOCK": _CLOCK, "LANG": r"[A-Z]\w+", "DIGIT": r"\d[\w:.]*", "END": _END, "~": r"(?:\S+ ){0,3}?",
+    "HI": r"^(?i:hi|hello|hey)\b[ ,!.]*+", "PRONOUN": r"(?:she|he|they|xe|ze|it|any)/\w+(?:/\w+)?",
+    "WORK": rf"(?i:{_any('work')})\w*+(?! (?:of|on|for)\b)",
+    "COLOURS": rf"(?:.{{0,80}}?\b{_any('colour')}/{_any('colour')}\b)?",
+}  # fmt: skip
+
+
+@cached(1)
+def _forms() -> list[re.Pattern[str]]:
+    """How people say who they are: the forms of data/scope_words.txt as patterns."""
+    forms = []
+    for form in sorted(_WORDS["self"]):
+        pattern, words = r"\b", form.split("_")
+        for word, behind in zip(words, [*words[1:], "END"], strict=True):
+            said = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + "(?: now| currently)?" * (
+                word in ("i", "am", "is")
+            )
+            gap = "" if word in ("~", "HI", "COLOURS") or behind in ("END", "COLOURS") else r"[ ,:(]+"
+            pattern += f"(?:{said}{gap})?" if word[0] == "?" else said + gap
+        forms.append(re.compile(pattern + r"(?:,? (?:now|again)\b)?"))
+    return forms
 
 
 def is_of_the_user(said: str, *, project_name: str) -> bool:
     """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
-    plain = _AS_OF_NOW.sub(lambda match: match["name"] or "", said)
-    if said.rstrip().endswith("?") or is_of_a_place(_NO_PATH.sub(" ", plain), project_name=project_name):
-        return False
+    plain = _in_full(said)
+    matches = (form.search(plain[:LOOKED_AT]) for form in _forms() if not said.rstrip().endswith("?"))
     return any(
-        (match := pattern.search(plain[:LOOKED_AT])) and not (kind in _ENDS_WITH_NAME and _is_common(match[0]))
-        for kind, pattern in SAID_OF_ONESELF.items()
+        EVERYWHERE.isdisjoint((match.groupdict().get("name") or "").lower().replace("-", " ").split())
+        and not is_of_a_place(plain[: match.start()] + plain[match.end() :], project_name=project_name)
+        for match in matches
+        if match
     )
-
-
-def _is_common(phrase: str) -> bool:
-    """Whether the name at the end of a phrase is one that all projects share."""
-    name = _LAST_NAMES.search(phrase)
-    return name is not None and any(word.lower() in EVERYWHERE for word in re.split(r"[ -]", name[0]))

@@ -418,9 +418,10 @@ def session_brief(
     before: str = "",
     today: str = "",
     exclude: Collection[str] = (),
+    asking: str = "",
     key: bytes = b"",
 ) -> Brief:
-    """The brief for a session that starts where `places` are seen; nothing that its context holds already, nor `exclude` (ids).
+    """The brief for a session that starts in `asking`, where `places` are seen; nothing that its context holds already, nor `exclude` (ids).
 
     What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is shown until then.
     `goals` stand before everything else, `blocks` behind it; what `before` says is shown before it, and not again.
@@ -430,7 +431,7 @@ def session_brief(
     listed = [
         memory
         for memory in memories.list_memories(rows, projects=places, limit=PRELOADED)
-        if memory.id not in in_context
+        if memory.id not in in_context and not visibility.is_of_other_checkout(rows, memory, asking=asking)
     ]
     today = today or max(projects.active_days(rows, 0), default="")
     promised = {memory.id for memory in listed if visibility.is_promised(memory, today=today)}

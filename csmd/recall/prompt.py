@@ -75,15 +75,18 @@ def recall(
     max_items: int,
     embed: Embed | None,
     key: bytes,
+    asking: str = "",
 ) -> Brief:
-    """What bears on a prompt; "" where nothing reaches `floor` (0-1) or all of it is known to the session."""
+    """What bears on a prompt that is put in the directory `asking`; "" where nothing reaches `floor` (0-1) or all of it is known to the session."""
     prompt, degraded = wire.clean(prompt), list[str]()
     statements = find_bearing(rows, places=places, prompt=prompt, embed=embed, degraded=degraded)
     recalled: list[RecalledStatement] = []
     if statements and statements[0].score >= floor:
         least = LEAST_SHARE * statements[0].score
         best = [one for one in statements[:EXAMINED] if one.score >= least]
-        filter_visible = visibility.statement_filter(rows, places=places, session_id=session_id, prompt=prompt, key=key)
+        filter_visible = visibility.statement_filter(
+            rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
+        )
         holding = list({one.key: one for one in reversed(filter_visible(best))}.values())[::-1]
         if any(one.score >= floor and not one.is_cold for one in holding):
             in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,10 +15,10 @@ from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
-from csmd.memory import confidence
+from csmd.memory import confidence, scope
 from csmd.recall import compose, hybrid_search, threads
 from csmd.recall.hybrid_search import ScoredStatement
-from csmd.store import memories, passages, projects, receipts, tombstones, turns
+from csmd.store import files, memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
 from csmd.values import Memory
@@ -79,6 +80,21 @@ def is_injectable(memory: Memory) -> bool:
     return holds and memory.authority != "external" and memory.origin != "model_saved"
 
 
+def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
+    """Whether a memory is about a worktree or branch ("this branch", "in ../spike") in another checkout than `asking`'s.
+
+    What a branch is checked out as is not stored: what was said of one holds for the checkout that it was said in.
+    """
+    named = scope.checkout_named(memory.text) if memory.scope == "project" else ""
+    said_in = memories.directory_of(rows, memory) if named else ""
+    if not said_in:
+        return False
+    there = project_identity.checkout(said_in, disk=files)
+    if named.startswith("../"):
+        there = project_identity.checkout(posixpath.normpath(posixpath.join(there, named)), disk=files)
+    return not asking or project_identity.checkout(asking, disk=files) != there
+
+
 class TierTiming(NamedTuple):
     """When a tier is shown to a session at its start, and on a prompt that it matches.
 
@@ -122,9 +138,9 @@ MOST_BREAKS, MOST_IN_A_ROW = 6, 5
 
 
 def statement_filter(
-    rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes
+    rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes, asking: str = ""
 ) -> Callable[[Sequence[ScoredStatement]], list[ScoredStatement]]:
-    """A function that leaves out of some statements those that may not be shown to a session.
+    """A function that leaves out of some statements those that may not be shown to a session in the directory `asking`.
 
     What replaced a superseded memory takes its place. What is cold as a memory was still said, like all that never became
     one: it may stand next to what is not, and is marked.
@@ -137,7 +153,7 @@ def statement_filter(
     def is_shown(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in in_context or not is_injectable(memory):
             return False
-        return may_show(memory, "WARM", at="match", near=near)
+        return may_show(memory, "WARM", at="match", near=near) and not is_of_other_checkout(rows, memory, asking=asking)
 
     def is_cold(memory: Memory) -> bool:
         return attention_of(memory) == "COLD" and not memory.pinned

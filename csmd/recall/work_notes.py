@@ -227,9 +227,9 @@ def notes_block(matches: Sequence[tuple[Memory, str]], *, known: Callable[[str],
 
 
 def file_block(
-    rows: Rows, *, places: Sequence[int], session_id: str, named: str, exclude: Collection[str] = ()
+    rows: Rows, *, places: Sequence[int], session_id: str, named: str, exclude: Collection[str] = (), asking: str = ""
 ) -> Block | None:
-    """What the memories of these places say of the files that a text names and of those at hand in a session.
+    """What the memories of these places say of the files that a text names and of those at hand in a session in `asking`.
 
     Nothing that the session has in its context, nothing of `exclude` (ids); None for nothing.
     """
@@ -237,7 +237,7 @@ def file_block(
     at_hand = list(dict.fromkeys(path for call in given if (path := file_of(call))))[:AT_HAND]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MOST_FILES]
-    return _find_notes(rows, paths, places, session_id, in_context.union(exclude))
+    return _find_notes(rows, paths, places, session_id, in_context.union(exclude), asking)
 
 
 def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int, key: bytes) -> Brief:
@@ -247,7 +247,7 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
     """
     if len(path) > LONGEST_PATH:
         return NOTHING
-    notes = _find_notes(rows, [path], places, "", frozenset())
+    notes = _find_notes(rows, [path], places, "", frozenset(), path)
     noted = {note.id for note in notes.notes} if notes else set()
     hits = fulltext.text_hits(rows, "passage", [_last_name(path)], projects=places, limit=PASSAGES)
     naming = [
@@ -281,7 +281,7 @@ def append_files(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief
 
 
 def _find_notes(
-    rows: Rows, paths: Sequence[str], places: Sequence[int], session_id: str, in_context: frozenset[str]
+    rows: Rows, paths: Sequence[str], places: Sequence[int], session_id: str, in_context: frozenset[str], asking: str
 ) -> Block | None:
     if not paths:
         return None
@@ -295,6 +295,7 @@ def _find_notes(
         if applies_to_files(memory)
         and memory.id not in in_context
         and visibility.may_show(memory, attention(memory), at="match", near=near)
+        and not visibility.is_of_other_checkout(rows, memory, asking=asking)
     ]
     if not applying:
         return None

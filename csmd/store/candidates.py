@@ -230,6 +230,7 @@ def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) ->
         "substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> '' from session_turn st "
         "join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq "
         "where st.session_seq = :session and st.ordinal > :after and st.ordinal <= :upto and t.source = 'transcript' "
+        "and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) "
         "order by st.ordinal",
         session=session_seq,
         after=after,

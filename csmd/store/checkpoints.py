@@ -273,7 +273,7 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
     sql = (
         "select t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end "  # noqa: S608
         "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        f"and st.ordinal <= :upto and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit"
+        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit"
     )
     found = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
     return found[::-1]
@@ -283,7 +283,7 @@ def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """The last prompts of a session, in order, as `digests.entries` has them; those that only a hook told, too."""
     sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed') "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and t.kind in ('user', 'relayed') "
         "order by st.ordinal desc limit :limit"
     )
     found = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)

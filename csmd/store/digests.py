@@ -94,14 +94,14 @@ _ON_THIS_SIDE = (
 def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, uuid, kind, text, time, tool, call, tokens) of what stands in a session's transcript, in order.
 
-    Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
+    Of what a rewind left behind only the work. Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
     """
     sql = (
         "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "  # noqa: S608
         "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
         "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
-        f"and {_ON_THIS_SIDE} order by st.ordinal"
+        f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {_ON_THIS_SIDE} order by st.ordinal"
     )
     return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n")
 
@@ -111,7 +111,7 @@ def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     return rows.all(
         "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "  # noqa: S608
         "join statements m on m.turn_seq = st.turn_seq join turns t on t.seq = st.turn_seq "
-        f"where st.session_seq = :session and {_ON_THIS_SIDE} order by st.ordinal, m.seq",
+        f"where st.session_seq = :session and st.rewound = 0 and {_ON_THIS_SIDE} order by st.ordinal, m.seq",
         session=session_seq,
     )
 

@@ -454,7 +454,7 @@ def gotchas_of(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """What was found out to be a trap in a session, the surest first."""
     sql = (
         "select m.text from session_turn st join statements m on m.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit"
+        "where st.session_seq = :session and st.rewound = 0 and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit"
     )
     return rows.column(sql, session=session_seq, limit=limit)
 

@@ -11,6 +11,7 @@ from csmd.errors import StoreError
 from csmd.store import vectors
 from csmd.store.sqlite import Row, Rows, as_value, column_values, columns, in_keys
 from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
+from csmd.vocabulary import Authority
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
@@ -45,13 +46,13 @@ def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session
     )
 
 
-def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[str]:
-    """The statements of a session's turns before an ordinal, in order."""
+def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
+    """The statements of a session's turns before an ordinal, with their authority, in order."""
     sql = (
-        "select x.text from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and st.ordinal < :ordinal order by st.ordinal, x.seq"
+        "select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq "
+        "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
     )
-    return rows.column(sql, session=session_seq, ordinal=ordinal)
+    return [(text, authority) for text, authority in rows.all(sql, session=session_seq, ordinal=ordinal)]
 
 
 def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
@@ -202,6 +203,15 @@ def list_memories(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2*
     )
 
 
+def directory_of(rows: Rows, memory: Memory) -> str:
+    """The directory in which a memory was first stated; "" where no turn tells it."""
+    sql = (
+        "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
+        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
+    )
+    return str(rows.value(sql, seq=memory.seq) or "")
+
+
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
     """The projects in which the stored turns that a memory came from were said."""
     return rows.distinct(
@@ -242,8 +252,8 @@ def update_inferred(
     Sources of other origin (a user who said the same) stay.
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
-    sql = "update memories set text = :text, text_hash = :hash, session_id = :session_id, created_at = :created_at where seq = :seq"
-    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
+    changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}
+    rows.update("memories", memory.seq, text_hash=text_hash, **changed)
     update_belief(rows, memory)
     for uuid in {*before} - {source.uuid for source in sources}:
         rows.delete("provenance", memory_seq=memory.seq, uuid=uuid)
@@ -309,7 +319,7 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
     """All that an assistant answers to in a session, in order."""
     sql = (
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal <= :upto "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
         "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
     )
     return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)

@@ -475,13 +475,13 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     )
     for session in sorted(hurt):
         listed = rows.all(
-            "select st.turn_seq from session_turn st join turns t on t.seq = st.turn_seq "
+            "select st.turn_seq, st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
             "where st.session_seq = :session order by t.at, st.ordinal",
             session=session,
         )
         rows.delete("session_turn", session_seq=session)
-        for ordinal, (turn,) in enumerate(listed, 1):
-            rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn)
+        for ordinal, (turn, rewound) in enumerate(listed, 1):
+            rows.insert("session_turn", session_seq=session, ordinal=ordinal, turn_seq=turn, rewound=rewound)
         rows.update("sessions", session, turns=len(listed))
     return len(hurt)
 

@@ -15,7 +15,7 @@ _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
     "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
-    "where st.session_seq = s.seq and t.kind in ('user', 'relayed') order by st.ordinal limit 1), ''), s.project_seq, s.context, "
+    "where st.session_seq = s.seq and st.rewound = 0 and t.kind in ('user', 'relayed') order by st.ordinal limit 1), ''), s.project_seq, s.context, "
     "exists(select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq "
     "and t.source = 'transcript')"
 )
@@ -90,7 +90,7 @@ def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None
     return rows.read(
         SaidTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
-        "coalesce(t.dropped, 0) from session_turn st join turns t on t.seq = st.turn_seq "
+        "coalesce(t.dropped, 0), st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
         f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal",
         session=session_seq,
     )
@@ -111,7 +111,7 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
     """(text, gate, authority, time) of the sentences that were chosen from a session in these projects, in order."""
     return rows.all(
         "select t.text, t.gate, t.authority, t.at from session_turn st join statements t on "  # noqa: S608
-        f"t.turn_seq = st.turn_seq where st.session_seq = :session and {in_keys('t.project_seq', projects)} "
+        f"t.turn_seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and {in_keys('t.project_seq', projects)} "
         "order by st.ordinal, t.seq",
         session=session_seq,
     )

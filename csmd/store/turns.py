@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import activity, candidates, checkpoints, digests, memories, projects, sessions, vectors
+from csmd.store import activity, candidates, checkpoints, digests, memories, projects, rewinds, sessions, vectors
 from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
 from csmd.values import Memory, Quote, StoredTurn, Turn
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
@@ -43,6 +43,8 @@ def bytes_of(text: str) -> int:
 
 #: What the transcript may call what was submitted as a prompt.
 SUBMITTED: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
+#: Prompts that may take the place of an earlier one.
+_BRANCHING: tuple[TurnKind, ...] = ("user", "relayed", "command")
 
 
 class Session(NamedTuple):
@@ -161,6 +163,9 @@ def add_turn(
     if known is not None:
         seq, hash_then, home, text_then, kind_then = known
         listed = list_turn(rows, session.seq, seq, turn)
+        if listed and rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 1", turn=seq):
+            rows.update("turns", int(seq), searchable=_is_searchable(turn))  # a fork from before a rewind
+        _leave_behind(rows, turn, session.seq, int(seq))
         if home != session.seq or kind_then != turn.kind:
             _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
         reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
@@ -185,10 +190,17 @@ def add_turn(
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
     list_turn(rows, session.seq, seq, turn, grown=size)
+    _leave_behind(rows, turn, session.seq, seq)
     if turn.form == "queued":
         queue_prompt(rows, turn.uuid, session=session.seq, turn=seq, at=turn.at)
     projects.touch(rows, project, turn.at)
     return reported is None or not is_queued(rows, reported[1])
+
+
+def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
+    """Marks what a prompt leaves behind that takes the place of an earlier one."""
+    if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
+        rewinds.leave_behind(rows, session, seq, parent=turn.parent_uuid)
 
 
 def _correct_speaker(
@@ -288,12 +300,12 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
-#: The turns of one conversation past an ordinal, as StoredTurn has them.
+#: The turns of one conversation past an ordinal, as StoredTurn has them, without what a rewind left behind.
 _LISTED = (
     "select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, t.text, t.at, "
     "st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name, t.tool_id "
     "from session_turn st join turns t on t.seq = st.turn_seq join sessions s on s.seq = st.session_seq "
-    "where st.session_seq = :session and st.ordinal > :after "
+    "where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after "
 )
 
 

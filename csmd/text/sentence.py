@@ -213,7 +213,8 @@ def clauses(text: str) -> list[str]:
         mark = every[at - 1]
         if mark not in ",;:-–—" and mark not in ("and", "but"):
             continue
-        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[at : at + 3])
+        ahead = at + (every[at] in ("and", "but", "also", "oh"))
+        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[ahead : ahead + 3])
         lays_down = _phrase(_WORDS["lays_down"], every[at : at + 3])
         is_joined = mark in ("and", "but", ";") or lays_down > 1
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
@@ -348,7 +349,7 @@ def _kind(
     plain = [word for word in every if word[0].isalnum()]
     if not plain:
         return "printed"
-    if all(word in _DIALOGUE or word in _WORDS["interjection"] for word in plain):
+    if all(map(_is_dialogue, plain)):
         return "assents"
     if speaker == "assistant" and _NARRATES.match(body):
         return "narrates"
@@ -360,6 +361,19 @@ def _kind(
     if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
         return kind
     return "states"
+
+
+#: Words of dialogue without a space between them have at most so many characters.
+LONGEST_RUN = 24
+
+
+def _is_dialogue(word: str) -> bool:
+    """Whether a word is one of dialogue, or in Chinese, Japanese or Korean a row of them."""
+    if word in _DIALOGUE or word in _WORDS["interjection"]:
+        return True
+    if word[0] < "\u3040" or len(word) > LONGEST_RUN:
+        return False
+    return any(word[:at] in _DIALOGUE and _is_dialogue(word[at:]) for at in range(len(word) - 1, 0, -1))
 
 
 def ends_with_question(said: str) -> bool:
@@ -393,7 +407,11 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
     first = words[0]
     second = words[1] if len(words) > 1 else ""
     requested = _begins("request.en", words)
-    if requested and not (requested == 2 and second == "we" and not _is_verb(words[2:3])):
+    if (
+        requested
+        and not (lasting == "ban" and words[requested : requested + 1] == ("not",))
+        and not (requested == 2 and second == "we" and not _is_verb(words[2:3]))
+    ):
         return "orders"
     if marked or _begins("wonder.en", words):
         return "asks"
@@ -445,7 +463,8 @@ def _is_noun(words: Sequence[str]) -> bool:
 
 def _is_of_now(language: str, words: Sequence[str], said: str) -> bool:
     """Whether a ban is of the moment: "don't commit yet"."""
-    return _has("moment", language, words, said) or _has("now", language, words, said)
+    text = " ".join(words).replace("from now on", "")
+    return _has("moment", language, words, said) or _has("now", language, text.split(), said)
 
 
 # --- whether it lasts

@@ -192,7 +192,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     goals = checkpoint.goals_block(rows, seen, "")
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
-        key=ctx.store.hash_key, goals=goals.notes if goals else (),
+        key=ctx.store.hash_key, goals=goals.notes if goals else (), asking=project,
         blocks=advisory.advisory_blocks(advisory.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
     return brief_json(ctx, composed)
@@ -205,7 +205,7 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
     made = prompt.recall(
         rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
         max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
-        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key,
+        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key, asking=project,
     )  # fmt: skip
     return brief_json(ctx, made)
 

@@ -99,7 +99,7 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Jso
     session = find_session(rows, id_, asking)
     turns = _conversation(rows, session, asking)
     names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
-    return {**_session(session), "conversation": [as_json(turn, names) for turn in turns]}
+    return {**_session(session), "conversation": [as_json(turn, names, rewound=bool(turn.rewound)) for turn in turns]}
 
 
 @SESSIONS.add("csm_context_rollover")

@@ -40,7 +40,7 @@ from csmd.vocabulary import PROMPTS
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
 OUT = ROOT / "csmd" / "data" / "chooser.json"
 #: What a passage must be worth; how much weights are held back; what a label of importance 3 counts for.
-BAR, RIDGE, IMPORTANT = 0.54, 3.0, 2.0
+BAR, RIDGE, IMPORTANT = 0.52, 3.0, 2.0
 #: The same of sentences; a word is known that so many of the written sentences have, and a sign that so many show.
 SENTENCE_RIDGE, KNOWN_WORDS, RARE, SMALL = 2.0, 2, 3, 0.05
 
@@ -190,12 +190,13 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
         "what the session said is no bar": (chooser, "SAME", 9.0),
         "passages of 30 words": (chooser, "MOST_WORDS", 30),
         "no title leads in": (chooser, "TITLE_WORDS", -1),
-        "a passage may begin by going on": (chooser, "_GOES_ON", _never()),
-        "nothing refused": (chooser, "REFUSED", {"user": frozenset(), "assistant": frozenset()}),
+        "sections of steps and checks stay": (chooser, "POOR_TITLE", _never()),
+        "nothing refused": (chooser, "REFUSED", dict.fromkeys(chooser.REFUSED, frozenset())),
+        "a rule needs to be as sure as any": (chooser, "LASTS", 9.0),
     }
-    for kind in sorted(chooser.REFUSED["assistant"]):
+    for kind in sorted(set().union(*chooser.REFUSED.values())):
         without = {speaker: kinds - {kind} for speaker, kinds in chooser.REFUSED.items()}
-        found[f"refused: {kind}"] = (chooser, "REFUSED", without)
+        found[f"not refused: {kind}"] = (chooser, "REFUSED", without)
     return found
 
 

@@ -22,8 +22,16 @@ def texts(statements: list[Statement]) -> list[str]:
 
 PICKS = {
     "an answer": ("> Which database?\nPostgreSQL", ["Which database? -> PostgreSQL"]),
-    "several answers": ("> Which database?\nPostgreSQL\n\n> Cache?\nno", ["Which database? -> PostgreSQL", "Cache? -> no"]),
-    "a question of several lines": ("> Two ways:\n> \n> a or b?\nb", ["Two ways: a or b? -> b"]),
+    "several answers": (
+        "> Which database?\nPostgreSQL\n\n> Do we cache the feed?\nno",
+        ["Which database? -> PostgreSQL", "Do we cache the feed? -> no"],
+    ),
+    "a question of several lines": ("> Which of these\n> \n> is it?\nPostgreSQL", ["Which of these is it? -> PostgreSQL"]),
+    "a question behind an assertion": (
+        "> The old cache is slow. Should we drop the cache?\nYes", ["Should we drop the cache? -> Yes"],
+    ),
+    "no to an assertion": ("> We always deploy on Fridays. Is that right?\nNo", []),
+    "an answer to what is no question": ("> There are two. Choose the database:\nMySQL", ["Choose the database: -> MySQL"]),
     "an answer of several lines": ("> Which?\nneither\n\nkeep both", ["Which? -> neither keep both"]),
     "an answer without a question": ("PostgreSQL", []),
     "a question without an answer": ("> Which database?\n", []),
@@ -45,7 +53,7 @@ def test_an_answer_that_a_program_gives_is_not_the_users() -> None:
 
 
 def test_a_long_question_leaves_its_answer_room() -> None:
-    (text,) = texts(verbatim_statements.of_prompt(turn(f"> {'why ' * 1000}?\n{'so ' * 1000}")))
+    (text,) = texts(verbatim_statements.of_prompt(turn(f"> {'database ' * 1000}?\n{'feed ' * 1000}")))
     assert len(text) <= verbatim_statements.QUESTION_CHARACTERS + verbatim_statements.ANSWER_CHARACTERS + 4
 
 

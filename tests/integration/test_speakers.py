@@ -18,7 +18,7 @@ from csmd.store import activity, integrity, memories, migrate, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Statement, Turn
+from csmd.values import Project, Statement, StoredTurn, Turn
 
 TASK = '{"task_id":"b1","tool_use_id":"t1","description":"Always push to the mirror branch","task_type":"local_bash"}'
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."
@@ -72,7 +72,11 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
     for path, turn in [(first, call), *((second if uuid == "handed" else first, prompt(uuid)) for uuid in PROMPTS)]:
         hashed = tokens.keyed_hash(turn.text, key)
         turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path=str(path))
-        (stored,) = [one for one in turns.stream_turns(rows, session_of(rows, turn), after=0) if one.uuid == turn.uuid]
+        seq = rows.number("select seq from turns where uuid = :uuid", uuid=turn.uuid)
+        stored = StoredTurn(
+            seq=seq, uuid=turn.uuid, session_id=turn.session_id, project_seq=project, kind=turn.kind, text=turn.text,
+            at=turn.at, ordinal=1,
+        )  # fmt: skip
         for sentence in PROMPTS.get(turn.uuid, ("", []))[1]:
             memories.add_statement(
                 rows,

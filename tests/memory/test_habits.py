@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from csmd.extraction import packets
 from csmd.memory import habits, remember
-from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns
+from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -109,6 +109,22 @@ def test_an_order_that_recurs_is_told_in_its_shortest_wording_with_its_counts_an
     assert told(plain_sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
     single = [packet(number, "order", "deploy") for number in range(3)]
     assert told(single)["order:deplo"] == 'Asks again and again: "deploy": in 3 of 3 sessions.'
+
+
+#: A prompt that assents, greets, thanks or lets the other go on, in as many languages as csmd knows the words of.
+DIALOGUE = [
+    "Sounds good, thank you!", "Alles klar, weitermachen bitte", "Bonsoir, c'est parfait merci", "Buenas tardes. Correcto, sigue",
+    "D'accordo, procedi", "Combinado, prossiga", "Akkoord, ga verder", "Tack, fortsätt", "Selvfølgelig, fortsett",
+    "Selvä, jatka kiitos", "Dobrze, kontynuuj", "Jasně, pokračuj", "Rendben, folytasd", "Mulțumesc, continuă", "Harika, devam edelim",
+    "Baik, lanjutkan", "Vâng, tiếp tục", "Понятно, продолжим", "Гаразд, продовжуй", "Εντάξει, συνέχισε", "حسنا، تابع",
+    "בסדר, תמשיך", "没问题，接着", "很好继续吧", "了解です、続行してください", "おはようございます", "알겠습니다. 진행해주세요",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", DIALOGUE)
+def test_who_assents_greets_or_says_to_go_on_has_no_habit(said: str) -> None:
+    ordered = [order.words for order in packets.orders(said)] or [said.lower()]
+    assert told([packet(number, "order", words) for number in range(5) for words in ordered]) == {}
 
 
 def test_orders_that_share_one_word_are_different_ones_and_each_counts_once() -> None:
@@ -301,12 +317,50 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
     assert (change.change, change.by) == ("promoted", "csmd") and "confidence 76 (at least 70)" in change.reason
 
 
-def test_what_somebody_asks_for_again_and_again_tells_of_them_and_holds_in_every_project(store: Store) -> None:
+def held(store: Store) -> list[tuple[str, str, str, int]]:
+    return store.read(
+        lambda rows: [(m.text, m.category, m.scope, m.project_seq) for m in memories.list_memories(rows, projects=None)]
+    )
+
+
+@pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
+def test_an_order_of_one_project_is_its_habit_and_of_two_one_memory_that_holds_everywhere(store: Store) -> None:
     asked(store, range(4), of=6)
     count(store)
+    assert held(store) == [(TOLD.format(4, 6), "procedure", "project", 1)]
+    for number in range(10, 15):
+        store.write(lambda rows, number=number: say(rows, number, ASKED, name="beta"))  # type: ignore[misc]
+    count(store)
+    assert held(store) == [(TOLD.format(9, 11), "procedure", "user", 0)]
+    store.write(lambda rows: say(rows, 20, ASKED, name="beta"))
+    count(store)
+    assert held(store) == [(TOLD.format(10, 12), "procedure", "user", 0)]
+    store.write(lambda rows: say(rows, 21, "don't draw a diagram for this", name="beta"))
+    count(store)
+    assert held(store) == [(TOLD.format(4, 6), "procedure", "project", 1)], "what one project refuses is the other's"
+
+
+def test_an_order_of_two_projects_is_forgotten_in_both(store: Store) -> None:
+    for number in range(8):
+        name = "alpha" if number < 4 else "beta"
+        store.write(lambda rows, number=number, name=name: say(rows, number, ASKED, name=name))  # type: ignore[misc]
+    count(store)
     (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
-    everywhere = store.read(lambda rows: projects.everywhere(rows, memory.project_seq))
-    assert (memory.scope, memory.project_seq) == ("user", everywhere)
+    store.write(lambda rows: remember.forget(rows, memory, key=store.hash_key, now=NOW, by_person=True))
+    for number in range(10, 16):
+        name = "alpha" if number % 2 else "beta"
+        store.write(lambda rows, number=number, name=name: say(rows, number, ASKED, name=name))  # type: ignore[misc]
+    count(store)
+    assert texts(store) == []
+
+
+def test_a_habit_of_two_projects_with_a_wall_between_them_is_told_on_each_side(store: Store) -> None:
+    asked(store, range(4), of=4)
+    store.write(lambda rows: workspaces.join(rows, workspaces.ensure(rows, "client", now=NOW), 1))
+    for number in range(10, 14):
+        store.write(lambda rows, number=number: say(rows, number, ASKED, name="beta"))  # type: ignore[misc]
+    count(store)
+    assert {scope for _, _, scope, _ in held(store)} == {"project"} and len(held(store)) == 2
 
 
 def test_a_replay_changes_nothing(store: Store) -> None:
@@ -462,7 +516,7 @@ def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
         store.write(lambda rows, number=number: say(rows, number, ASKED, name="beta"))  # type: ignore[misc]
     count(store)
     apart = texts(store)
-    assert apart == [TOLD.format(3, 3)] * 2
+    assert apart == [TOLD.format(6, 6)]
     one, other = store.read(
         lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")]
     )

@@ -50,6 +50,36 @@ def read(store: Store, ident: str):
     return store.read(lambda rows: memories.by_id(rows, ident))
 
 
+#: A user's statement, its gate, and whether it is stated for good.
+FOR_GOOD = [
+    ("always rotate the keys in March", "behavioral", True),
+    ("never edit the generated client", "behavioral", True),
+    ("I prefer early returns", "behavioral", True),
+    ("we chose Kafka over the Redis streams", "epistemic", True),
+    ("remember that Ines signs off the invoices", "relational", True),
+    ("no, the gateway listens on 8443", "correction", True),
+    ("nein, das Konto heißt ops", "correction", True),
+    ("that was repaired last week already", "correction", False),
+    ("is the cache never cleared?", "correction", False),
+    ("can you check every handler for that?", "behavioral", False),
+    ("move the header into its own file", "correction", False),
+    ("no, the upload still fails", "correction", False),
+    ("12 tests passed", "correction", False),
+    ("don't push yet", "correction", False),
+    ("the invoices are exported as CSV", "behavioral", False),
+    ("the invoices are exported as CSV", "epistemic", False),
+]
+
+
+@pytest.mark.parametrize(("said", "gate", "is_durable"), FOR_GOOD)
+def test_what_is_durable_at_once_says_so_or_corrects_and_is_no_question_order_or_status(
+    store: Store, said: str, gate: str, is_durable: bool
+) -> None:
+    category = "preference" if gate in ("behavioral", "correction") else "fact"
+    ident, _ = save_memory(store, statement(said, gate=gate, category=category), "u1")
+    assert (read(store, ident).tier == "durable") is is_durable
+
+
 def test_the_same_statement_from_another_turn_confirms_instead_of_doubling(store: Store) -> None:
     ident, new = save_memory(store, statement("Use Postgres for the job queue because of LISTEN/NOTIFY"), "u1")
     again, second = save_memory(
@@ -375,7 +405,7 @@ def test_an_old_statement_that_comes_to_light_late_has_its_age(store: Store) -> 
 
 # --- what was forgotten stays forgotten, whatever is merged, split or walled since
 
-SHORT = statement("I always prefer short answers without headings", gate="behavioral", category="preference")
+SHORT = statement("I always prefer short functions without comments", gate="behavioral", category="preference")
 
 
 def _ensured(rows: Rows, *names: str) -> list[int]:
@@ -444,7 +474,7 @@ def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere
     save_memory(store, SHORT, "u1")
     outside, _ = save_memory(store, SHORT, "u2", name="gamma")
     store.write(lambda rows: _behind_a_wall(rows, "alpha"))
-    ident, _ = save_memory(store, replace(SHORT, text="I always prefer long answers with headings"), "u3")
+    ident, _ = save_memory(store, replace(SHORT, text="I always prefer long functions with comments"), "u3")
     forget(store, ident)
     store.write(lambda rows: _behind_a_wall(rows, "beta"))
 
@@ -453,7 +483,7 @@ def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere
             workspaces.leave(rows, seq, key=store.hash_key)
 
     store.write(leave)
-    gone = "I always prefer long answers with headings"
+    gone = "I always prefer long functions with comments"
     assert all(stays_out(store, at=BEFORE, name=name, said=gone) for name in ("alpha", "beta"))
     assert not stays_out(store, at=BEFORE, name="gamma", said=gone) and read(store, outside) is not None
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from csmd import data
 from csmd.extraction.classifier import classify
 from csmd.memory import remember as stage
 from csmd.memory import scope
@@ -63,6 +64,79 @@ def where_it_holds(said: str, *, gate: Gate, project_name: str) -> Scope:
 )
 def test_a_memory_leaves_its_project_only_when_its_words_say_so(said: str, gate: Gate, where: str) -> None:
     assert where_it_holds(said, gate=gate, project_name="payments") == where
+
+
+#: What is said in a project "payments", and where it holds; by statements of each gate where "any" is one.
+REACHES: list[tuple[str, Scope]] = [
+    ("use two spaces everywhere, this is how we do it", "user"),
+    ("Write test names as sentences everywhere.", "user"),
+    ("In all my repos this file is generated, never edit it", "user"),
+    ("for every project we keep it at one commit per pull request", "user"),
+    ("across all of my projects the default branch is trunk", "user"),
+    ("wherever I work, it is rebase and never merge", "user"),
+    ("no matter which project this is, never add emojis", "user"),
+    ("I always squash it before we merge", "user"),
+    ("I usually review this by commit", "user"),
+    ("rename it everywhere", "project"),
+    ("you've changed quotes to ticks everywhere, undo", "project"),
+    ("in all my repos `make lint` comes first", "project"),
+    ("for every project Payments keeps a ledger", "project"),
+    ("I always deploy src/api before this", "project"),
+    ("wherever I work in the billing service, ask Marta first", "project"),
+    ("I always use retry_count here", "project"),
+]
+ANSWERS = [
+    "answer me in German", "Please answer in Polish.", "replies in Spanish please", "always reply in French", "I want you to answer in Italian",
+    "keep your answers short", "never put emojis in your replies", "I like short answers", "I prefer answers without bullet points",
+    "antworte mir bitte auf Deutsch", "responde siempre en español", "réponds en français", "отвечай по-русски", "请用中文回答", "日本語で回答してください",
+    "앞으로 한국어로 답변해 주세요",
+]  # fmt: skip
+NO_ANSWERS = [
+    "the API replies in Spanish", "we answer customers in German", "can you answer in German?", "answer in German this time",
+    "error replies in Spanish are missing", "the answers table is in German", "always reply to the webhook within 5 s",
+    "translate the page into German", "answers are cached for an hour", "reply to this customer in French", "your API answers in German",
+]  # fmt: skip
+
+
+@pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
+@pytest.mark.parametrize(("said", "where"), REACHES)
+def test_what_is_said_of_all_projects_leaves_its_project_whatever_pronoun_stands_beside(
+    said: str, where: Scope
+) -> None:
+    assert where_it_holds(said, gate="behavioral", project_name="payments") == where
+
+
+@pytest.mark.parametrize(
+    ("said", "where"), [*((said, "user") for said in ANSWERS), *((said, "project") for said in NO_ANSWERS)]
+)
+def test_how_somebody_likes_to_be_answered_is_theirs_in_every_project(said: str, where: Scope) -> None:
+    assert where_it_holds(said, gate="epistemic", project_name="payments") == where
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("in this worktree never run the migrations", "this worktree"),
+        ("This branch stays on Node 18.", "this branch"),
+        ("on release/2.4 only fixes are merged", "release/2.4"),
+        ("on the branch feat/cart the old schema stays", "feat/cart"),
+        ("in ../x-spike we use sqlite, never postgres", "../x-spike"),
+        ("on every branch the tests run first", ""),
+        ("never push to main", ""),
+        ("the worker reads from in/out and feeds this branching code", ""),
+    ],
+)
+def test_what_is_of_a_worktree_or_a_branch_names_it_and_stays_there(said: str, named: str) -> None:
+    assert scope.checkout_named(said) == named
+    assert (
+        where_it_holds(f"I always do so, {said}", gate="behavioral", project_name="payments") == "project" or not named
+    )
+
+
+@pytest.mark.parametrize("name", ["self", "part", "at_hand", "every", "unit", "wherever", "answer_in", "checkout"])
+def test_every_class_of_words_is_small_letters_and_no_word_twice(name: str) -> None:
+    words = data.word_table("scope_words.txt")[name]
+    assert words and (name == "self" or all(word == word.lower() for word in words))
 
 
 GENERAL = ["I prefer small functions", "in all my projects keep commits small", "I usually squash before merging"]

@@ -124,6 +124,63 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
     assert "just push" not in told.text
 
 
+@pytest.fixture
+def checkouts(tmp_path: Path) -> dict[str, str]:
+    """The directories of a repository and of two of its worktrees, one of them below it."""
+    main, spike, inner = tmp_path / "shop", tmp_path / "shop-spike", tmp_path / "shop" / ".worktrees" / "fix"
+    for tree in (main, spike, inner):
+        (tree / "src").mkdir(parents=True)
+    (main / ".git").mkdir()
+    (main / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    for tree in (spike, inner):
+        data = main / ".git" / "worktrees" / tree.name
+        data.mkdir(parents=True)
+        (data / "commondir").write_text("../..\n")
+        (tree / ".git").write_text(f"gitdir: {data}\n")
+    return {"main": str(main), "spike": str(spike), "inner": str(inner)}
+
+
+#: What is said in a checkout of a project, and the checkouts in which it is told.
+OF_CHECKOUTS = [
+    ("In this worktree the importer writes to sqlite.", "spike", {"spike"}),
+    ("This branch keeps the importer on Node 18.", "inner", {"inner"}),
+    ("On release/2.4 the importer only gets fixes.", "main", {"main"}),
+    ("In ../shop-spike the importer writes to sqlite.", "main", {"spike"}),
+    ("The importer writes to sqlite.", "spike", {"main", "spike", "inner"}),
+]
+
+
+@pytest.mark.parametrize(("said", "where", "wanted"), OF_CHECKOUTS)
+def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
+    store: Store, checkouts: dict[str, str], said: str, where: str, wanted: set[str]
+) -> None:
+    def write(rows: Rows) -> None:
+        home = projects.ensure_with_directory(rows, project_identity.identified(f"{checkouts[where]}/src"), now=NOW)
+        turn = Turn(uuid="u1", session_id="s1", kind="user", text=said, at=NOW, cwd=checkouts[where])
+        turns.add_turn(
+            rows, turn, text_hash=tokens.keyed_hash(said, store.hash_key), host="claude", project=home.seq,
+            directory=home.directory, path="",
+        )  # fmt: skip
+        stated = Statement(text=said, gate="epistemic", category="decision", confidence=0.9, authority="user")
+        source = Provenance(uuid="u1", session_id="s1", at=NOW)
+        remember.remember(rows, stated, source, project=home.seq, origin="stated", key=store.hash_key)
+
+    store.write(write)
+    for ask in ("brief", "recall"):
+
+        def told(rows: Rows, asking: str, ask: str = ask) -> str:
+            places = visibility.scopes(rows, asking)
+            if ask == "brief":
+                return brief.session_brief(rows, places=places, session_id="", max_tokens=900, asking=asking).text
+            return prompts.recall(
+                rows, places=places, session_id="", prompt="what does the importer write to, only fixes on Node?", floor=0.0,
+                max_tokens=400, max_items=5, embed=None, key=store.hash_key, asking=asking,
+            ).text  # fmt: skip
+
+        found = {name for name, path in checkouts.items() if store.read(lambda rows, path=path: told(rows, path))}  # type: ignore[misc]
+        assert found == wanted, ask
+
+
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
     save_memory(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
     told = store.read(

@@ -182,7 +182,8 @@ SENTENCES = [
     ("in file.py it fails. `x` is bad", ["in file.py it fails.", "`x` is bad"]),
     ("不要这样。用那个！好", ["不要这样。", "用那个！", "好"]),
     ("no end", ["no end"]),
-    ("it ends. but goes on", ["it ends. but goes on"]),
+    ("it ends. but goes on", ["it ends.", "but goes on"]),
+    ("see fig. 2 (e.g. this) and v. two", ["see fig. 2 (e.g. this) and v. two"]),
     ("", []),
     ("   ", []),
 ]

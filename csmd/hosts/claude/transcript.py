@@ -129,6 +129,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             model=label(message, "model", 100),
             tokens=made if place == 0 else 0,
             context=given,
+            is_prompt_line=is_prompt and len(found) == 1 and kind not in TOOL_KINDS,
         )
         for place, (kind, body, tool, tool_id, writes) in enumerate(found)
         for uuid in [_numbered(bare.uuid, place)]
@@ -186,7 +187,10 @@ def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
         return []
     said = spoken(content.partition(PROMPT_WAS)[2], counts, as_typed=True)
     bare = bare_turn(value, counts)
-    return [replace(bare, kind=_prompted(value, said), text=said)] if bare is not None and said else []
+    if bare is None or not said:
+        return []
+    # The conversation never had it: the next prompt, which goes on from the same line, does not take its place.
+    return [replace(bare, kind=_prompted(value, said), text=said, parent_uuid="")]
 
 
 def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:

@@ -378,6 +378,21 @@ def test_the_user_answers_in_place_of_a_known_tool_of_the_hosts_only(tools: list
     assert read(rejected("no")).turns[1].answers == "?"
 
 
+def test_only_a_line_with_a_prompt_and_nothing_else_can_take_the_place_of_a_prompt() -> None:
+    blocked = bytes_of({
+        "type": "system", "subtype": "informational", "uuid": "u1", "sessionId": "s1", "parentUuid": "u0",
+        "content": "UserPromptSubmit operation blocked by hook:\n[x]: no\n\nOriginal prompt: fix it",
+    })  # fmt: skip
+    lines = {
+        user("fix it", parentUuid="u0"): [True], user("/hello world"): [True], user([result("out"), text("go on")]): [False, False],
+        user([result("out")]): [False], rejected("no"): [False, False], asked({"A?": "a"}): [False, False],
+        assistant([text("done")]): [False], queued("also do this"): [False], operation("enqueue", "also this"): [False], blocked: [False],
+    }  # fmt: skip
+    for line, expected in lines.items():
+        assert [turn.is_prompt_line for turn in read(line).turns] == expected
+    assert [turn.parent_uuid for turn in read(blocked).turns] == [""]
+
+
 def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_name_or_by_its_lines() -> None:
     aside = {"isSidechain": True}
     named = user("Warmup", **aside, agentId="a1") + b"\n" + assistant([text("hi")], **aside, agentId="a1", uuid="u2")

@@ -1,0 +1,99 @@
+"""What a rewind or an edited prompt left behind: the turns from a prompt up to the one that took its place.
+
+A transcript keeps them as a branch that ends. Other things branch, too (parallel calls of tools, sub-agents, a
+compaction, a session that goes on in another file), so a branch has ended only where a later prompt of the same
+session goes on from the line that the earlier prompt went on from, or from one before that.
+"""
+
+from __future__ import annotations
+
+from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories, vectors
+from csmd.store.sqlite import Rows, in_keys
+from csmd.vocabulary import TOOL_KINDS
+
+#: Turns that begin a branch, in the words of the index on them.
+_PROMPTS = "t.parent_uuid <> '' and t.kind in ('user', 'relayed', 'command')"
+#: The stage that chooses statements.
+DISTILL = "distill"
+
+
+def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) -> None:
+    """Marks what a prompt that goes on from the line `parent` leaves behind in its session, and takes back what was made of it.
+
+    What another session holds as well, a fork from before the rewind, stays what it is.
+    """
+    place = "select ordinal from session_turn where session_seq = :session and turn_seq = :turn"
+    own = rows.number(place, session=session_seq, turn=turn_seq)
+    begin = _branch_start(rows, session_seq, own, parent)
+    if begin is None:
+        return
+    left = rows.column(
+        "update session_turn set rewound = 1 where session_seq = :session and ordinal >= :begin and ordinal < :own "
+        "and rewound = 0 and exists (select 1 from turns t where t.seq = session_turn.turn_seq and t.source = 'transcript') "
+        "returning turn_seq",
+        session=session_seq, begin=begin, own=own,
+    )  # fmt: skip
+    if not left:
+        return
+    for seq in left:
+        if not rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 0", turn=seq):
+            _take_back(rows, seq)
+    digests.clear(rows, session_seq)
+    markdown_pages.clear_days(rows, session_seq)
+    if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # what stands may have counted as a repetition
+        cursors.move_cursor(rows, DISTILL, str(session_seq), begin - 1)
+
+
+def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:
+    """Whether a rewind left a turn behind in a session."""
+    sql = "select 1 from session_turn where session_seq = :session and turn_seq = :turn and rewound = 1"
+    return rows.exists(sql, session=session_seq, turn=turn_seq)
+
+
+def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | None:
+    """The place of the first prompt of a session that the one at `own` takes the place of; None for none."""
+    sibling = rows.key(
+        "select min(st.ordinal) from turns t join session_turn st on st.turn_seq = t.seq "  # noqa: S608
+        f"where t.parent_uuid = :parent and {_PROMPTS} and st.session_seq = :session and st.ordinal < :own",
+        parent=parent, session=session_seq, own=own,
+    )  # fmt: skip
+    if sibling is not None:
+        return sibling
+    known = (
+        "select st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
+        "where t.uuid = :parent and st.session_seq = :session"
+    )
+    after = rows.key(known, parent=parent, session=session_seq)
+    if after is None:
+        return None
+    between = rows.all(
+        "select st.ordinal, t.parent_uuid from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
+        f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} order by st.ordinal",
+        session=session_seq, after=after, own=own,
+    )  # fmt: skip
+    return next((place for place, line in between if _descends(rows, line, parent)), None)
+
+
+def _descends(rows: Rows, line: str, ancestor: str) -> bool:
+    """Whether a line goes back to another, as far as the lines between are turns."""
+    seen: set[str] = set()
+    while line and line != ancestor and line not in seen:
+        seen.add(line)
+        line = rows.text("select parent_uuid from turns where uuid = :uuid", uuid=line)
+    return line == ancestor
+
+
+def _take_back(rows: Rows, seq: int) -> None:
+    """Removes what was made of a turn, but for what a person has kept or changed; its text stays in its session."""
+    uuid, kind = rows.all("select uuid, kind from turns where seq = :seq", seq=seq)[0]
+    made = memories.memories_by_turn(rows, [uuid]).get(uuid, ())
+    own = [memory.seq for memory in made if not belief_changes.is_of_person(rows, memory)]
+    belief_changes.drop_sources(rows, f"uuid = :uuid and {in_keys('memory_seq', own)}", uuid=uuid)
+    memories.forget_scenes(rows, uuid)
+    rows.delete("statements", turn_seq=seq)
+    rows.delete("passages", turn_seq=seq)
+    rows.update("turns", seq, searchable=0)
+    vectors.delete_for(rows, "turn", seq)
+    checkpoints.take_back(rows, seq)
+    if kind not in TOOL_KINDS:  # what was run was run, whatever was said afterwards
+        candidates.take_back_packets(rows, uuid)
