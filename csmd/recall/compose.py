@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from csmd.cache import cached
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.text import display, prose
-from csmd.text.sentence import Speaker, is_passing, parse, refers_back, states_something
+from csmd.text.sentence import Speaker, is_passing, opens, parse, refers_back, states_something
 from csmd.text.tokens import content_words, stem
 from csmd.values import Brief, BriefItem, Memory
 
@@ -89,7 +89,7 @@ def _durable_text(text: str, by_assistant: bool) -> str:
         lasting = sentence if advises else _without_errand(sentence)
         if not (advises or states_something(lasting)):
             is_cut = True
-        elif kept or not is_cut or not parse(lasting).goes_on:
+        elif kept or not is_cut or not (parse(lasting).goes_on or opens("hangs_on", "en", lasting)):
             kept.append(lasting)
     rest = " ".join(kept)
     return rest if not is_cut or len(content_words(rest)) >= LEAST_WORDS else ""
