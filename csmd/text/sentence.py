@@ -220,7 +220,7 @@ def clauses(text: str) -> list[str]:
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
             continue
         before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
-        if is_aside or parse(before).kind in ("orders", "asks", "assents"):
+        if is_aside or parse(before).kind in ("orders", "asks"):
             found.append(before)
             start = at
     return [*found, text[tokens[start][1] :]] if found else [text]
@@ -249,6 +249,9 @@ def asks(text: str) -> bool:
 
 # --- the language
 
+#: A sentence with so many words of English that are known here is English, whatever script most of its letters are of.
+LEAST_ENGLISH = 2
+
 
 @cached(4096)
 def language_of(text: str) -> str:
@@ -258,13 +261,15 @@ def language_of(text: str) -> str:
         for match in _SCRIPTS.finditer(text):
             counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
     letters = sum(map(str.isalpha, text))
-    if counts and 4 * sum(counts.values()) >= letters:
+    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
+    english = len(words & _ENGLISH)
+    # A name or a quotation in another script does not change the language of the sentence around it.
+    is_english = len(words & (_ENGLISH | _words_of("en"))) >= LEAST_ENGLISH
+    if counts and 4 * sum(counts.values()) >= letters * (3 if is_english else 1):
         script = max(counts, key=lambda name: (counts[name], name))
         if script == "zh" and counts.get("ja"):
             script = "ja"
         return "" if script == "other" else script
-    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
-    english = len(words & _ENGLISH)
     scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
@@ -272,6 +277,7 @@ def language_of(text: str) -> str:
     return "en" if text.isascii() or english else ""
 
 
+@cached(32)
 def _words_of(language: str) -> frozenset[str]:
     """Every single word of a language's classes."""
     return frozenset(

@@ -52,7 +52,7 @@ def read(store: Store, ident: str):
 
 #: A user's statement, its gate, and whether it is stated for good.
 FOR_GOOD = [
-    ("always rotate the keys in March", "behavioral", True),
+    ("always rotate the keys by hand", "behavioral", True),
     ("never edit the generated client", "behavioral", True),
     ("I prefer early returns", "behavioral", True),
     ("we chose Kafka over the Redis streams", "epistemic", True),
