@@ -13,7 +13,7 @@ from csmd.cache import cached
 from csmd.extraction import shell_commands
 from csmd.text import display, similarity
 from csmd.text.prose import lines_of_prose, sentences
-from csmd.text.sentence import parse
+from csmd.text.sentence import has, parse
 from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
@@ -290,17 +290,6 @@ SYMPTOM = _re(
     r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
     r"|unexpected\w*|(?:properly|correctly|as expected)|(?:would|should) have (?:been|expected)|i['’]?m getting|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
 )
-#: Beyond doubt: in an order ("can you add ...") nothing less reports anything, in a user's own statement of a cause neither.
-_SURELY = _re(
-    r"\b(?:bugs?|errors?|fail(?:s|ed|ing|ure)?|broken|crash\w*|not work\w*|wrong|lost|exception|panic|traceback)\b"
-)
-_SURE_CAUSE = _re(
-    r"\b(?:root cause|caused by|turn(?:s|ed) out|the (?:actual |real |underlying )?(?:issue|problem|cause|bug|reason) (?:is|was)|because)\b"
-)
-_FIX = _re(
-    r"\b(?:fix(?:ed|es)?|chang(?:e|ed|es)|replac\w+|add(?:ed|s)?|remov\w+|modif\w+|us(?:es|ed|ing)|now|was (?:checking|computed|using|called)"
-    r"|no longer|should|means?|would|only)\b"
-)
 _NAME = re.compile(
     r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
     r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
@@ -310,18 +299,20 @@ _NAME = re.compile(
 def is_cause(told: str, *, category: str, authority: str) -> bool:
     """Whether a statement names a cause or a fix; a user's must say so outright, or it is a report."""
     if authority == "user":
-        return _SURE_CAUSE.search(told) is not None
+        return has("sure_cause", "en", told)
     return category == "gotcha" or CAUSE.search(told) is not None
 
 
 def answers(told: str, symptom: str) -> bool:
     """Whether an assistant's statement after a report explains it; any fix does after a definite report."""
-    return CAUSE.search(told) is not None or (_SURELY.search(symptom) is not None and _FIX.search(told) is not None)
+    return CAUSE.search(told) is not None or (has("failure", "en", symptom) and has("fix", "en", told))
 
 
 def is_symptom(sentence: str) -> bool:
-    """Whether a user's sentence reports a problem."""
-    return (_SURELY if parse(sentence).kind == "orders" else SYMPTOM).search(sentence) is not None
+    """Whether a user's sentence reports a problem; one that orders something must say outright that it fails."""
+    if parse(sentence).kind == "orders":
+        return has("failure", "en", sentence)
+    return SYMPTOM.search(sentence) is not None
 
 
 def names(text: str) -> frozenset[str]:
@@ -359,7 +350,7 @@ def _symptom_in(said: str) -> str:
     prose = [sentence for line in lines_of_prose(said) for sentence in sentences(line)]
     symptoms = [sentence for sentence in prose if len(sentence) > SHORT and is_symptom(sentence)][:3]
     lines = [line.strip() for line in said.splitlines()]
-    shown = [line for line in lines if SHORT < len(line) < MOST and _SURELY.search(line)][:2]
+    shown = [line for line in lines if SHORT < len(line) < MOST and has("failure", "en", line)][:2]
     if symptoms and symptoms[0].endswith(":"):  # what is pasted behind it says what it is
         at = next((place for place, line in enumerate(lines) if line.endswith(symptoms[0][-SHORT:])), len(lines))
         shown = [line for line in lines[at + 1 :] if len(line) > SHORT][:2]
@@ -386,7 +377,7 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
                     continue
                 named, words = share(sentence, about)
                 cause = CAUSE.search(sentence) is not None
-                if not (cause and before) and not ((cause or _FIX.search(sentence)) and (named or words > 2)):
+                if not (cause and before) and not ((cause or has("fix", "en", sentence)) and (named or words > 2)):
                     continue
                 value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
                 if value > best:
@@ -404,24 +395,15 @@ NAMES_ACROSS, DAYS_ACROSS = 2, 14
 REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
 
 
-# fmt: off
-#: (who speaks: u a person, a the assistant; how far it lowers a cause; why; how it begins or what it says)
-REFUTES: tuple[tuple[str, float, str, re.Pattern[str]], ...] = (
-    ("u", 0.50, "the user says that this was not it", _re(
-        r"(?:that|this|it)(?:['’]s| is| was) not (?:it|the (?:issue|problem|cause|reason|bug)|why|what (?:is|was) (?:wrong|happening))\b"
-        r"|(?:that|this|you)(?:['’]s| is|['’]re| are) (?:wrong|incorrect)\b|\bnot the (?:real |actual )?(?:cause|problem|reason|issue)\b"
-        r"|\bi don['’]t think (?:that|this|it)(?:['’]s| is) (?:it|the|right|correct)\b|\bbut the (?:issue|problem|bug) (?:is|was)\b")),
-    ("u", 0.35, "the user says that it still fails", _re(
-        r"\bstill (?:not|does(?: not|n['’]t)|get(?:ting)?|see(?:ing)?|fail\w*|broken|happen\w*|the same|have the|shows?|is(?: not|n['’]t)|an? (?:issue|problem|error))\b"
-        r"|\b(?:did(?: not|n['’]t)|does(?: not|n['’]t)) (?:fix|help|work|solve|change)\b|\bsame (?:error|issue|problem|result)\b|\b(?:no|not any) (?:change|difference)\b|\bhappen(?:s|ed) again\b")),
-    ("a", 0.40, "the assistant took it back", _re(
-        r"^\W{0,3}(?:i was wrong|my (?:analysis|diagnosis|assumption|mistake)|i misread|i misunderstood|(?:actually|wait|hmm)\b.{0,40}\b(?:issue|problem|bug|cause)\b)"
-        r"|\b(?:the (?:real|actual) (?:issue|problem|bug|cause|culprit)\b|not the (?:cause|issue|problem) (?:i|after)|(?:was|is)n['’]t the (?:cause|issue|problem))")),
-    ("a", 0.20, "the assistant agreed that it was otherwise", _re(r"^\W{0,3}you(?:['’]re| are) (?:absolutely |completely |quite )?right\b")),
+#: (who speaks: u a person, a the assistant; how far it lowers a cause; why; the class of words that says it)
+REFUTES: tuple[tuple[str, float, str, str], ...] = (
+    ("u", 0.50, "the user says that this was not it", "disputes"),
+    ("u", 0.35, "the user says that it still fails", "persists"),
+    ("a", 0.40, "the assistant took it back", "retracts"),
+    ("a", 0.20, "the assistant agreed that it was otherwise", "concedes"),
 )
 #: A failure that comes again after its cause was named.
 AGAIN = (0.20, "the same error came again")
-# fmt: on
 
 
 class Symptom(NamedTuple):
@@ -543,8 +525,8 @@ def _refuted(
             continue
         who = "u" if turn.kind == "user" else "a" if turn.kind == "assistant" else ""
         said = turn.text[:REFUTED_WITHIN]
-        for speaker, lowered, reason, pattern in REFUTES:
-            if speaker != who or not pattern.search(said):
+        for speaker, lowered, reason, words_of_it in REFUTES:
+            if speaker != who or not has(words_of_it, "en", said):
                 continue
             named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
             if named >= 2 or (named and words >= 2) or words >= 4:

@@ -261,10 +261,6 @@ _NAMES = re.compile(
     r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"
     r"|diff))\b[\s:`'\"(]{1,3}(?:--?\w+ ){0,2}((?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40})\b"
 )
-_LAST_TIME = re.compile(
-    r"\b(?:continue|continuing|carry on|go on|pick up|resume)\b.{0,40}\b(?:where we (?:left|stopped)|(?:last|previous|earlier)"
-    r" (?:session|conversation|time))|\b(?:we|i) (?:\w+ ){1,4}(?:yesterday|last (?:time|week))\b|\byesterday (?:we|i)\b|\b(?:in|from) (?:the|our|my) (?:last|previous|earlier) (?:session|conversation)\b", re.I,
-)  # fmt: skip
 #: A paste is not the user's to say: beyond so many characters nothing in a prompt is taken for a name.
 TYPED = 700
 
@@ -367,7 +363,7 @@ def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[
             found.append(Item("transcript", transcript, prompt.uuid))
         if len(prompt.text) <= TYPED:
             found += [Item("names", name[1], prompt.uuid) for name in _NAMES.finditer(prompt.text)]
-            if _LAST_TIME.search(prompt.text):
+            if all(sentence.has(name, "en", prompt.text) for name in ("earlier", "first_person")):
                 found.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
     first = next((entry for entry in entries if entry.kind in ("user", "summary", "assistant")), None)
     if first is not None and first.kind == "summary" and tool_calls.is_continued(first.text):

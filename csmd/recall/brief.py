@@ -21,7 +21,7 @@ from csmd.store import digests, markdown_pages, memories, passages, projects, re
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.sentence import bare_order, has, opens, request_in, tells_what_was_done
+from csmd.text.sentence import bare_order, has, opens, parse, request_in
 from csmd.text.similarity import Gist, gist, overlap
 from csmd.text.tokens import content_words, stem
 from csmd.values import Brief, Memory
@@ -46,6 +46,13 @@ _OF_OTHERS = re.compile(
 )
 
 
+def _is_report(said: str) -> bool:
+    """Whether a sentence tells what its speaker did, and nothing that is so by it."""
+    read = parse(said, "assistant")
+    is_own = read.kind == "reports" and opens("first_person", "en", read.core)
+    return is_own or opens("reported", "en", read.core) or has("landed", "en", said)
+
+
 def _is_of_the_present(said: str) -> bool:
     return has("present", "en", said) or opens("opens_present", "en", said)
 
@@ -56,7 +63,7 @@ TRANSIENT: tuple[Transience, ...] = (
     Transience(DOUBTED, "user", lambda said: has("doubt", "en", said)),
     Transience("done at once", "user", lambda said: bool(request_in(said)), frozenset({"promissory"})),
     Transience("of other projects", "assistant", lambda said: _OF_OTHERS.search(said) is not None),
-    Transience("a report", "assistant", tells_what_was_done),
+    Transience("a report", "assistant", _is_report),
 )
 
 
@@ -634,7 +641,7 @@ def session_topic(goals: Sequence[str]) -> str:
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
     bare = bare_order(goal).rstrip(".:,; ")
-    if bare == goal.rstrip(".:,; ") and bare.endswith("?"):
+    if bare.endswith("?") and parse(goal).kind == "asks":
         return f'asked "{display.cut(bare, TOPIC_CHARACTERS)}"'
     return display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
 

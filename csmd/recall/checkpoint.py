@@ -49,7 +49,7 @@ def sets_task(prompt: str) -> bool:
     if sentence.request_in(body) or any(sentence.is_imperative(parse(part)) for part in parts):
         return bool(parts)
     only_asks = all(parse(one).kind == "asks" for one in sentences(body))
-    is_wanted = sentence.has("wants", "en", body) or sentence.has("trouble", "en", body)
+    is_wanted = sentence.has("wants", "en", body) or sentence.has("ails", "en", body)
     return bool(parts) and not only_asks and is_wanted
 
 
@@ -58,7 +58,7 @@ def _continues(part: str) -> bool:
     read = parse(part)
     if read.kind in ("assents", "reports") or not read.words:
         return True
-    return sentence.opens("routine", "en", read.core) or sentence.has("handover", "en", read.core)
+    return any(sentence.opens(name, "en", read.core) for name in ("routine", "handover"))
 
 
 def _corrects(prompt: str) -> bool:

@@ -53,7 +53,6 @@ def policy_after_compaction(used: int, window: int) -> Policy:
 LEAST_WORDS = 4
 #: Least number of content words of a sentence in a passage: "Good." and "Now I see." say nothing.
 LEAST_SENTENCE = 2
-_SENTENCE_BREAK = re.compile(r"(?<=[.!?:])\s+")
 #: Two options: nothing was decided.
 _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
 
@@ -116,7 +115,7 @@ def has_statement(passage: str) -> bool:
     """Whether a passage of earlier talk says anything besides questions, orders and what is never shown."""
     return any(
         len(content_words(sentence)) >= LEAST_SENTENCE and not is_passing(sentence, "assistant")
-        for sentence in _SENTENCE_BREAK.split(passage)
+        for sentence in prose.sentences(passage)
     )
 
 

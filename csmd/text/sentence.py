@@ -228,7 +228,18 @@ def clauses(text: str) -> list[str]:
 
 def has(word_class: str, language: str, text: str) -> bool:
     """Whether a text holds a word of a class in its language."""
-    return _has(word_class, language, [word for word, _ in _tokens(text)], text)
+    return _has(word_class, language, _words_in(text), text)
+
+
+@cached(1024)
+def _words_in(text: str) -> tuple[str, ...]:
+    return tuple(word for word, _ in _tokens(text))
+
+
+@cached(512)
+def _openings(phrases: frozenset[str]) -> frozenset[str]:
+    """The words with which some phrases begin."""
+    return frozenset(phrase.partition("_")[0] for phrase in phrases)
 
 
 def asks(text: str) -> bool:
@@ -491,7 +502,10 @@ def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
         return False
     if language in UNSPACED:
         return any(phrase.replace("_", " ") in said for phrase in phrases)
-    return any(_phrase(phrases, words[at : at + 4]) for at in range(len(words)))
+    openings = _openings(phrases)
+    if openings.isdisjoint(words):
+        return False
+    return any(word in openings and _phrase(phrases, words[at : at + 4]) for at, word in enumerate(words))
 
 
 # --- what callers ask of a sentence
@@ -501,6 +515,7 @@ SHORT_ORDER = 5
 #: Within so many words behind its verb a rule names what it is about.
 OBJECT_WITHIN = 3
 #: With these somebody asks for something, wherever they stand; "you can" only at the beginning.
+_TO_ANOTHER = ("can y", "could", "would", "will ")
 _ASKED_FOR = frozenset(phrase for phrase in _WORDS["request.en"] if not phrase.startswith("you_"))
 
 
@@ -508,16 +523,29 @@ def is_passing(text: str, speaker: Speaker) -> bool:
     """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short order."""
     read = parse(text, speaker)
     if read.kind == "orders" and speaker == "user":
-        return not read.lasting and sum(word[0].isalnum() for word in read.words) <= SHORT_ORDER
+        is_short = sum(word[0].isalnum() for word in read.words) <= SHORT_ORDER
+        return is_short and not read.lasting and not _decides(read.words)
     return read.kind in ("asks", "reports", "narrates", "printed")
 
 
 def states_something(text: str) -> bool:
     """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
     read = parse(text)
-    if read.kind == "orders":
-        return read.lasting in RULES or is_rule_of_kind(read)
-    return read.kind not in ("asks", "printed") and not request_in(text)
+    if read.kind in ("asks", "printed", "assents") or request_in(text)[:5].casefold() in _TO_ANOTHER:
+        return False
+    return read.kind != "orders" or read.lasting in RULES or _decides(read.words) or is_rule_of_kind(read)
+
+
+def _decides(words: Sequence[str]) -> bool:
+    """Whether an order decides something for good: "let's drop the importer", "use tabs"; "let's check it" does not."""
+    size = _phrase(_WORDS["of_several.en"], words)
+    if size:
+        return (
+            words[size : size + 1] != ()
+            and not {"also", "first"} & {words[size]}
+            and words[size] not in _WORDS["tackle.en"]
+        )
+    return bool(words) and words[0] in _WORDS["habit.en"] and not _WORDS["pronoun.en"] & set(words[1:2])
 
 
 def is_rule_of_kind(read: Sentence) -> bool:
@@ -533,6 +561,8 @@ def is_rule_of_kind(read: Sentence) -> bool:
 
 def request_in(text: str) -> str:
     """What a sentence asks somebody to do, from the words with which it asks on; "" for one that asks for nothing."""
+    if not _openings(_ASKED_FOR) & set(_words_in(text)):
+        return ""
     tokens = _tokens(text[:MOST_READ])
     words = [word for word, _ in tokens]
     return next((text[start:] for at, (_, start) in enumerate(tokens) if _phrase(_ASKED_FOR, words[at : at + 4])), "")
@@ -545,7 +575,8 @@ def refers_back(read: Sentence) -> bool:
         words = words[1:]
     elif not words or words[0] not in _WORDS["pronoun.en"]:
         return False
-    return words[1:2] != () and words[1] in _WORDS["finite.en"]
+    verb = words[1] if len(words) > 1 else ""
+    return verb in _WORDS["finite.en"] or verb in _WORDS["of_it.en"]
 
 
 def opens(word_class: str, language: str, text: str) -> bool:
@@ -576,7 +607,7 @@ def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]],
 
 def is_imperative(read: Sentence) -> bool:
     """Whether a sentence has the form of an order, whether of the moment or for good."""
-    return read.kind == "orders" or (_is_verb(read.words[:1]) and not _is_noun(read.words))
+    return read.kind == "orders" or (read.kind == "states" and _is_verb(read.words[:1]) and not _is_noun(read.words))
 
 
 #: Within so many words somebody who objects says that something is amiss.
@@ -597,23 +628,29 @@ def objects(text: str) -> bool:
     )
 
 
-_COURTESY = frozenset().union(
-    *(_WORDS[name] for name in ("connective", "adverb", "request.en", "wants.en", "insist.en"))
+#: Words that ask for what follows them; "we should" belongs to it.
+_COURTESY = (
+    _WORDS["request.en"] | _WORDS["insist.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
 )
 
 
 def bare_order(text: str) -> str:
     """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there."""
-    said = parse(text).core or text
+    said = parse(text).body or text
     tokens = _tokens(said[:MOST_READ])
     words = [word for word, _ in tokens]
-    at = 0
+    at = end = 0
     while at < len(words):
-        size = _phrase(_COURTESY, words[at : at + 4])
-        if not size and words[at][0].isalnum():
+        if size := _phrase(_COURTESY, words[at : at + 4]):
+            end = at + size
+        elif size := _phrase(_WORDS["connective"] | _WORDS["adverb"], words[at : at + 4]):
+            end = at + size if is_imperative(parse(_from(said, tokens, at + size).rstrip(" ?"))) else end
+        elif words[at][0].isalnum() or words[at][0] in "`$_/":
             break
         at += size or 1
-    return _from(said, tokens, at) or text
+    while end and end < len(words) and words[end] in ",;:.!?-–—…":
+        end += 1
+    return _from(said, tokens, end) or text
 
 
 def tells_what_was_done(text: str) -> bool:

@@ -36,7 +36,10 @@ CASES: dict[str, tuple[str, str, str]] = {
         "Use open/closed and not up/down for the valves.", "user", "Use open/closed and not up/down for the valves.",
     ),
     "a choice of several": ("let's use the new importer here", "user", "let's use the new importer here"),
-    "an order to several": ("let's completely remove the legacy importer", "user", ""),
+    "a decision of several": (
+        "let's completely remove the legacy importer", "user", "let's completely remove the legacy importer",
+    ),
+    "an errand of several": ("let's check the legacy importer", "user", ""),
     "a reviewer's advice behind a fact": (
         "FetchBranch runs git fetch with context.TODO() and no timeout. Consider using a timeout for it.", "user",
         "FetchBranch runs git fetch with context.TODO() and no timeout.",

@@ -204,10 +204,14 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("the ledger is open, and we read it", ["the ledger is open, and we read it"]),
     ],
     "states something": [
+        ("let's drop the ledger", True),
+        ("let's check the ledger", False),
+        ("Keep a ledger", True),
         ("Put ledgers under books/", True), ("Put the ledgers under books/", False), ("Put ledgers and pens away", False),
         ("from books.txt can you make one more ledger", False), ("the ledger is open", True),
     ],
     "refers back": [
+        ("It could close at noon", True),
         ("It was closed at noon", True), ("The bug is in the ledger", True), ("The ledger is open", False),
     ],
     "request": [
@@ -219,6 +223,8 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
     ],
     "bare order": [
         ("hello, make sure to close the ledger", "close the ledger"), ("we need to close the ledger", "close the ledger"),
+        ("then close the ledger", "close the ledger"), ("first ledgers are closed", "first ledgers are closed"),
+        ("`close()` the ledger", "`close()` the ledger"), ("(a ledger)", "(a ledger)"),
         ("can you please now close the ledger?", "close the ledger?"), ("can you", "can you"),
     ],
     "tells what was done": [
@@ -230,13 +236,16 @@ LOOKED_FOR: dict[str, str] = {
     "hangs_on.en": "because the ledger is slow",
     "corrects.en": "wait, the ledger", "agrees.en": "sounds good, the ledger", "praise.en": "excellent ledger",
     "presses.en": "as soon as possible", "leave.en": "no need to close the ledger", "adds.en": "plus the ledger",
-    "routine.en": "rebase the ledger", "handover.en": "open a pull request", "fault.en": "the ledger drops pence",
+    "routine.en": "rebase the ledger", "handover.en": "open a pull request", "ails.en": "the till is too slow", "fault.en": "the ledger drops pence",
     "advice.en": "the ledger should be closed", "first_person.en": "we closed the ledger", "strict.en": "from now on it is closed",
     "present.en": "currently it is closed", "opens_present.en": "the current ledger", "mends.en": "improve that",
     "doubt.en": "I'm not really convinced", "changed.en": "it used to be open", "left.en": "the ledger is out of scope",
     "later.en": "I close it later", "offers.en": "shall I close it", "leave_asked.en": "all good?", "own.en": "I tend to forget",
     "inquire.en": "confirm the ledger", "everywhere.en": "in general ledgers are closed", "supposes.en": "if the ledger is open",
-    "trouble.en": "the ledger crashes", "trouble.de": "das Buch funktioniert nicht", "trouble.es": "el libro no funciona", "trouble.fr": "le livre ne marche", "trouble.pt": "o livro não funciona", "trouble.ru": "книга не работает", "trouble.zh": "账本失败", "trouble.ja": "帳簿が失敗", "trouble.ko": "장부가 실패", "now.en": "close it again", "proposes.en": "I'd suggest a ledger",
+    "earlier.en": "as in the last session", "failure.en": "an exception", "sure_cause.en": "it turned out otherwise",
+    "fix.en": "removing the ledger", "disputes.en": "but the problem was the ledger", "persists.en": "the same error again",
+    "retracts.en": "I misread the ledger", "concedes.en": "you are right",
+    "reported.en": "Updated it at noon", "hangs_on.en": "because the ledger is open", "trouble.en": "the ledger crashes", "trouble.de": "das Buch funktioniert nicht", "trouble.es": "el libro no funciona", "trouble.fr": "le livre ne marche", "trouble.pt": "o livro não funciona", "trouble.ru": "книга не работает", "trouble.zh": "账本失败", "trouble.ja": "帳簿が失敗", "trouble.ko": "장부가 실패", "now.en": "close it again", "proposes.en": "I'd suggest a ledger",
     "proposes.de": "Ich schlage ein Buch vor", "proposes.es": "propongo un libro", "proposes.fr": "je propose un livre",
     "proposes.pt": "proponho um livro", "proposes.ru": "предлагаю книгу", "proposes.zh": "建议账本", "proposes.ja": "帳簿を推奨",
     "proposes.ko": "장부를 추천",
