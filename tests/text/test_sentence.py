@@ -233,7 +233,6 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
-    "hangs_on.en": "because the ledger is slow",
     "corrects.en": "wait, the ledger", "agrees.en": "sounds good, the ledger", "praise.en": "excellent ledger",
     "presses.en": "as soon as possible", "leave.en": "no need to close the ledger", "adds.en": "plus the ledger",
     "routine.en": "rebase the ledger", "handover.en": "open a pull request", "ails.en": "the till is too slow", "fault.en": "the ledger drops pence",
