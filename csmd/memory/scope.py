@@ -38,7 +38,7 @@ _LONG = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}
 _UNIT = rf"{_any('with')} {_any('every')} (?P<own>(?=(?:of )?(?:my|our) ))?(?:{_any('of')} )*{_any('unit')}"
 #: "In all my repos", "wherever I work"; then "everywhere", which an order that is carried out once may say, too.
 _REACH = re.compile(rf"(?i)\b(?:(?P<wherever>{_any('wherever')})|{_UNIT}|(?P<all>{_any('all_over')}))\b")
-_PART = re.compile(rf"(?i)\b{_any('article')} (?:[\w.-]++ ){{0,3}}{_any('part')}s?\b|\w-*+ {_any('named_part')}s?\b")
+_PART = re.compile(rf"(?i)\b{_any('article')} (?:[\w.-]++ ){{0,3}}{_any('part')}s?\b|\w-*+ {_any('named_part')}\b")
 _POINTS_AT = re.compile(rf"(?i)\b(?:{_any('at_hand')}|you \w+ed)\b")
 #: A worktree or branch: "this branch", "on release/2.4", "in ../spike".
 _CHECKOUT = re.compile(
