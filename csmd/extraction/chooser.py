@@ -1,17 +1,20 @@
 """Chooses passages worth keeping by one regression over plain features.
 
 A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
-without the sentences that refusals.py names. FEATURES weigh it, the same for whatever it stands in: a prompt, a message,
-a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that the session said before.
+without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for whatever it stands in: a
+prompt, a message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
 
-Sources are every prompt at once, the reply when it is over, and what stands between. Work in between is looked at when it has grown by a table's amount since the last source (seed 003): a diagnosis made
-in the middle of two hours of work is not in the last message. So is what the work says in words: a plan that was
-taken, a commit's message, an agent's report, a compaction's summary. Where the sources of an exchange lie depends on
-its turns alone, not on when somebody looked.
+Sources are every prompt at once, the reply when it is over, and what stands between. Work in between is looked at when it
+has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is not
+in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's report, a
+compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when somebody looked.
 
-What is stated in a few words goes a way of its own, for the regression likes length: in a typed prompt each sentence
-that asserts something by itself is a statement (`certainty`), so that two facts are two memories, and a passage that
-names the cause of something needs less than the bar.
+The user's words go ways of their own. In a typed prompt each sentence that asserts something by itself is a statement
+(`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
+another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and some
+forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
+
+A passage that names the cause of something needs less than the bar.
 """
 
 from __future__ import annotations
