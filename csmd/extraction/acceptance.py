@@ -11,7 +11,7 @@ import re
 from csmd import data
 from csmd.text import prose
 from csmd.text.display import cut, squeeze
-from csmd.text.sentence import has, parse
+from csmd.text.sentence import UNSPACED, has, language_of, parse
 from csmd.text.tokens import STOP_WORDS, content_words
 
 #: An answer of more words says by itself what it wants.
@@ -47,7 +47,8 @@ def accepted(answer: str, before: str) -> str:
     options = options_of(before)
     if len(options) > 1 and (picked := _picked(opening, words, options)):
         question = _question(before)
-        return f"{question} -> {picked}" if question else picked
+        names_options = any(option.rstrip("?. ") in question for option in options)
+        return f"{question} -> {picked}" if question and not names_options else picked
     refuses = parse(opening).refutes or words[0] in ("no", "nope", "nah", "nein", "non", "нет", "não", "nee")
     if refuses or not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening)):
         return ""
@@ -98,7 +99,7 @@ def proposal_of(message: str) -> str:
         read = parse(sentence, "assistant")
         if not has("proposes", read.language, sentence):
             continue
-        if len(content_words(sentence)) < LEAST or _is_offer(sentence):
+        if not _says_something(sentence) or _is_offer(sentence):
             continue
         return cut(squeeze(sentence), MOST_CHARACTERS)
     return ""
@@ -138,11 +139,18 @@ def _picked(opening: str, words: list[str], options: list[str]) -> str:
 
 
 def _question(message: str) -> str:
-    """The question that a message asks about its options; "" for one that says nothing."""
+    """What a message asks about its options, or how it leads into them; "" for nothing."""
     questions = [one.text for one in prose.outline(message) if parse(one.text).kind == "asks"]
-    return next(
-        (cut(squeeze(one), QUESTION_CHARACTERS) for one in reversed(questions) if len(content_words(one)) >= LEAST), ""
-    )
+    first = next(_OPTION.finditer(message), None)
+    leads = prose.sentences(squeeze(message[: first.start()])) if first else []
+    asked = next((one for one in [*reversed(questions), *reversed(leads)] if _says_something(one)), "")
+    return cut(squeeze(asked), QUESTION_CHARACTERS).rstrip(":. ")
+
+
+def _says_something(text: str) -> bool:
+    """Whether a text stands alone: three words that mean something, or as much in a script without spaces."""
+    is_unspaced = language_of(text) in UNSPACED and len(text) >= 2 * LEAST
+    return is_unspaced or len(content_words(text)) >= LEAST
 
 
 def _first_sentence(text: str) -> str:

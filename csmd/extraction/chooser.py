@@ -67,6 +67,8 @@ CITES = {"prompt": 0.15, "reply": 0.05}
 DOCUMENT_ROWS = 14
 #: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
 CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
+#: In these ways a sentence says that it lasts.
+LAID_DOWN = sentence.RULES | {"role"}
 #: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
 FEW_SENTENCES, LASTS = 6, 0.25
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
@@ -315,6 +317,7 @@ def _of_source(
         if user and before and _quotes(passage.text, _bare(before)):
             continue
         chosen.append(_chosen(turn, passage, prompt))
+    chosen.sort(key=lambda each: each.passage.first)
     return [taken, *chosen] if taken else chosen
 
 
@@ -515,7 +518,7 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     return [
         Passage(at, at, stated.text, frozenset(content_words(stated.text)))
         for at, stated in enumerate(outline)
-        if (parse(stated.text).lasting in sentence.RULES and _assurance(stated, weights) >= LASTS)
+        if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
         or _is_sure_order(stated, weights)
     ]
 

@@ -264,7 +264,7 @@ def language_of(text: str) -> str:
     words = set(re.findall(r"[^\W\d_]+", text.casefold()))
     english = len(words & _ENGLISH)
     # A name or a quotation in another script does not change the language of the sentence around it.
-    is_english = len(words & (_ENGLISH | _words_of("en"))) >= LEAST_ENGLISH
+    is_english = len(words & _KNOWN_ENGLISH) >= LEAST_ENGLISH
     if counts and 4 * sum(counts.values()) >= letters * (3 if is_english else 1):
         script = max(counts, key=lambda name: (counts[name], name))
         if script == "zh" and counts.get("ja"):
@@ -274,7 +274,8 @@ def language_of(text: str) -> str:
     best = max(scores, key=lambda language: scores[language])
     if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
         return best
-    return "en" if text.isascii() or english else ""
+    is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
+    return "en" if is_plain or is_english else ""
 
 
 def is_mostly_not_english(texts: Sequence[str]) -> bool:
@@ -292,6 +293,7 @@ def _words_of(language: str) -> frozenset[str]:
 
 
 _ENGLISH = data.word_table("stop_words.txt")["english"] | {"please", "can", "will"}
+_KNOWN_ENGLISH = _ENGLISH | _words_of("en")
 _LANGUAGES = sorted({name.partition(".")[2] for name in _WORDS} - {"", "en", *UNSPACED})
 _FUNCTION = {
     language: _words_of(language) - _ENGLISH - _words_of("en") for language in _LANGUAGES if language.isalpha()

@@ -437,3 +437,49 @@ def test_how_many_tools_were_called_is_told_from_the_places_between() -> None:
     assert sources_of(spoken((1, "user"), (8, "assistant")), settled=True)[1] == Source(
         spoken((8, "assistant"))[0], "reply", 3
     )
+
+
+#: A prompt and the statements that it makes.
+PROMPTS_AND_STATEMENTS = [
+    ("rename the parser, btw we never edit the grammar by hand", ["we never edit the grammar by hand"]),
+    ("fix the ferry table and never log the fares", ["never log the fares"]),
+    (
+        "ines owns the tariff module. prices are kept in cents, never floats. answer me in english",
+        ["ines owns the tariff module.", "prices are kept in cents, never floats.", "answer me in english"],
+    ),
+    ("run the linter before you commit", ["run the linter before you commit"]),
+    ("don't push yet", []),
+    ("the build fails on the ferry server", []),
+    ("why do we always use yarn and never pnpm here", []),
+    ("Die Preise werden immer in Cent gespeichert.", ["Die Preise werden immer in Cent gespeichert."]),
+    ("Benenne die Tabelle um.", []),
+    ("los precios van siempre en céntimos", ["los precios van siempre en céntimos"]),
+    ("цены всегда храним в центах", ["цены всегда храним в центах"]),
+    ("价格一律用分存储，不要用浮点数。", ["价格一律用分存储，不要用浮点数。"]),
+    ("打开价格表。", []),
+    ("価格は必ずセント単位で保存してください。", ["価格は必ずセント単位で保存してください。"]),
+    ("가격은 항상 센트로 저장해 주세요.", ["가격은 항상 센트로 저장해 주세요."]),
+    ("fiyatlar her zaman kuruş olarak saklanır", []),
+]
+
+
+@pytest.mark.parametrize(("prompt", "stated"), PROMPTS_AND_STATEMENTS)
+def test_each_thing_that_a_prompt_lays_down_is_a_statement_and_what_passes_is_none(
+    prompt: str, stated: list[str]
+) -> None:
+    assert [one.statement.text for one in chooser.choose(session(("prompt", prompt)))] == stated
+
+
+@pytest.mark.invariant("A user's own rule is no repeat of what the assistant said")
+def test_what_the_assistant_said_before_the_user_lays_it_down_is_still_the_users() -> None:
+    report = "The ledger keeps all prices in cents, never floats, because sums of floats drift by a cent a day."
+    found = chooser.choose(
+        session(
+            ("prompt", "look at the ledger"),
+            ("reply", report),
+            ("prompt", "prices are always kept in cents, never floats"),
+        )
+    )
+    assert ("user", "prices are always kept in cents, never floats") in [
+        (one.statement.authority, one.statement.text) for one in found
+    ]

@@ -1,0 +1,81 @@
+"""What a short answer takes of the message before it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from csmd.extraction import acceptance, chooser
+from csmd.values import StoredTurn
+
+LIST = "There are three ways to keep the sessions.\n1. Signed cookies\n2. A table in Postgres\n3. Valkey with a day to live\nWhich one shall we take?"
+INLINE = "Two ways for the ids. 1. ULIDs made by the application, sortable. 2. A bigserial column with a public slug."
+EITHER = "Either we keep the photos on the volume, or we move them to object storage. What do you prefer?"
+PROPOSED = "The import fails at night. I propose to read the files in batches of 500 rows. That is an hour of work."
+OFFERED = "The tests are green again. Shall I run them once more?"
+GERMAN = "Der Export ist zu langsam. Ich schlage vor, die Summen nachts vorzurechnen."
+CHINESE = "导出太慢。我建议每晚预先计算汇总。"
+
+#: The message before, the answer, and what of the message is taken ("" for nothing).
+ROWS = [
+    (LIST, "2", "A table in Postgres"),
+    (LIST, "the second one", "A table in Postgres"),
+    (LIST, "option 3 please", "Valkey with a day to live"),
+    (LIST, "no, rather the first", "Signed cookies"),
+    (LIST, "agreed, valkey it is", "Valkey with a day to live"),
+    (LIST, "which of them is faster?", ""),
+    (LIST, "none of them", ""),
+    (INLINE, "1", "ULIDs made by the application"),
+    (EITHER, "the latter", "we move them to object storage"),
+    (EITHER, "the former", "we keep the photos on the volume"),
+    (PROPOSED, "yes, do that", "batches of 500 rows"),
+    (PROPOSED, "agreed, go ahead", "batches of 500 rows"),
+    (PROPOSED, "👍", "batches of 500 rows"),
+    (PROPOSED, "no, leave it", ""),
+    (PROPOSED, "read them one by one instead", ""),
+    (OFFERED, "yes", ""),
+    (GERMAN, "ja, mach das", "die Summen nachts vorzurechnen"),
+    (CHINESE, "好，就这么做", "每晚预先计算汇总"),
+    ("Done.", "yes", ""),
+]
+
+
+@pytest.mark.parametrize(("before", "answer", "taken"), ROWS)
+def test_a_short_answer_takes_the_option_that_it_picks_or_the_proposal_that_it_agrees_to(
+    before: str, answer: str, taken: str
+) -> None:
+    found = acceptance.accepted(answer, before)
+    assert taken in found and bool(found) is bool(taken)
+
+
+@given(st.text(max_size=80), st.text(max_size=400))
+def test_whatever_is_answered_takes_words_of_the_message_or_nothing(answer: str, before: str) -> None:
+    taken = acceptance.accepted(answer, before)
+    assert not taken or before
+
+
+def turn(number: int, kind: str, text: str) -> StoredTurn:
+    return StoredTurn(
+        seq=number, uuid=f"u{number}", session_id="s", project_seq=1, kind=kind, text=text,  # type: ignore[arg-type]
+        at="2026-03-01T10:00:00.000Z", ordinal=number,
+    )  # fmt: skip
+
+
+def stated(*said: tuple[str, str]) -> list[tuple[str, str]]:
+    """(authority, text) of what is chosen of a conversation."""
+    turns = [turn(number, kind, text) for number, (kind, text) in enumerate(said, 1)]
+    found = chooser.choose(chooser.sources_of(turns, settled=True))
+    return [(one.statement.authority, one.statement.text) for one in found]
+
+
+@pytest.mark.invariant("What is only proposed is nobody's statement; what the user takes of it is the user's decision")
+def test_what_the_user_takes_is_a_decision_of_the_users_and_what_is_refused_is_none() -> None:
+    agreed = stated(("user", "why is the import slow?"), ("assistant", PROPOSED), ("user", "yes, do that"))
+    assert [by for by, text in agreed if "batches of 500 rows" in text] == ["user"]
+    refused = stated(("user", "why is the import slow?"), ("assistant", PROPOSED), ("user", "no, leave it"))
+    assert not [text for _, text in refused if "batches of 500 rows" in text]
+    picked = stated(("user", "where do sessions go"), ("assistant", LIST), ("user", "2"))
+    assert [text for by, text in picked if by == "user"] == [
+        "There are three ways to keep the sessions -> A table in Postgres"
+    ]
