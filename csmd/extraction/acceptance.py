@@ -12,7 +12,7 @@ from csmd import data
 from csmd.text import prose
 from csmd.text.display import cut, squeeze
 from csmd.text.sentence import UNSPACED, has, language_of, parse
-from csmd.text.tokens import STOP_WORDS, content_words
+from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.
 MOST_WORDS = 9
@@ -32,6 +32,9 @@ _OPTION = re.compile(
 )
 #: Two ways in one or two sentences: "either A, or B", "A. Or we could B".
 _EITHER = re.compile(r"[,.;?]\s+[Oo]r\s+")
+_REFUSING = frozenset("no nope nah nein non нет não nee".split())
+#: How what follows an answer takes it back.
+_TAKEN_BACK = frozenset((word,) for word in "but wait actually no not instead hmm don't".split())
 _NODS = frozenset("👍👌✅🆗✔")
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 
@@ -44,16 +47,31 @@ def accepted(answer: str, before: str) -> str:
         words = ["yes"]
     if not words or len(words) > MOST_WORDS or parse(opening).kind == "asks":
         return ""
+    rest = parse(answer.strip()[len(opening) :].lstrip(".!;。！ \n"))
+    if rest.refutes or rest.words[:1] in _TAKEN_BACK:
+        return ""
+    refuses = parse(opening).refutes or any(turns_round(word) or word in _REFUSING for word in words)
     options = options_of(before)
-    if len(options) > 1 and (picked := _picked(opening, words, options)):
+    if len(options) > 1 and (picked := _picked(opening, words, options, by_name=not refuses)):
         question = _question(before)
         names_options = any(option.rstrip("?. ") in question for option in options)
         return f"{question} -> {picked}" if question and not names_options else picked
-    refuses = parse(opening).refutes or words[0] in ("no", "nope", "nah", "nein", "non", "нет", "não", "nee")
-    if refuses or not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening)):
+    if (
+        refuses
+        or not _assents(opening, words)
+        or not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening))
+    ):
         return ""
     proposal = proposal_of(before)
     return f"{proposal} -> {squeeze(opening)}" if proposal else ""
+
+
+def _assents(opening: str, words: list[str]) -> bool:
+    """Whether one of the words of an answer assents, and none doubts it."""
+    has_assent = any(word in _WORDS["assent"] for word in words) or any(
+        word in opening for word in _WORDS["assent"] if not word.isascii()
+    )
+    return has_assent and "maybe" not in words and "👎" not in opening
 
 
 def _is_of_assent_alone(opening: str) -> bool:
@@ -114,12 +132,14 @@ def _is_offer(sentence: str) -> bool:
     return len(behind) > 1 and parse(behind[1].strip(" ?")).kind == "orders"
 
 
-def _picked(opening: str, words: list[str], options: list[str]) -> str:
+def _picked(opening: str, words: list[str], options: list[str], *, by_name: bool) -> str:
     """The option that an answer picks by its number, or by a name that one option alone has; "" for none."""
     numbers = {_ORDINALS[word] for word in words if word in _ORDINALS and (word != "a" or len(words) < 3)}
     numbers |= {
         number for word, number in _ORDINALS.items() if not word.isascii() and len(word) > 2 and word in opening
     }
+    if words[-2:] in (["one", "second"], ["a", "second"], ["one", "sec"]):
+        return ""
     if len(options) == 2:
         numbers |= {1} if "former" in words else {2} if "latter" in words else set()
     others = [
@@ -133,9 +153,16 @@ def _picked(opening: str, words: list[str], options: list[str]) -> str:
     if len(numbers) == 1 and not others:
         number = numbers.pop()
         return options[number - 1] if number <= len(options) else ""
-    names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS]
-    matching = [option for option in options if names and all(name in option.casefold() for name in names)]
+    names = [word for word in words if word not in _EMPTY and word not in STOP_WORDS and len(word) > 2]
+    if not by_name or not names:
+        return ""
+    matching = [option for option in options if all(_names(name, option) for name in names)]
     return matching[0] if len(matching) == 1 and not numbers else ""
+
+
+def _names(name: str, option: str) -> bool:
+    """Whether an option has a word that a name is, or begins with."""
+    return any(word.startswith(name) for word in _WORD.findall(option.casefold()))
 
 
 def _question(message: str) -> str:

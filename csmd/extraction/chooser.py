@@ -258,6 +258,8 @@ def choose(
             chosen = [
                 _citing(statement, source.turn) if statement.turn is prompt else statement for statement in chosen
             ]
+        if source.role == "prompt":
+            before = ""  # a later prompt answers nothing of what stood before this one
         if source.role in ("reply", "midway"):
             before = source.turn.text
         chosen += new

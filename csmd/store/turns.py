@@ -441,7 +441,9 @@ def text_of(rows: Rows, uuid: str) -> str:
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     """The user's latest prompts, the newest first."""
-    return rows.column("select text from turns where kind = 'user' order by seq desc limit :limit", limit=limit)
+    return rows.column(
+        "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit", limit=limit
+    )
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:

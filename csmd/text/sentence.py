@@ -32,6 +32,7 @@ MOST_READ = 600
 NOUN_WITHIN = 5
 
 _WORDS = data.word_table("sentence_words.txt")
+_ASSENT = frozenset("ok okay k yes yeah yep yup".split())
 _REFUSALS = _WORDS["refutes"] | frozenset("no nope nah wrong".split())
 _DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 #: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
@@ -251,6 +252,8 @@ def asks(text: str) -> bool:
 
 #: A sentence with so many words of English that are known here is English, whatever script most of its letters are of.
 LEAST_ENGLISH = 2
+#: So many words of another language tell it; one alone where it is long and no English word stands beside it.
+LEAST_FUNCTION, LONG_WORD = 2, 4
 
 
 @cached(4096)
@@ -261,7 +264,7 @@ def language_of(text: str) -> str:
         for match in _SCRIPTS.finditer(text):
             counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
     letters = sum(map(str.isalpha, text))
-    words = set(re.findall(r"[^\W\d_]+", text.casefold()))
+    words = {word.removesuffix("'s") for word, _ in _tokens(text) if word.replace("'", "").isalpha()}
     english = len(words & _ENGLISH)
     # A name or a quotation in another script does not change the language of the sentence around it.
     is_english = len(words & _KNOWN_ENGLISH) >= LEAST_ENGLISH
@@ -272,10 +275,13 @@ def language_of(text: str) -> str:
         return "" if script == "other" else script
     scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
-    if scores[best] > english or (scores[best] and scores[best] == english and not text.isascii()):
+    telling = [word for word in words & _FUNCTION[best] if len(word) > 1]
+    is_sure = len(telling) >= LEAST_FUNCTION or (len(telling) == 1 and english == 0 and len(telling[0]) >= LONG_WORD)
+    if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
         return best
     is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
-    return "en" if is_plain or is_english else ""
+    has_english = not telling and any(len(word) >= LONG_WORD for word in words & _KNOWN_ENGLISH)
+    return "en" if is_plain or is_english or has_english else ""
 
 
 def is_mostly_not_english(texts: Sequence[str]) -> bool:
@@ -320,7 +326,7 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
             taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
             if not taken and language != "en" and words[at] in _DIALOGUE:
                 taken = 1
-            if taken and not _stands_alone(words[at + taken : at + taken + 3]):
+            if taken and not _stands_alone(words[at + taken : at + taken + 3], before=words[at]):
                 taken = 0
         if not taken:
             break
@@ -330,14 +336,15 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
     return behind, remembers
 
 
-def _stands_alone(behind: Sequence[str]) -> bool:
-    """Whether an interjection is none of the words of what follows it: a mark, another one or a request is behind it."""
+def _stands_alone(behind: Sequence[str], *, before: str) -> bool:
+    """Whether an interjection is none of the words of what follows it: a mark, another one or a request is behind it.
+
+    "No" and its like may belong to a noun that is a verb as well ("no build artifacts"): before a verb only assent stands alone.
+    """
     if not behind or not behind[0][0].isalnum():
         return True
-    return any(
-        _phrase(_WORDS[name], behind)
-        for name in ("interjection", "connective", "request.en", "order.en", "subject.en", "aux.en", "wh.en")
-    )
+    names = ["interjection", "connective", "request.en", "subject.en", "aux.en", "wh.en"]
+    return any(_phrase(_WORDS[name], behind) for name in (*names, *(["order.en"] if before in _ASSENT else [])))
 
 
 def _phrase(phrases: frozenset[str], words: Sequence[str]) -> int:
@@ -390,8 +397,13 @@ def _is_dialogue(word: str) -> bool:
     return any(word[:at] in _DIALOGUE and _is_dialogue(word[at:]) for at in range(len(word) - 1, 0, -1))
 
 
+#: Characters of the end of a sentence that tell whether it asks.
+ENDING = 500
+
+
 def ends_with_question(said: str) -> bool:
     """Whether a sentence ends with a question mark of any script, also where a remark in brackets follows it."""
+    said = said[-ENDING:]
     tail = _CLOSERS.search(said)
     if tail and not _QUESTION_MARKS.isdisjoint(tail.group()):
         return True
@@ -485,7 +497,7 @@ def _is_of_now(language: str, words: Sequence[str], said: str) -> bool:
 
 
 def _lasting(language: str, words: Sequence[str], said: str, refutes: bool) -> Lasting:
-    if language == "en" and words[:1] == ("no",) and len(words) > 2:
+    if language == "en" and words[:1] == ("no",) and len(words) > 2 and _WORDS["nothing.en"].isdisjoint(words):
         return "ban"
     if language == "en" and refutes and words and words[0] in _WORDS["choose.en"]:
         return "choice"

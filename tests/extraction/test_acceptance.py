@@ -38,6 +38,11 @@ ROWS = [
     (GERMAN, "ja, mach das", "die Summen nachts vorzurechnen"),
     (CHINESE, "好，就这么做", "每晚预先计算汇总"),
     ("Done.", "yes", ""),
+    (LIST, "not valkey", ""),
+    (LIST, "one second", ""),
+    (PROPOSED, "hello", ""),
+    (PROPOSED, "thanks", ""),
+    (PROPOSED, "yes. but not that, one file a run", ""),
 ]
 
 

@@ -91,6 +91,8 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("The ledger is shared", "states"),
     ],
     "lasting": [
+        ("no problem with the ledger", ""),
+        ("no lifecycle rule on the bucket", "ban"),
         ("The ledger is open", ""),
         ("Ledgers are closed every evening", "rule"),
         ("Ledgers are never closed at noon", "ban"),
@@ -159,6 +161,9 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("장부의 목표", "plan"),
     ],
     "language": [
+        ('Never skip e2e tests', 'en'),
+        ("Never push to Jürgen's branch", 'en'),
+        ('use es modules', 'en'),
         ("The ledger is open", "en"), ("Das Buch ist im Laden", "de"), ("El libro está en la tienda", "es"),
         ("Le livre est dans la boutique", "fr"), ("O livro não está na loja", "pt"), ("Книга на столе", "ru"), ("npm frobnicate deploy quux printer gateway но не", "ru"),
         ("账本在桌子上", "zh"), ("帳簿は机の上", "ja"), ("장부는 책상 위", "ko"), ("το βιβλίο", ""),
@@ -166,6 +171,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("kitap ve defter için bir masa değil", "tr"), ("boken är inte för att läsa", "sv"), ("kniha je na stole nebo ve skříni, ale ne vždy", "cs"),
     ],
     "body": [
+        ('No build artifacts go into the archive', 'No build artifacts go into the archive'),
         ("ok, so the ledger is open", "the ledger is open"),
         ("Thanks! However, the ledger is open", "the ledger is open"),
         ("that's wrong, the ledger is open", "the ledger is open"),
@@ -250,7 +256,7 @@ LOOKED_FOR: dict[str, str] = {
     "proposes.ko": "장부를 추천",
 }
 #: What only extraction/acceptance.py reads; its tests need them.
-OF_ACCEPTANCE = {"takes", "ordinal.1", "ordinal.2", "ordinal.3", "ordinal.4", "ordinal.5"}
+OF_ACCEPTANCE = {"takes", "assent", "ordinal.1", "ordinal.2", "ordinal.3", "ordinal.4", "ordinal.5"}
 # fmt: on
 ROWS = [(name, text, expected) for name, rows in GOLDEN.items() for text, expected in rows]
 CLASSES = sorted(set(data.word_table("sentence_words.txt")) - OF_ACCEPTANCE)

@@ -33,6 +33,8 @@ _BEHIND_REASON = "\n\nNote: The user's next message may contain a correction or 
 ASKING = "AskUserQuestion"
 _ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
 _ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
+#: More quotation marks stand in no answers; the time to look for them grows with their square.
+MOST_QUOTES = 400
 _CLARIFY = "The user wants to clarify these questions.\n"
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
@@ -332,7 +334,7 @@ def _picked(value: dict[str, Any], blocks: list[Any]) -> list[tuple[str, str]]:
         return []
     if not result.get("is_error"):
         found = _ANSWERED.fullmatch(content) if outcome is None else None
-        return _ANSWER.findall(found[1]) if found else []
+        return _ANSWER.findall(found[1]) if found and found[1].count('"') <= MOST_QUOTES else []
     reason = _turned_down(value, content)
     return _CLARIFIED.findall(reason) if reason.startswith(_CLARIFY) else []
 
