@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
+from csmd.cache import cached
 from csmd.text import sentence
 from csmd.text.prose import Span
 
@@ -147,6 +148,7 @@ def weigh(text: str) -> tuple[int, float]:
     return words, opens + sum(weight for _, weight in weights) / thin
 
 
+@cached(8192)
 def _weigh_token(token: str) -> tuple[int, float]:
     """(plain words, weight) of a token of a line, one of which is 0."""
     bare = token.strip("\"'()*_.,;:!?")

@@ -16,8 +16,8 @@ from csmd.text.pastes import COLONS, ENDS, PROSE_MARK, READ, SENTENCE_END, Line,
 from csmd.text.prose import Span, with_newlines
 from csmd.text.tokens import content_words, stem
 
-#: Nobody types more characters: of a longer prompt the middle is pasted.
-TYPED_CHARACTERS = 50_000
+#: Nobody types more characters or lines: of a longer prompt the middle is pasted.
+TYPED_CHARACTERS, TYPED_LINES = 50_000, 1000
 #: The host's fixed line above a plan that the user accepted; such a plan is no paste.
 ACCEPTED_PLAN = "Implement the following plan:"
 #: Least words of a statement in quotation marks, most words before it in its sentence, and words that need none before.
@@ -82,6 +82,9 @@ def _middle(prompt: str) -> tuple[int, int]:
     head, tail = len(prompt), 0
     if head > TYPED_CHARACTERS:
         head, tail = TYPED_CHARACTERS // 2, head - TYPED_CHARACTERS // 2
+    if prompt.count("\n") > TYPED_LINES:
+        head = min(head, len("\n".join(prompt.split("\n", TYPED_LINES // 2)[:-1])) + 1)
+        tail = max(tail, len(prompt.rsplit("\n", TYPED_LINES // 2 + 1)[0]) + 1)
     return head, tail
 
 

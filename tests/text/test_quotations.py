@@ -196,6 +196,12 @@ def test_a_statement_in_quotation_marks_is_of_who_is_quoted(prompt: str, own: st
     assert "".join(left.split()) == "".join(own.split())
 
 
+def test_of_a_paste_of_many_lines_the_middle_is_a_quotation() -> None:
+    prompt = "a\n" * 25_000
+    (middle,) = quotations.quotations(prompt)
+    assert prompt[: middle.start].count("\n") == quotations.TYPED_LINES // 2 == prompt[middle.end :].count("\n")
+
+
 PIECES = st.sampled_from(
     ["$ stir\n", "# Lid\n", "We always stir it. ", "  x = y(1)\n", "\n", "[10:42] a: b\n", "12:30:01 INFO z\n", "why?", ":", "“", "”", '"', "他说「", "」",
      "**b** — c\n", "- d\n", "<e>", "</e>", "> f\n", "Key: v\n", "`g`", "```\n"]
