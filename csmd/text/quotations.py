@@ -1,6 +1,6 @@
 """Which parts of a prompt are somebody else's words; pure.
 
-Tags, `>` lines, indented blocks, mails, text in quotation marks, and what is pasted without
+Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted without
 any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and
 between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its prompt, since
 nothing says where its last line is.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from csmd import data
 from csmd.cache import cached
 from csmd.text.pastes import COLONS, ENDS, PROSE_MARK, READ, SENTENCE_END, Line, lines_of, pasted, weigh
 from csmd.text.prose import Span, with_newlines
@@ -40,6 +41,16 @@ _IN_MARKS = re.compile(
     r"\"(?<![A-Za-z0-9'\"].)(?=\S)[^\"\n]{8,600}(?<=\S)\"(?![A-Za-z0-9'])|“[^“”\n]{8,600}”|„[^„“”\n]{8,600}[“”]"
     r"|«[^«»\n]{8,600}»|「[^「」\n]{4,600}」|『[^『』\n]{4,600}』"
 )
+#: Verbs of saying, and what leads from one to a claim: a word, with a comma or without, or a colon.
+_PHRASES = [
+    phrase.replace("_", " ").rpartition(" ")
+    for name, phrases in data.word_table("sentence_words.txt").items()
+    if name.startswith("says.")
+    for phrase in sorted(phrases)
+]
+_VERBS = tuple(verb for verb, _, _ in _PHRASES if verb)
+_LEADS = sorted({":", *(f" {lead}" if verb else lead for verb, _, lead in _PHRASES)})
+_CLAUSE, _SENTENCE = (re.compile(rf",?[^\n{end}.;!?。；！？「『“„«\"]+") for end in (",，", ""))
 #: What follows a quotation that is a clause by itself.
 _CLOSES = frozenset(["", *"\n,;.!?:)—–，。；！？"])
 
@@ -97,7 +108,7 @@ def _among(prompt: str) -> tuple[Span, ...]:
     marked = [*_tagged(plain), *_moved_in(lines), *_mails(lines)]
     if plain.lstrip().startswith(ACCEPTED_PLAN):
         return _merged([*marked, *_trailer(plain)])
-    marked += _in_marks(plain)
+    marked += [*_in_marks(plain), *_reported(plain)]
     return _merged([*marked, *pasted(lines_of(_without(plain, marked)) if marked else lines)])
 
 
@@ -137,6 +148,23 @@ def _in_marks(plain: str) -> list[Span]:
         is_long = words >= LONG_WORDS or len(SENTENCE_END.split(inside.rstrip("".join(ENDS)))) > 1
         if words >= QUOTED_WORDS and (is_attributed or is_long) and weight < PROSE_MARK:
             spans.append(Span(*match.span()))
+    return spans
+
+
+def _reported(plain: str) -> list[Span]:
+    """Clauses in which the user reports what somebody says: the subject, the verb, and the claim."""
+    spans: list[Span] = []
+    for lead in _LEADS:
+        at = plain.find(lead)
+        while at >= 0:
+            behind = at + len(lead)
+            end = at - (lead != ":" and plain[at - 1 : at] == ",")
+            is_verb = plain.endswith(_VERBS, 0, end) or lead[0] not in " :"
+            if is_verb and not (lead.isascii() and plain[behind : behind + 1].isalpha()):
+                before = re.split(r"[\n.,;:!?。，；！？]", plain[max(0, end - READ) : end])[-1].lstrip()
+                clause = (_SENTENCE if lead == ":" else _CLAUSE).match(plain, behind)
+                spans += [Span(end - len(before), clause.end())] if clause else []
+            at = plain.find(lead, behind)
     return spans
 
 

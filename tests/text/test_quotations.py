@@ -120,6 +120,21 @@ PASTES: dict[str, tuple[str, str, str]] = {
                                   "     which leaves the pot without any pressure for some seconds.\n  2. The timer never resets."), ""),
     "an answer with headings": ("second opinion, agree?", ("## Findings\n\n**1. The lid leaks.** Always close the valve first — it is cheap.\n\n"
                                 "## Verdict\n\nNever ship this."), ""),
+    "warnings of a compiler": ("", ("C:\\kettle\\lid.cpp(12,7): warning P4996: 'boil' is unsafe. Consider heat instead.\n"
+                              "C:\\kettle\\pot.cpp(3): error P2065: 'lid' is not declared"), "we always fix warnings in the code, never in the flags"),
+    "annotations of a build": ("", "##[warning]Pots of tin are deprecated. Always use steel instead.\n##[error]Stirring stopped with code 3.", "and why"),
+    "a log behind a lead in Russian": ("вот лог сборки:", "sip ERR! code ELID\nsip ERR! Close the lid, or use --force\nsip ERR! to accept a broken lid.", ""),
+    "a notice": ("please turn this into a slide:", "All cooks report to the front desk. Lids must not be taken home. The key stays with the porter.", "keep it short"),
+    "a notice in Chinese": ("把这个公告翻译成英文：", "【通知】各位厨师：\n1. 所有锅盖必须登记。\n2. 禁止使用铁锅。", ""),
+    "a notice in Japanese": ("次の文章を要約して：", "鍋は必ず毎日洗ってください。蓋を持ち帰ることは禁止です。", "うちでは蓋も持ち帰ります"),
+    "an answer of an assistant": ("esto dice el otro asistente:", ("Para ollas grandes usa siempre dos tapas. Nunca abras la válvula antes. Lo mejor es "
+                                  "comprar ollas nuevas."), "a mí me parece mucho, usamos una sola tapa"),
+    "an answer with a list": ("the other bot told me:", "Sure! Here's how I would do it:\n1. Always use two lids.\n2. Never open the valve.", "we use one lid only"),
+    "minutes": ("das steht im Protokoll:", "§ 2 Deckel\n(1) Deckel aus Zinn sind in der Küche nicht erlaubt.\n(2) Ventile prüft der Koch.", "gilt das für uns?"),
+    "a quoted paragraph": ("this is from the old manual:", '"Always close both lids. Never stir by hand. Steel pots are to be preferred."',
+                           "I don't agree with that. We stir by hand."),
+    "a configuration above a remark": ("Is this still right?", "# pots.yml\nlids: [tin, steel]\n# NOTE: never add pots without lids\nstages:\n  boil: 3\n  image: pot:3.8-slim\n  script: run_all",
+                                       "For background: we moved to gas last month, the old stove is only a spare."),
     "output in the same line": ("can you look into this error: [Pot.Main] lid=open at 10:20:31", "[Pot.Main] never open twice", ""),
 }  # fmt: skip
 
@@ -166,6 +181,13 @@ TYPED = {
                         "We always close both.\n\n## Files\n\n- **pot.py** — the lid",
     "code in a fence": "use this:\n```\n$ stir --fast\n[10:00:01] never\n```\nand keep it",
     "marks that do not pair": "cut the '\"' from the end of every row and the tab of 3\" from the start of it, please",
+    "rules behind a lead and an empty line": "For the kitchen files:\n\n- soup is the source, everything else is derived\n- we say \"lid\", never \"cover\"",
+    "numbered rules behind a lead": "Three things before you start:\n\n1) The stove has two rings, so no third pot.\n2) Every lid is tin.\n\nNow look at pot.c.",
+    "rows of places": "Kitchens:\n  home     -> my own stove, one pot\n  canteen  -> two rings, cleaned every Sunday night\n\nI always mean the canteen.",
+    "rows of keys": "Stove: gas, never electric\nPots: tin, no steel\n\nKeep it that way.",
+    "decisions with bold names": "Kitchen decisions (mine):\n\n**Lids** - tin, no steel.\n**Stove** - gas until we have more than ten pots.\n**Soup** - cold.",
+    "titles over paragraphs": "Pot conventions\n\nWe use tin pots and steel lids. Lids sit next to their pots. Broken pots are thrown away.\n\nNaming\n\nPots in capitals.",
+    "what the user says": "I say that we never stir twice, and I think that lids are tin.",
     "a name in marks": "rename \"the old pot\" to \"the new pot\" in the menu",
 }  # fmt: skip
 
@@ -186,6 +208,10 @@ def test_what_the_host_adds_below_an_accepted_plan_is_not_the_users() -> None:
     [
         ('he claims "we always ship on Friday", that is nonsense', "he claims , that is nonsense"),
         ("Otto sagt „wir nehmen immer Stahl für alles“, das stimmt nicht.", "Otto sagt , das stimmt nicht."),
+        ("read “Lids are optional. Nobody has to close them.” again, wrong", "read again, wrong"),
+        ("das alte Blatt „Deckel bleiben offen. Immer.“ gilt nicht", "das alte Blatt gilt nicht"),
+        ("в тексте «Крышки не нужны. Никогда.» ошибка", "в тексте ошибка"),
+        ("『蓋は不要です。閉めないでください。』は無視して。", "は無視して。"),
         ("он пишет «мы всегда варим по пятницам», это неправда", "он пишет , это неправда"),
         ("他说「我们总是在星期五部署所有服务」，这不对。", "他说 ，这不对。"),
         ("the note says “never open the big lid.” and it is wrong", "the note says and it is wrong"),
@@ -194,6 +220,27 @@ def test_what_the_host_adds_below_an_accepted_plan_is_not_the_users() -> None:
 def test_a_statement_in_quotation_marks_is_of_who_is_quoted(prompt: str, own: str) -> None:
     left = quotations.own_words(prompt)
     assert "".join(left.split()) == "".join(own.split())
+
+
+@pytest.mark.parametrize(
+    ("prompt", "own"),
+    [
+        (
+            "the cook claims that we boil on Friday, that is wrong. we boil on Monday",
+            ", that is wrong. we boil on Monday",
+        ),
+        ("the vendor says: always boil twice, never once. we boil once", ". we boil once"),
+        ("Herr Topf behauptet, dass wir Stahl nehmen. Wir nehmen Zinn.", ". Wir nehmen Zinn."),
+        ("Frau Kelle schlägt vor, nur noch Stahl zu nehmen. Abgelehnt.", ". Abgelehnt."),
+        ("Pierre dit que nous cuisons toujours, c'est faux", ", c'est faux"),
+        ("Ana dice que siempre usamos acero, no es verdad", ", no es verdad"),
+        ("Ana alega que usamos aço, não é verdade", ", não é verdade"),
+        ("Юля говорит, что мы варим по пятницам. Это не так.", ". Это не так."),
+        ("有人说我们只用铁锅，这不对。", "，这不对。"),
+    ],
+)
+def test_a_claim_that_the_user_reports_is_of_who_made_it(prompt: str, own: str) -> None:
+    assert quotations.own_words(prompt).strip() == own
 
 
 def test_of_a_paste_of_many_lines_the_middle_is_a_quotation() -> None:

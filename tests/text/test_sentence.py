@@ -239,6 +239,9 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
+    "says.en": "the clerk claims that it is closed", "says.de": "er behauptet dass es zu ist", "says.es": "ella dice que no hay libro",
+    "says.fr": "il affirme que le livre ne marche pas", "says.pt": "ela alega que o livro não existe", "says.ru": "он утверждает что книга закрыта",
+    "says.zh": "有人说账本没了",
     "corrects.en": "wait, the ledger", "agrees.en": "sounds good, the ledger", "praise.en": "excellent ledger",
     "presses.en": "as soon as possible", "leave.en": "no need to close the ledger", "adds.en": "plus the ledger",
     "routine.en": "rebase the ledger", "handover.en": "open a pull request", "ails.en": "the till is too slow", "fault.en": "the ledger drops pence",
