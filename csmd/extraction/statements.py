@@ -106,6 +106,8 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         return 0
 
     def write(rows: Rows) -> int:
+        if cursors.cursor(rows, STAGE, str(session.session_seq)) != session.position:
+            return 0  # a rewind has moved it back since: what stands is looked at anew
         new = 0
         for one in [*late, *fresh]:
             if rewinds.is_rewound(rows, session.session_seq, one.turn.seq):  # since it was read
