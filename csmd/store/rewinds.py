@@ -2,7 +2,8 @@
 
 A transcript keeps them as a branch that ends. Other things branch, too (parallel calls of tools, sub-agents, a
 compaction, a session that goes on in another file), so a branch has ended only where a later prompt of the same
-session goes on from the line that the earlier prompt went on from, or from one before that.
+session goes on from the line that the earlier prompt went on from, or from one before that. Where somebody goes on from
+such a branch all the same (two terminals in one session, a rewind taken back), what lies on the way to it stands again.
 """
 
 from __future__ import annotations
@@ -42,6 +43,34 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
     markdown_pages.clear_days(rows, session_seq)
     if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # what stands may have counted as a repetition
         cursors.move_cursor(rows, DISTILL, str(session_seq), begin - 1)
+
+
+def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
+    """Unmarks what lies between the line `parent` and the place where its branch begins; the turns that stand again.
+
+    Whoever calls makes them searchable. They are distilled anew.
+    """
+    standing: list[int] = []
+    first, line = 0, parent
+    while line:
+        found = rows.one(
+            "select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
+            "where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1",
+            uuid=line, session=session_seq,
+        )  # fmt: skip
+        if found is None or found[0] in standing:
+            break
+        standing.append(found[0])
+        line, first = found[1], found[2]
+    for seq in standing:
+        sql = "update session_turn set rewound = 0 where session_seq = :session and turn_seq = :turn"
+        rows.run(sql, session=session_seq, turn=seq)
+    if standing:
+        digests.clear(rows, session_seq)
+        markdown_pages.clear_days(rows, session_seq)
+        if cursors.cursor(rows, DISTILL, str(session_seq)) >= first:
+            cursors.move_cursor(rows, DISTILL, str(session_seq), first - 1)
+    return standing
 
 
 def is_rewound(rows: Rows, session_seq: int, turn_seq: int) -> bool:

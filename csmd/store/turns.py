@@ -198,8 +198,11 @@ def add_turn(
 
 
 def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
-    """Marks what a prompt leaves behind that takes the place of an earlier one."""
+    """Marks what a prompt leaves behind that takes the place of an earlier one; what it goes on from stands."""
     if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
+        for standing in rewinds.take_up(rows, session, parent=turn.parent_uuid):
+            kind, text = rows.all("select kind, text from turns where seq = :seq", seq=standing)[0]
+            rows.update("turns", standing, searchable=_may_be_found(kind, text))
         rewinds.leave_behind(rows, session, seq, parent=turn.parent_uuid)
 
 
@@ -276,7 +279,11 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
 
 
 def _is_searchable(turn: Turn) -> int:
-    return 1 if turn.kind in SEARCHABLE and turn.text not in ("", PURGED) and not is_placeholder(turn.text) else 0
+    return _may_be_found(turn.kind, turn.text)
+
+
+def _may_be_found(kind: TurnKind, text: str) -> int:
+    return 1 if kind in SEARCHABLE and text not in ("", PURGED) and not is_placeholder(text) else 0
 
 
 def insert_turn(

@@ -224,3 +224,19 @@ def test_a_statement_that_was_chosen_while_its_prompt_was_rewound_is_not_stored(
     world.believe()
     assert world.told() == {RABBIT}
     assert world.store.read(lambda rows: search.memories_of_turn(rows, "p1")) == []
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_where_somebody_goes_on_from_a_branch_that_was_left_it_stands_beside_the_other(
+    world: World, times: int
+) -> None:
+    lines = (*BEGIN, *LEFT, *STANDS)
+    world.read(*lines)
+    world.believe()
+    assert world.told() == {RABBIT}
+    for _ in range(times):  # a transcript that is read again brings all of it once more
+        world.read(*lines, Line("p4", "a1", "Write the client for it."))
+    world.believe()
+    # Which of the two holds is the question of any two statements, said one after the other.
+    assert ({memory.text for memory in world.memories()}, world.rewound()) == ({REDIS, RABBIT}, [])
+    assert {"p1", "p2"} <= world.searchable()
