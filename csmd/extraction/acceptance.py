@@ -11,7 +11,7 @@ import re
 from csmd import data
 from csmd.text import prose
 from csmd.text.display import cut, squeeze
-from csmd.text.sentence import UNSPACED, has, language_of, parse
+from csmd.text.sentence import DIALOGUE, UNSPACED, has, language_of, parse
 from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.
@@ -20,11 +20,10 @@ MOST_WORDS = 9
 MOST_CHARACTERS, QUESTION_CHARACTERS = 300, 160
 #: Fewest content words of a proposal that stands alone.
 LEAST = 3
-#: Words of an answer that take nothing by name: those of assent and of taking.
 _WORDS = data.word_table("sentence_words.txt")
-_DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _ORDINALS = {word: int(name[-1]) for name, words in _WORDS.items() if name.startswith("ordinal.") for word in words}
-_EMPTY = _WORDS["takes"] | _WORDS["interjection"] | _WORDS["connective"] | _WORDS["adverb"] | _DIALOGUE
+#: Words of an answer that name no option: of taking and assent, of dialogue, and those before what a sentence says.
+_EMPTY = _WORDS["takes"] | _WORDS["interjection"] | _WORDS["connective"] | _WORDS["adverb"] | DIALOGUE
 #: An option of a list, at the start of a line or in a row of them, by its number or letter.
 _OPTION = re.compile(
     r"(?:^|(?<=[\s*(]))(?:\*\*)?(?:[^\W\d_]+ ?)??(\d|[a-eA-E])(?:\*{0,2} ?[.):：、]\*{0,2}|\*{0,2}\s+[–—-])\s*(?=\S)",
@@ -51,7 +50,7 @@ def accepted(answer: str, before: str) -> str:
     if rest.refutes or rest.words[:1] in _TAKEN_BACK:
         return ""
     refuses = parse(opening).refutes or any(turns_round(word) or word in _REFUSING for word in words)
-    options = options_of(before)
+    options = _options_of(before)
     if len(options) > 1 and (picked := _picked(opening, words, options, by_name=not refuses)):
         question = _question(before)
         names_options = any(option.rstrip("?. ") in question for option in options)
@@ -62,7 +61,7 @@ def accepted(answer: str, before: str) -> str:
         or not (all(word in _EMPTY for word in words) or _is_of_assent_alone(opening))
     ):
         return ""
-    proposal = proposal_of(before)
+    proposal = _proposal_of(before)
     return f"{proposal} -> {squeeze(opening)}" if proposal else ""
 
 
@@ -83,20 +82,20 @@ def _is_of_assent_alone(opening: str) -> bool:
     return not any(map(str.isalnum, opening))
 
 
-def options_of(message: str) -> list[str]:
+def _options_of(message: str) -> list[str]:
     """The options that a message counts off from 1 or a, in order; [] for fewer than two."""
     marks = list(_OPTION.finditer(message))
-    found: list[re.Match[str]] = []
+    counted: list[re.Match[str]] = []
     for mark in marks:
         number = _ORDINALS.get(mark[1].lower(), 0)
         if number == 1:
-            found = [mark]
-        elif found and number == len(found) + 1:
-            found.append(mark)
-    if len(found) < 2:
+            counted = [mark]
+        elif counted and number == len(counted) + 1:
+            counted.append(mark)
+    if len(counted) < 2:
         return _alternatives(message)
-    ends = [*(mark.start() for mark in found[1:]), len(message)]
-    return [_first_sentence(message[mark.end() : end]) for mark, end in zip(found, ends, strict=True)]
+    ends = [*(mark.start() for mark in counted[1:]), len(message)]
+    return [_first_sentence(message[mark.end() : end]) for mark, end in zip(counted, ends, strict=True)]
 
 
 def _alternatives(message: str) -> list[str]:
@@ -110,23 +109,19 @@ def _alternatives(message: str) -> list[str]:
     return [cut(squeeze(sentences[-1]), MOST_CHARACTERS), _first_sentence(after)] if sentences and after.strip() else []
 
 
-def proposal_of(message: str) -> str:
+def _proposal_of(message: str) -> str:
     """The last sentence of a message that proposes something which lasts; "" for none."""
     sentences = [sentence.text for sentence in prose.outline(message)]
     for sentence in reversed(sentences):
-        read = parse(sentence, "assistant")
-        if not has("proposes", read.language, sentence):
-            continue
-        if not _says_something(sentence) or _is_offer(sentence):
-            continue
-        return cut(squeeze(sentence), MOST_CHARACTERS)
+        is_proposal = has("proposes", language_of(sentence), sentence) and _says_something(sentence)
+        if is_proposal and not _is_offer(sentence):
+            return cut(squeeze(sentence), MOST_CHARACTERS)
     return ""
 
 
 def _is_offer(sentence: str) -> bool:
     """Whether a sentence offers to do something at once: a question with an order of the day in it and no choice."""
-    read = parse(sentence)
-    if read.lasting:
+    if parse(sentence).lasting:
         return False
     behind = re.split(r"(?i)\b(?:shall|should) (?:i|we)|\bme to\b", sentence, maxsplit=1)
     return len(behind) > 1 and parse(behind[1].strip(" ?")).kind == "orders"
@@ -167,11 +162,12 @@ def _names(name: str, option: str) -> bool:
 
 def _question(message: str) -> str:
     """What a message asks about its options, or how it leads into them; "" for nothing."""
-    questions = [one.text for one in prose.outline(message) if parse(one.text).kind == "asks"]
+    sentences = [sentence.text for sentence in prose.outline(message)]
+    questions = [sentence for sentence in sentences if parse(sentence).kind == "asks"]
     first = next(_OPTION.finditer(message), None)
     leads = prose.sentences(squeeze(message[: first.start()])) if first else []
-    asked = next((one for one in [*reversed(questions), *reversed(leads)] if _says_something(one)), "")
-    return cut(squeeze(asked), QUESTION_CHARACTERS).rstrip(":. ")
+    question = next((text for text in [*reversed(questions), *reversed(leads)] if _says_something(text)), "")
+    return cut(squeeze(question), QUESTION_CHARACTERS).rstrip(":. ")
 
 
 def _says_something(text: str) -> bool:

@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple, get_args
 from csmd import wire
 from csmd.cache import cached
 from csmd.extraction import acceptance, classifier, verbatim_statements
-from csmd.hosts.claude import tool_calls
+from csmd.hosts.claude import tool_calls, transcript
 from csmd.text import prose, quotations, sentence
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.tokens import content_words, words_of
@@ -73,7 +73,7 @@ LAID_DOWN = sentence.RULES | {"role"}
 FEW_SENTENCES, LASTS = 6, 0.25
 #: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
-#: What states nothing that lasts, by speaker; a user's order of so few content words neither.
+#: What states nothing that lasts, by speaker.
 REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
     "user": frozenset({"printed", "reports"}),
     "assistant": frozenset({"printed", "reports", "narrates"}),
@@ -245,7 +245,7 @@ def choose(
     prompt: StoredTurn | None = None
     gave = False
     for source in sources:
-        if source.role in SILENT or sentence.NOT_SAID.match(source.turn.text):
+        if source.role in SILENT or transcript.WRITTEN_FOR_USER.match(source.turn.text):
             continue
         if source.role == "prompt":
             prompt = source.turn

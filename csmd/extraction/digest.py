@@ -16,13 +16,13 @@ from typing import Literal, NamedTuple
 from csmd.errors import CsmdError
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
+from csmd.hosts.claude import transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, digests, events, sessions, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut
-from csmd.text.sentence import NOT_SAID
 from csmd.text.tokens import keyed_hash
 
 Why = Literal["compaction", "end", "settled"]
@@ -82,7 +82,11 @@ def versions(
 
 
 def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
-    prompts = [entry for entry in entries if entry.kind in ("user", "relayed") and not NOT_SAID.match(entry.text)]
+    prompts = [
+        entry
+        for entry in entries
+        if entry.kind in ("user", "relayed") and not transcript.WRITTEN_FOR_USER.match(entry.text)
+    ]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:
         return None

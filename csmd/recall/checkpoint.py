@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from csmd.extraction import work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
-from csmd.hosts.claude import tool_calls
+from csmd.hosts.claude import tool_calls, transcript
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import threads, visibility
@@ -153,7 +153,7 @@ def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str)
 
 
 def _is_said(prompt: Entry) -> bool:
-    return not sentence.NOT_SAID.match(prompt.text)
+    return not transcript.WRITTEN_FOR_USER.match(prompt.text)
 
 
 def _find_goals(prompts: Sequence[Entry]) -> list[Piece]:

@@ -34,7 +34,8 @@ NOUN_WITHIN = 5
 _WORDS = data.word_table("sentence_words.txt")
 _ASSENT = frozenset("ok okay k yes yeah yep yup".split())
 _REFUSALS = _WORDS["refutes"] | frozenset("no nope nah wrong".split())
-_DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
+#: Words with which people agree, thank and greet, in any language.
+DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 #: Languages that are told apart by their function words, and those whose words have no spaces or end in particles.
 _SPACED = ("de", "es", "fr", "pt", "ru")
 UNSPACED = ("zh", "ja", "ko")
@@ -49,12 +50,6 @@ _CLOSERS = re.compile(r"[\W_]*$")
 #: A question behind a comma at the end asks for assent only: ", ok?".
 _TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
-#: Text that a program wrote in the user's name: the turn says nothing.
-NOT_SAID = re.compile(
-    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)|\[Request interrupted"
-    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill|This session is being continued"
-    r"|/[\w:.-]+(?:\s|$))"
-)
 #: What a program printed, or code: known by form.
 _PRINTED = re.compile(
     r"^(?:\W{0,3}(?:error|fatal|warning|usage|exit code|failed to [\w ]{2,40}|author|date|merge|remote|origin): |\$ |> |@@|diff --git"
@@ -117,32 +112,38 @@ class Sentence:
     """Whether somebody thinks aloud."""
 
 
-@cached(4096)
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
-    """Reads one sentence of a user or an assistant; never raises."""
-    said = text[:MOST_READ]
-    language = language_of(said)
-    tokens = _tokens(said)
-    every = [word for word, _ in tokens]
-    strict, remembers = _behind_lead(every, language, (_WORDS["connective"],))
-    loose, _ = _behind_lead(every, language, (_WORDS["connective"], _WORDS["adverb"]))
-    core = _from(said, tokens, loose)
-    words = tuple(every[loose:])
+    """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read once."""
+    return _parse_short(text, speaker) if len(text) <= MOST_READ else _parse(text, speaker)
+
+
+def _parse(text: str, speaker: Speaker) -> Sentence:
+    head = text[:MOST_READ]
+    language = language_of(head)
+    tokens = _tokens(head)
+    all_words = [word for word, _ in tokens]
+    strict, remembers = _behind_lead(all_words, language, (_WORDS["connective"],))
+    loose, _ = _behind_lead(all_words, language, (_WORDS["connective"], _WORDS["adverb"]))
+    core = _from(head, tokens, loose)
+    words = tuple(all_words[loose:])
     while words and not words[0][0].isalnum() and words[0][0] not in "`$_":
         words = words[1:]
-    refutes = any(_phrase(_REFUSALS, every[at : at + 4]) for at in range(min(loose, len(every)))) or _is_refused(
-        language, said
-    )
-    lasting = _lasting(language, words, said, refutes)
-    first = next((word for word in every if word[0].isalnum()), "")
+    refutes = any(
+        _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
+    ) or _is_refused(language, head)
+    lasting = _lasting(language, words, head, refutes)
+    first = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
         text=text, body=_from(text, tokens, strict), core=core, language=language,
-        words=words, lasting=lasting, kind=_kind(said, core, every, words, language, lasting, speaker),
+        words=words, lasting=lasting, kind=_kind(head, core, all_words, words, language, lasting, speaker),
         refutes=refutes, remembers=remembers, goes_on=language == "en" and first.partition("'")[0] in _WORDS["goes_on.en"],
         opens_with_question=language == "en" and _opens_with_question(words),
-        is_of_moment=_has("moment", language, words, said),
-        is_musing=any(_phrase(_WORDS["musing.en"], every[at : at + 4]) for at in range(min(3, len(every)))),
+        is_of_moment=_has("moment", language, words, head),
+        is_musing=any(_phrase(_WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
     )  # fmt: skip
+
+
+_parse_short = cached(4096)(_parse)
 
 
 def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
@@ -155,8 +156,8 @@ def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
     return text[start:]
 
 
-def _tokens(said: str) -> list[tuple[str, int]]:
-    return [(match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(said)]
+def _tokens(head: str) -> list[tuple[str, int]]:
+    return [(match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(head)]
 
 
 #: An order at the end of a statement has so few words.
@@ -166,33 +167,33 @@ _AT_HAND = frozenset("it this that them these those everything".split())
 
 def trimmed(text: str) -> str:
     """A statement without what opens or closes it and says nothing once it stands alone; whole where that is all."""
-    said = text
+    head = text
     for _ in range(3):
-        body = parse(said).body
-        if body == said or _content(body) < 2:
+        body = parse(head).body
+        if body == head or _content(body) < 2:
             break
-        said = body
-    words = [word for word in _tokens(said[-60:]) if word[0][0].isalnum()]
+        head = body
+    words = [word for word in _tokens(head[-60:]) if word[0][0].isalnum()]
     for size in (2, 1):
         if len(words) > size and "_".join(word for word, _ in words[-size:]) in (
-            _WORDS["closing"] | (_WORDS["tag"] if _TAGGED.search(said) else frozenset())
+            _WORDS["closing"] | (_WORDS["tag"] if _TAGGED.search(head) else frozenset())
         ):
-            at = max(0, len(said) - 60) + words[-size][1]
-            shorter = said[:at].rstrip(" ,;")
-            said = shorter if _content(shorter) >= 2 else said
+            at = max(0, len(head) - 60) + words[-size][1]
+            shorter = head[:at].rstrip(" ,;")
+            head = shorter if _content(shorter) >= 2 else head
             break
-    before, comma, after = said.rpartition(", ")
+    before, comma, after = head.rpartition(", ")
     if comma and _content(before) >= 2 and _is_order_at_hand(after) and parse(before).kind == "states":
         return before  # what is wrong, and what is to be done about it now
-    return said
+    return head
 
 
 def _is_order_at_hand(text: str) -> bool:
     """Whether a text is a few words that order something done about what was just said: "fix it", "can you check"."""
-    read = parse(text)
-    plain = [word for word in read.words if word[0].isalnum()]
+    sentence = parse(text)
+    plain = [word for word in sentence.words if word[0].isalnum()]
     at_hand = len(plain) == 1 or not _AT_HAND.isdisjoint(plain) or bool(_begins("request.en", plain))
-    return read.kind == "orders" and not read.lasting and len(plain) <= SHORT_TAIL and at_hand
+    return sentence.kind == "orders" and not sentence.lasting and len(plain) <= SHORT_TAIL and at_hand
 
 
 def _content(text: str) -> int:
@@ -207,24 +208,24 @@ LEAST_CLAUSE = 4
 def clauses(text: str) -> list[str]:
     """A sentence, cut where an aside or a rule begins behind an order, a question or another statement."""
     tokens = _tokens(text[:MOST_READ])
-    every = [word for word, _ in tokens]
+    all_words = [word for word, _ in tokens]
     start = 0
-    found: list[str] = []
+    parts: list[str] = []
     for at in range(2, len(tokens) - 2):
-        mark = every[at - 1]
+        mark = all_words[at - 1]
         if mark not in ",;:-–—" and mark not in ("and", "but"):
             continue
-        ahead = at + (every[at] in ("and", "but", "also", "oh"))
-        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], every[ahead : ahead + 3])
-        lays_down = _phrase(_WORDS["lays_down"], every[at : at + 3])
+        ahead = at + (all_words[at] in ("and", "but", "also", "oh"))
+        is_aside = mark in ",;:-–—" and _phrase(_WORDS["aside"], all_words[ahead : ahead + 3])
+        lays_down = _phrase(_WORDS["lays_down"], all_words[at : at + 3])
         is_joined = mark in ("and", "but", ";") or lays_down > 1
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
             continue
         before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
         if is_aside or parse(before).kind in ("orders", "asks"):
-            found.append(before)
+            parts.append(before)
             start = at
-    return [*found, text[tokens[start][1] :]] if found else [text]
+    return [*parts, text[tokens[start][1] :]] if parts else [text]
 
 
 def has(word_class: str, language: str, text: str) -> bool:
@@ -232,20 +233,21 @@ def has(word_class: str, language: str, text: str) -> bool:
     return _has(word_class, language, _words_in(text), text)
 
 
-@cached(1024)
 def _words_in(text: str) -> tuple[str, ...]:
+    return _words_in_short(text) if len(text) <= MOST_READ else _split(text)
+
+
+def _split(text: str) -> tuple[str, ...]:
     return tuple(word for word, _ in _tokens(text))
+
+
+_words_in_short = cached(1024)(_split)
 
 
 @cached(512)
 def _openings(phrases: frozenset[str]) -> frozenset[str]:
     """The words with which some phrases begin."""
     return frozenset(phrase.partition("_")[0] for phrase in phrases)
-
-
-def asks(text: str) -> bool:
-    """Whether a sentence is a question, in whatever language and with whatever mark."""
-    return parse(text).kind == "asks"
 
 
 # --- the language
@@ -324,7 +326,7 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
             taken, remembers = max(taken, asked), True
         if not taken:
             taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
-            if not taken and language != "en" and words[at] in _DIALOGUE:
+            if not taken and language != "en" and words[at] in DIALOGUE:
                 taken = 1
             if taken and not _stands_alone(words[at + taken : at + taken + 3], before=words[at]):
                 taken = 0
@@ -363,22 +365,28 @@ def _begins(word_class: str, words: Sequence[str]) -> int | None:
 
 
 def _kind(
-    said: str, body: str, every: Sequence[str], words: Sequence[str], language: str, lasting: Lasting, speaker: Speaker
+    head: str,
+    body: str,
+    all_words: Sequence[str],
+    words: Sequence[str],
+    language: str,
+    lasting: Lasting,
+    speaker: Speaker,
 ) -> Kind:
-    if _PRINTED.search(said):
+    if _PRINTED.search(head):
         return "printed"
-    plain = [word for word in every if word[0].isalnum()]
+    plain = [word for word in all_words if word[0].isalnum()]
     if not plain:
         return "printed"
     if all(map(_is_dialogue, plain)):
         return "assents"
     if speaker == "assistant" and _NARRATES.match(body):
         return "narrates"
-    if _COUNTS.search(said) or (speaker == "assistant" and (_INVENTORY.search(said) or _DID.match(body))):
+    if _COUNTS.search(head) or (speaker == "assistant" and (_INVENTORY.search(head) or _DID.match(body))):
         return "reports"
-    marked = ends_with_question(said)
+    marked = ends_with_question(head)
     if language != "en":
-        return _kind_in(language, words, said, marked, lasting)
+        return _kind_in(language, words, head, marked, lasting)
     if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
         return kind
     return "states"
@@ -390,38 +398,38 @@ LONGEST_RUN = 24
 
 def _is_dialogue(word: str) -> bool:
     """Whether a word is one of dialogue, or in Chinese, Japanese or Korean a row of them."""
-    if word in _DIALOGUE or word in _WORDS["interjection"]:
+    if word in DIALOGUE or word in _WORDS["interjection"]:
         return True
     if word[0] < "\u3040" or len(word) > LONGEST_RUN:
         return False
-    return any(word[:at] in _DIALOGUE and _is_dialogue(word[at:]) for at in range(len(word) - 1, 0, -1))
+    return any(word[:at] in DIALOGUE and _is_dialogue(word[at:]) for at in range(len(word) - 1, 0, -1))
 
 
 #: Characters of the end of a sentence that tell whether it asks.
 ENDING = 500
 
 
-def ends_with_question(said: str) -> bool:
+def ends_with_question(head: str) -> bool:
     """Whether a sentence ends with a question mark of any script, also where a remark in brackets follows it."""
-    said = said[-ENDING:]
-    tail = _CLOSERS.search(said)
+    head = head[-ENDING:]
+    tail = _CLOSERS.search(head)
     if tail and not _QUESTION_MARKS.isdisjoint(tail.group()):
         return True
-    remark = _REMARK.search(said)
-    return remark is not None and said[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
+    remark = _REMARK.search(head)
+    return remark is not None and head[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
 
 
-def _kind_in(language: str, words: Sequence[str], said: str, marked: bool, lasting: Lasting) -> Kind:
+def _kind_in(language: str, words: Sequence[str], head: str, marked: bool, lasting: Lasting) -> Kind:
     """The kind of a sentence that is not English."""
-    if marked or said.startswith("¿"):
+    if marked or head.startswith("¿"):
         return "asks"
-    if language in UNSPACED and _has("asks", language, words, said):
+    if language in UNSPACED and _has("asks", language, words, head):
         return "asks"
     if language in _SPACED and _begins(f"asks.{language}", words):
         return "asks"
     if language in _SPACED and lasting not in RULES and _begins(f"order.{language}", words):
         return "orders"
-    if lasting == "ban" and _is_of_now(language, words, said):
+    if lasting == "ban" and _is_of_now(language, words, head):
         return "orders"
     return "states"
 
@@ -487,35 +495,37 @@ def _is_noun(words: Sequence[str]) -> bool:
     return False
 
 
-def _is_of_now(language: str, words: Sequence[str], said: str) -> bool:
+def _is_of_now(language: str, words: Sequence[str], head: str) -> bool:
     """Whether a ban is of the moment: "don't commit yet"."""
     text = " ".join(words).replace("from now on", "")
-    return _has("moment", language, words, said) or _has("now", language, text.split(), said)
+    return _has("moment", language, words, head) or _has("now", language, text.split(), head)
 
 
 # --- whether it lasts
 
 
-def _lasting(language: str, words: Sequence[str], said: str, refutes: bool) -> Lasting:
+def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
     if language == "en" and words[:1] == ("no",) and len(words) > 2 and _WORDS["nothing.en"].isdisjoint(words):
         return "ban"
     if language == "en" and refutes and words and words[0] in _WORDS["choose.en"]:
         return "choice"
-    return next((name for name in LASTING if _has(name, language, words, said)), "")
+    return next((name for name in LASTING if _has(name, language, words, head)), "")
 
 
-def _is_refused(language: str, said: str) -> bool:
-    """Whether a sentence of another language than English opens with a refusal."""
-    return any(said.casefold().startswith(word) for word in _WORDS.get(f"wrong.{language}", ()))
+def _is_refused(language: str, head: str) -> bool:
+    """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have spaces."""
+    folded = head.casefold()
+    refusals = [word for word in _WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
+    return any(language in UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
 
 
-def _has(name: str, language: str, words: Sequence[str], said: str) -> bool:
+def _has(name: str, language: str, words: Sequence[str], head: str) -> bool:
     """Whether a sentence holds a word of a class of its language."""
     phrases = _WORDS.get(f"{name}.{language}")
     if not phrases:
         return False
     if language in UNSPACED:
-        return any(phrase.replace("_", " ") in said for phrase in phrases)
+        return any(phrase.replace("_", " ") in head for phrase in phrases)
     openings = _openings(phrases)
     if openings.isdisjoint(words):
         return False
@@ -535,19 +545,21 @@ _ASKED_FOR = frozenset(phrase for phrase in _WORDS["request.en"] if not phrase.s
 
 def is_passing(text: str, speaker: Speaker) -> bool:
     """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short order."""
-    read = parse(text, speaker)
-    if read.kind == "orders" and speaker == "user":
-        is_short = sum(word[0].isalnum() for word in read.words) <= SHORT_ORDER
-        return is_short and not read.lasting and not _decides(read.words)
-    return read.kind in ("asks", "reports", "narrates", "printed")
+    sentence = parse(text, speaker)
+    if sentence.kind == "orders" and speaker == "user":
+        is_short = sum(word[0].isalnum() for word in sentence.words) <= SHORT_ORDER
+        return is_short and not sentence.lasting and not _decides(sentence.words)
+    return sentence.kind in ("asks", "reports", "narrates", "printed")
 
 
 def states_something(text: str) -> bool:
     """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
-    read = parse(text)
-    if read.kind in ("asks", "printed", "assents") or request_in(text)[:5].casefold() in _TO_ANOTHER:
+    sentence = parse(text)
+    if sentence.kind in ("asks", "printed", "assents") or request_in(text)[:5].casefold() in _TO_ANOTHER:
         return False
-    return read.kind != "orders" or read.lasting in RULES or _decides(read.words) or is_rule_of_kind(read)
+    return (
+        sentence.kind != "orders" or sentence.lasting in RULES or _decides(sentence.words) or is_rule_of_kind(sentence)
+    )
 
 
 def _decides(words: Sequence[str]) -> bool:
@@ -562,14 +574,18 @@ def _decides(words: Sequence[str]) -> bool:
     return bool(words) and words[0] in _WORDS["habit.en"] and not _WORDS["pronoun.en"] & set(words[1:2])
 
 
-def is_rule_of_kind(read: Sentence) -> bool:
+def is_rule_of_kind(sentence: Sentence) -> bool:
     """Whether an order says how things of a kind are done: "put migrations under db/"."""
-    if not read.words or read.words[0] not in _WORDS["manner.en"] or not _WORDS["at_hand.en"].isdisjoint(read.words):
+    if (
+        not sentence.words
+        or sentence.words[0] not in _WORDS["manner.en"]
+        or not _WORDS["at_hand.en"].isdisjoint(sentence.words)
+    ):
         return False
-    objects = read.words[1 : OBJECT_WITHIN + 2]
+    objects = sentence.words[1 : OBJECT_WITHIN + 2]
     return any(
         word.endswith("s") and not word.endswith("ss") and behind in _WORDS["place.en"]
-        for word, behind in zip(objects, read.words[2:], strict=False)
+        for word, behind in zip(objects, sentence.words[2:], strict=False)
     )
 
 
@@ -582,9 +598,9 @@ def request_in(text: str) -> str:
     return next((text[start:] for at, (_, start) in enumerate(tokens) if _phrase(_ASKED_FOR, words[at : at + 4])), "")
 
 
-def refers_back(read: Sentence) -> bool:
+def refers_back(sentence: Sentence) -> bool:
     """Whether a sentence is about something that was named before it: unclear to anyone who was not there."""
-    words = read.words
+    words = sentence.words
     if words[:1] in (("the",), ("your",)) and words[1:2] and words[1] in _WORDS["thing.en"]:
         words = words[1:]
     elif not words or words[0] not in _WORDS["pronoun.en"]:
@@ -619,9 +635,11 @@ def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]],
     return tokens, first + size if size else 0
 
 
-def is_imperative(read: Sentence) -> bool:
+def is_imperative(sentence: Sentence) -> bool:
     """Whether a sentence has the form of an order, whether of the moment or for good."""
-    return read.kind == "orders" or (read.kind == "states" and _is_verb(read.words[:1]) and not _is_noun(read.words))
+    return sentence.kind == "orders" or (
+        sentence.kind == "states" and _is_verb(sentence.words[:1]) and not _is_noun(sentence.words)
+    )
 
 
 #: Within so many words somebody who objects says that something is amiss.
@@ -630,10 +648,10 @@ AMISS_WITHIN = 6
 
 def objects(text: str) -> bool:
     """Whether somebody objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
-    read = parse(text)
-    if read.refutes or opens("objects", "en", read.core):
+    sentence = parse(text)
+    if sentence.refutes or opens("objects", "en", sentence.core):
         return True
-    words = read.words[:AMISS_WITHIN]
+    words = sentence.words[:AMISS_WITHIN]
     is_of_thing = bool(words) and (words[0] == "the" or words[0] in _WORDS["pronoun.en"])
     return is_of_thing and any(
         _phrase(_WORDS["amiss.en"], words[at : at + 3])
@@ -650,33 +668,37 @@ _COURTESY = (
 
 def bare_order(text: str) -> str:
     """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there."""
-    said = parse(text).body or text
-    tokens = _tokens(said[:MOST_READ])
+    head = parse(text).body or text
+    tokens = _tokens(head[:MOST_READ])
     words = [word for word, _ in tokens]
     at = end = 0
     while at < len(words):
         if size := _phrase(_COURTESY, words[at : at + 4]):
             end = at + size
         elif size := _phrase(_WORDS["connective"] | _WORDS["adverb"], words[at : at + 4]):
-            end = at + size if is_imperative(parse(_from(said, tokens, at + size).rstrip(" ?"))) else end
+            end = at + size if is_imperative(parse(_from(head, tokens, at + size).rstrip(" ?"))) else end
         elif words[at][0].isalnum() or words[at][0] in "`$_/":
             break
         at += size or 1
     while end and end < len(words) and words[end] in ",;:.!?-–—…":
         end += 1
-    return _from(said, tokens, end) or text
+    return _from(head, tokens, end) or text
 
 
 def tells_what_was_done(text: str) -> bool:
     """Whether somebody tells what they did: "I fixed ...", "Moved ..."."""
-    read = parse(text, "assistant")
-    return read.kind == "reports" or opens("did", "en", read.core) or has("landed", "en", text)
+    sentence = parse(text, "assistant")
+    return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)
 
 
 def may_be_order(text: str, *, is_asked: bool) -> bool:
     """Whether a text is an order; behind the words that ask for something any verb begins one."""
-    read = parse(text)
-    if read.kind == "orders" or not is_asked:
-        return read.kind == "orders"
+    sentence = parse(text)
+    if sentence.kind == "orders" or not is_asked:
+        return sentence.kind == "orders"
     classes = ("subject.en", "wh.en", "when.en", "aux.en", "closed.en", "finite.en")
-    return read.kind == "states" and bool(read.words) and not any(read.words[0] in _WORDS[name] for name in classes)
+    return (
+        sentence.kind == "states"
+        and bool(sentence.words)
+        and not any(sentence.words[0] in _WORDS[name] for name in classes)
+    )

@@ -32,7 +32,7 @@ from sayings import sayings
 
 from csmd.extraction import chooser
 from csmd.extraction.chooser import FEATURES, Source, Weights
-from csmd.text import sentence
+from csmd.hosts.claude import transcript
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
 from csmd.values import StoredTurn
 from csmd.vocabulary import PROMPTS
@@ -58,7 +58,7 @@ def candidates(project: Project) -> Iterator[Candidate]:
     for session in project.sessions:
         prompt: StoredTurn | None = None
         for source in sources_of(session):
-            if source.role in chooser.SILENT or sentence.NOT_SAID.match(source.turn.text):
+            if source.role in chooser.SILENT or transcript.WRITTEN_FOR_USER.match(source.turn.text):
                 continue
             if source.role == "prompt":
                 prompt = source.turn

@@ -182,8 +182,9 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
     ],
     "core": [("then maybe the ledger is open", "the ledger is open"), ("the ledger is open", "the ledger is open")],
     "refutes": [
+        ("no usar la tabla vieja", False),
         ("no, the ledger is open", True), ("not true: the ledger is open", True), ("the ledger is open", False),
-        ("nein, das Buch ist offen", True), ("no el libro está aquí", True), ("non, le livre est ici", True),
+        ("nein, das Buch ist offen", True), ("no, el libro está aquí", True), ("non, le livre est ici", True),
         ("não, o livro está aqui", True), ("нет, книга здесь", True), ("错了，账本在这里", True), ("違い、帳簿はここ", True),
         ("틀렸어요, 장부는 여기", True),
     ],

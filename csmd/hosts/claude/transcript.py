@@ -39,6 +39,12 @@ _CLARIFY = "The user wants to clarify these questions.\n"
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
 #: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
+#: Text that the host wrote in the user's name: the turn states nothing.
+WRITTEN_FOR_USER = re.compile(
+    r"\s*(?:<(?:command-|local-command|bash-|task-notification|user-memory-input|teammate-message)|\[Request interrupted"
+    r"|Caveat: |Stop hook feedback|Operation stopped by hook|Base directory for this skill|This session is being continued"
+    r"|/[\w:.-]+(?:\s|$))"
+)
 HOST = "claude"
 #: The tool whose input is a shell line.
 SHELL = "Bash"
