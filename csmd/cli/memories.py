@@ -448,21 +448,21 @@ def _change(change: dict[str, Any]) -> str:
 
 
 def _fades(value: dict[str, Any]) -> str:
-    """How long sessions will be told it, in active days: those on which its project had a session."""
+    """Whether a session's start is told it, and how long prompts are, in active days: those on which its project had a session."""
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
     if value["is_refuted"]:
         return "refuted: no session is told it until it is said anew or kept in `csmd review`"
-    today, hot, warm = cools["today"], cools["hot_until"], cools["warm_until"]
-    if hot is None:
-        return "never: told at a session's start for good"
-    start = f"told at a session's start for {_days(hot - today)}, " if hot >= today else ""
-    then = "then" if start else "told"
+    at_start, today, warm = value["start"], cools["today"], cools["warm_until"]
+    left = at_start["sessions_left"]
+    sessions = "for good" if left is None else f"for {amount(left, 'more session')}"
+    start = f"told at a session's start {sessions} ({at_start['why']})" if at_start["told"] else ""
+    start = start or f"not told at a session's start ({at_start['why']})"
     if warm is None:
-        return f"{start}{then} when a prompt matches, for good"
-    prompt = f"{then} when a prompt matches, for {_days(warm - max(today, hot))}, " if warm >= today else ""
-    return f"{start}{prompt}{'then' if start or prompt else 'it has:'} found by search only"
+        return f"{start}; when a prompt matches, for good"
+    prompt = f"when a prompt matches, for {_days(warm - today)}, then " if warm >= today else ""
+    return f"{start}; {prompt}found by search only"
 
 
 def _days(number: int) -> str:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from csmd.dream import narrator
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.privacy.redaction import redact, redact_tree
-from csmd.recall import brief
+from csmd.recall import evidence
 from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import ItemRow
@@ -645,7 +645,7 @@ def _read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes) -> Sess
         minutes_at_work=count_work_minutes(times), goal=next(iter(texts("goal")), ""),
         outcome=digest.outcome if digest else "", prompts=digest.prompts if digest else 0,
         tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
-        decisions=tuple(filter(brief.is_durable_decision, texts("decision"))), corrections=texts("correction"),
+        decisions=tuple(filter(evidence.is_durable_decision, texts("decision"))), corrections=texts("correction"),
         gotchas=gotchas, files=tuple((path, number) for path, number in changes if path), commits=texts("commit"),
         open=texts("open"), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
     )  # fmt: skip

@@ -16,7 +16,7 @@ from csmd.dream.page_format import Item, Page, Read, Section
 from csmd.extraction import statement_context
 from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.memory import review_answers
-from csmd.recall import brief, compose, visibility
+from csmd.recall import compose, evidence, visibility
 from csmd.recall.brief import TWIN_OVERLAP
 from csmd.text import display, markdown, prose, similarity, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
@@ -215,7 +215,7 @@ def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: 
         new = replaced[old]
         while new in replaced and new not in stays:
             new = replaced[new]
-        if new in known and compose.durable_text(known[new]) and not brief.find_transience(known[new]):
+        if new in known and compose.durable_text(known[new]) and not evidence.find_transience(known[new]):
             found[new] = (known[old], *found.get(new, ()))
     return found
 
@@ -236,7 +236,7 @@ def build_sections(
 
     def has_text(memory: Memory) -> bool:
         text_of = compose.durable_text if memory.id in annotations.before else compose.standalone_text
-        return bool(text_of(memory)) and not brief.find_transience(memory)
+        return bool(text_of(memory)) and not evidence.find_transience(memory)
 
     usable = list(filter(has_text, considered))
     quoted = {(one.project_seq, tokens.normalise(quote)) for one in usable for quote in _QUOTED.findall(one.scene)}

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from csmd.extraction import shell_commands
 from csmd.hosts.claude import tool_calls
-from csmd.text import quotations, sentence
+from csmd.text import clauses, quotations, sentence
 from csmd.text.display import cut, squeeze
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.sentence import parse
@@ -53,13 +53,14 @@ class Ran:
 
 
 class Commit(NamedTuple):
-    """A commit that was made: its branch, the short hash, its subject."""
+    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was made."""
 
     branch: str
     hash: str
     subject: str
     uuid: str
     ordinal: int
+    reason: str = ""
 
 
 @dataclass(slots=True)
@@ -76,6 +77,8 @@ class Work:
     """(plan, uuid) of what was put before the user and not turned down."""
     branches: dict[str, str] = field(default_factory=dict)
     """Branches that were begun here -> uuid."""
+    pulls: dict[str, str] = field(default_factory=dict)
+    """Pull requests that were opened ("#12 title") -> uuid."""
     todo: list[tuple[str, tool_calls.Progress, str]] = field(default_factory=list)
     """(entry, progress, uuid) of the last to-do list and of the tasks."""
     calls: int = 0
@@ -108,6 +111,12 @@ _PROGRAM = re.compile(
 )
 _ASSIGNED = re.compile(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
 _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
+#: What git prints where it made none.
+_NO_COMMIT = re.compile(r"\bnothing (?:added )?to commit\b|\bno changes added\b")
+#: How a pull request or a merge request is opened, and the number in the address that is printed then.
+_OPENS_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
+_PULL = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)\b")
+_TITLE = re.compile(r"--title[ =]\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
 #: A repository of its own, or another directory than the session's.
 _ELSEWHERE = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
 _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
@@ -240,20 +249,50 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
         if bad:
             ran.error, ran.error_uuid = error_of(answer.text), answer.uuid
     gone = _ELSEWHERE.search(line)
-    if not failed and "git " in line and not (gone and not (gone[1] or "init").startswith(cwd or "/")):
-        for made in _COMMIT.finditer(answer.text):
-            work.commits.append(Commit(made[1], made[2], squeeze(made[3]), entry.uuid, answer.ordinal))
+    if failed or (gone and not (gone[1] or "init").startswith(cwd or "/")):
+        return
+    if "git " in line:
+        work.commits += _commits(entry, answer)
         for begun in _BRANCH.finditer(line):
             work.branches.setdefault(begun[1], entry.uuid)
+    if _OPENS_PULL.search(line) and (opened := _PULL.search(answer.text)):
+        title = _TITLE.search(line)
+        work.pulls[f"#{opened[1]} {squeeze((title[1] or title[2]) if title else '')}".strip()] = entry.uuid
+
+
+def _commits(entry: Entry, answer: Entry) -> list[Commit]:
+    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their message."""
+    subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
+    made = [
+        Commit(found[1], found[2], squeeze(found[3]), entry.uuid, answer.ordinal)
+        for found in _COMMIT.finditer(answer.text)
+    ]
+    if not made and subject and not _NO_COMMIT.search(answer.text):
+        made = [Commit("", "", squeeze(subject).rstrip("."), entry.uuid, answer.ordinal)]
+    if made:
+        made[-1] = made[-1]._replace(reason=_reason_in(body))
+    return made
+
+
+def _reason_in(body: str) -> str:
+    """The first sentence of a commit's message that says why; "" for none."""
+    said = [squeeze(sentence) for paragraph in lines_of_prose(body) for sentence in sentences(paragraph)]
+    return next((one for one in said if clauses.read(one).reasons or has_cause(one)), "")
+
+
+def has_cause(said: str) -> bool:
+    return sentence.has("sure_cause", "en", said)
 
 
 ItemKind = Literal[
-    "goal", "word", "decision", "correction", "file", "command", "error", "commit", "branch", "plan", "plan_given",
-    "transcript", "names", "continued", "open", "last",
+    "goal", "word", "decision", "correction", "file", "command", "error", "commit", "reason", "pull", "branch", "plan",
+    "plan_given", "transcript", "names", "continued", "open", "last",
 ]  # fmt: skip
 
 #: Characters of a harvested sentence, a goal, an entry of a list.
 SENTENCE, GOAL, ENTRY = 170, 220, 90
+#: Characters of a commit's reason.
+REASON = 240
 #: Words that a goal is compared by, and how much of the user's words is looked at for them.
 WORDS, WORDS_FROM = 24, 600
 #: A commit that somebody names: a word for it close before, and a hash that is no number and no word.
@@ -346,7 +385,11 @@ def done_items(work: Work, cwd: str) -> list[Item]:
                 Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
             )
     found += [Item("commit", f"{one.hash} {cut(one.subject, ENTRY)}", one.uuid) for one in work.commits]
-    begun = {**work.branches, **{one.branch: one.uuid for one in work.commits}}
+    found += [
+        Item("reason", f"{one.subject}: {cut(one.reason, REASON)}", one.uuid) for one in work.commits if one.reason
+    ]
+    found += [Item("pull", cut(pull, ENTRY), uuid) for pull, uuid in work.pulls.items()]
+    begun = {**work.branches, **{one.branch: one.uuid for one in work.commits if one.branch}}
     found += [Item("branch", name, uuid) for name, uuid in begun.items()]
     found += [Item("plan", cut(squeeze(plan), 400), uuid) for plan, uuid in work.plans]
     return found

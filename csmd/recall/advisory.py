@@ -15,7 +15,7 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model, upkeep
 from csmd.memory.self_model import Capability, StoredEnding
 from csmd.memory.upkeep import Belief
-from csmd.recall import brief, compose
+from csmd.recall import compose, last_sessions
 from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts
 from csmd.store.sqlite import Rows
@@ -176,7 +176,7 @@ def _shorten(text: str) -> str:
 def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
     """Every line of the living state of these places, with why it is shown or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = brief.read_session_summaries(rows, places=places, session_id=session_id)
+    ended = last_sessions.read_session_summaries(rows, places=places, session_id=session_id)
     latest = candidates.latest_packets(rows, projects=places, limit=PACKETS)
     counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=places)]
     lines = [

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd import wire
-from csmd.recall import brief, compose, hybrid_search, query, threads, visibility
+from csmd.recall import compose, hybrid_search, last_sessions, query, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import Embed, Query, ScoredStatement, passage_id
 from csmd.recall.visibility import never
@@ -99,7 +99,7 @@ def recall(
         max_tokens=max_tokens,
         max_items=max_items,
         known=known,
-        blocks=brief.session_blocks(rows, places=places, session_id=session_id) if asks else (),
+        blocks=last_sessions.session_blocks(rows, places=places, session_id=session_id) if asks else (),
     )
     return replace(made, degraded=tuple(sorted(set(degraded))))
 

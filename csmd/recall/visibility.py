@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from csmd.cache import cached
 from csmd.capture import project_identity
@@ -95,22 +95,13 @@ def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
     return not asking or project_identity.checkout(asking, disk=files) != there
 
 
-class TierTiming(NamedTuple):
-    """When a tier is shown to a session at its start, and on a prompt that it matches.
-
-    "near" is only to the session that said it and the one after. How long each lasts is stored with a memory, in active
-    days (memory/confidence.py).
-    """
-
-    start: Literal["always", "near", "never"]
-    match: Literal["always", "near", "never"]
-
-
-TIERS: dict[Tier, TierTiming] = {
-    "session": TierTiming("near", "near"),
-    "daily": TierTiming("near", "always"),
-    "durable": TierTiming("always", "always"),
-    "archive": TierTiming("never", "never"),
+#: When a memory of a tier is shown on a prompt that it matches; what a start is told says evidence.py. "near" is only to the
+#: session that said it and the one after. How long each lasts is stored, in active days (memory/confidence.py).
+ON_MATCH: dict[Tier, Literal["always", "near", "never"]] = {
+    "session": "near",
+    "daily": "always",
+    "durable": "always",
+    "archive": "never",
 }
 
 
@@ -120,11 +111,11 @@ def is_promised(memory: Memory, *, today: str) -> bool:
     return bool(until) and until >= today and memory.tier != "archive" and not memory.superseded_by
 
 
-def may_show(memory: Memory, attention: Attention, *, at: Literal["start", "match"], near: Collection[str]) -> bool:
-    """Whether a memory may be shown at a session's start, or on a match; `near` are that session and the one before it."""
+def may_show(memory: Memory, attention: Attention, *, near: Collection[str]) -> bool:
+    """Whether a memory may be shown to a session that it matches; `near` are that session and the one before it."""
     if memory.pinned:
         return memory.tier != "archive"
-    when = getattr(TIERS[memory.tier], at)
+    when = ON_MATCH[memory.tier]
     if attention == "COLD" or when == "never":
         return False
     return when == "always" or any(source.session_id in near for source in memory.provenance)
@@ -153,7 +144,7 @@ def statement_filter(
     def is_shown(memory: Memory) -> bool:
         if memory.project_seq not in places or memory.id in in_context or not is_injectable(memory):
             return False
-        return may_show(memory, "WARM", at="match", near=near) and not is_of_other_checkout(rows, memory, asking=asking)
+        return may_show(memory, "WARM", near=near) and not is_of_other_checkout(rows, memory, asking=asking)
 
     def is_cold(memory: Memory) -> bool:
         return attention_of(memory) == "COLD" and not memory.pinned

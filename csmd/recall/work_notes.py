@@ -294,7 +294,7 @@ def _find_notes(
         for memory in memories.by_seqs(rows, [int(seq) for seq, _ in hits]).values()
         if applies_to_files(memory)
         and memory.id not in in_context
-        and visibility.may_show(memory, attention(memory), at="match", near=near)
+        and visibility.may_show(memory, attention(memory), near=near)
         and not visibility.is_of_other_checkout(rows, memory, asking=asking)
     ]
     if not applying:

@@ -78,6 +78,15 @@ def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
+def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
+    """When the last sessions of some projects ended, in order, without one session and without agents' own."""
+    sql = (
+        f"select last_at from sessions where {in_keys('project_seq', projects)} and parent = '' and host <> 'probe' "  # noqa: S608
+        "and id <> :own order by last_at desc limit :limit"
+    )
+    return sorted(str(at) for (at,) in rows.all(sql, own=other_than, limit=limit))
+
+
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
     """The sub-agents of a session in these projects (None: in all), the first first."""
     return _where(

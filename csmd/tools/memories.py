@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 from collections import Counter
@@ -192,7 +193,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     goals = checkpoint.goals_block(rows, seen, "")
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
-        key=ctx.store.hash_key, goals=goals.notes if goals else (), asking=project,
+        goals=goals.notes if goals else (), asking=project,
         blocks=advisory.advisory_blocks(advisory.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
     return brief_json(ctx, composed)
@@ -276,6 +277,13 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }
 
 
+def _start(rows: Rows, memory: Memory) -> Json:
+    """Whether the next session's start is told a memory, why, and for how many sessions more (None: for good)."""
+    worth = brief.worth_at_start(rows, memory)
+    left = None if math.isinf(worth.left) else math.floor(worth.left)
+    return {"told": worth.value > 0, "why": worth.why, "sessions_left": left}
+
+
 @SHOW.add("csm_memory_show")
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one memory: where it was said, what stands for and against it, how sure it is."""
@@ -297,6 +305,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
+        "start": _start(rows, memory),
         "cools": {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}},
         "told": {
             "times": times,

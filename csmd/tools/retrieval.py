@@ -12,7 +12,7 @@ from csmd.capture import instruction_files
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
 from csmd.paths import is_directory
-from csmd.recall import advisory, brief, compose, hybrid_search, query, results, usage, visibility
+from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
 from csmd.store import activity, failures, memories, receipts, search, sessions, turns
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
@@ -89,7 +89,7 @@ def hit_json(hit: Hit, *, explain: bool) -> Json:
 #: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
 BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
 #: Reasons of what a start is told that is no memory, but what a session came to.
-OF_NO_MEMORY = frozenset({brief.HOW_ENDED, brief.LEFT_OPEN})
+OF_NO_MEMORY = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
 #: What is shown of a turn of which a passage was told.
 QUOTED_CHARACTERS = 300
 RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000

@@ -108,10 +108,10 @@ def test_a_worker_that_fails_degrades_the_search_and_no_more(store: Store) -> No
 
 @pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
-    save_memory(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    save_memory(store, "alpha always deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
     save_memory(
         store,
-        "beta deploys with `just push` from main",
+        "beta always deploys with `just push` from main",
         say(store, "beta deploys so", 1, root=THERE, session="s2"),
         root=THERE,
     )
@@ -142,11 +142,11 @@ def checkouts(tmp_path: Path) -> dict[str, str]:
 
 #: What is said in a checkout of a project, and the checkouts in which it is told.
 OF_CHECKOUTS = [
-    ("In this worktree the importer writes to sqlite.", "spike", {"spike"}),
-    ("This branch keeps the importer on Node 18.", "inner", {"inner"}),
+    ("In this worktree the importer always writes to sqlite.", "spike", {"spike"}),
+    ("This branch must keep the importer on Node 18.", "inner", {"inner"}),
     ("On release/2.4 the importer only gets fixes.", "main", {"main"}),
-    ("In ../shop-spike the importer writes to sqlite.", "main", {"spike"}),
-    ("The importer writes to sqlite.", "spike", {"main", "spike", "inner"}),
+    ("In ../shop-spike the importer always writes to sqlite.", "main", {"spike"}),
+    ("The importer always writes to sqlite.", "spike", {"main", "spike", "inner"}),
 ]
 
 
@@ -182,7 +182,7 @@ def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
 
 
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
-    save_memory(store, "alpha deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    save_memory(store, "alpha always deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
     told = store.read(
         lambda rows: brief.session_brief(
             rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900
@@ -259,7 +259,7 @@ def brief_of(store: Store, number: int) -> str:
 @pytest.mark.invariant("A session is told once what bears on it, and nothing else")
 def test_a_session_is_told_once_and_again_after_its_context_was_lost(store: Store) -> None:
     uuid = say(store, "alpha deploys so", 1)
-    save_memory(store, "alpha deploys with `make ship` from the release branch", uuid)
+    save_memory(store, "alpha always deploys with `make ship` from the release branch", uuid)
     start(store, "startup", 1)
     first = brief_of(store, 1)
     assert first

@@ -18,7 +18,7 @@ from csmd.values import Memory, Project, Provenance, Turn
 from csmd.vocabulary import Decay, Gate, Tier
 
 HERE = "/p/alpha"
-SAID = "Deployments of the checkout service wait for the smoke tests on staging"
+SAID = "Deployments of the checkout service always wait for the smoke tests on staging"
 PROMPT = "why do deployments of the checkout service still hang on staging since yesterday evening?"
 
 
@@ -98,8 +98,8 @@ def told(store: Store, ident: str) -> str:
 GOLDEN = {
     ("session", "ephemeral"): ("start match search", "search", "search", "search", "search", "search"),
     ("session", "durable"): ("start match search", "search", "search", "search", "search", "search"),
-    ("daily", "session"): ("start match search", "match search", "search", "search", "search", "search"),
-    ("daily", "durable"): ("start match search", *["match search"] * 4, "search"),
+    ("daily", "session"): ("start match search", "start match search", "search", "search", "search", "search"),
+    ("daily", "durable"): (*["start match search"] * 5, "search"),
     ("durable", "durable"): (*["start match search"] * 5, "search"),
     ("durable", "permanent"): ("start match search",) * 6,
     ("archive", "durable"): ("search",) * 6,
@@ -129,7 +129,7 @@ def test_what_lasts_is_matched_beyond_the_days_of_its_tier(store: Store) -> None
     for between in range(1, 100):
         store.write(lambda rows, between=between: projects.touch(rows, home(rows), day(between)))
     session(store, "n1", 100)
-    assert told(store, "n2") == "match search"
+    assert told(store, "n2") == "start match search"
 
 
 def test_what_is_pinned_is_told_whatever_its_tier_unless_it_is_archived(store: Store) -> None:

@@ -1,0 +1,207 @@
+"""What a user's statement is worth at a session's start, by the evidence that it lasts; pure.
+
+Only what the user said, picked or accepted is told unasked. A table names the evidence, what it is worth, and over how
+many sessions of its project it fades; whatever tells a statement, and whatever says when it is told, asks here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
+
+from csmd.extraction import statement_context
+from csmd.extraction.verbatim_statements import ARROW
+from csmd.recall import compose
+from csmd.text import prose
+from csmd.text.sentence import RULES, Lasting, Sentence, has, opens, parse, refers_back, request_in
+from csmd.values import Memory
+from csmd.vocabulary import Authority, Gate
+
+
+class Evidence(NamedTuple):
+    """A reason to tell a user's statement: its worth, after how many sessions of its project half of it, and most in a brief."""
+
+    why: str
+    worth: float
+    halves: float
+    most: int
+    shows: Callable[[Memory], bool]
+
+
+class Worth(NamedTuple):
+    """What a statement is worth now, 0 for what is not told; `why` is the evidence for it, or the reason against it.
+
+    `most` are told by that evidence at one start; it stays `left` sessions of its project more if nobody uses it.
+    """
+
+    value: float
+    why: str
+    most: int = 0
+    left: float = 0.0
+
+
+#: What a promise for a day is worth until then.
+PROMISED = Worth(0.8, "promised for a day to come", 3)
+#: What is worth less is not told.
+LEAST_WORTH = 0.3
+#: In so many sessions something was said again.
+SAID_AGAIN = 2
+#: What needs no strict word: who is in charge of something, and what somebody likes.
+_STRICT: frozenset[Lasting] = frozenset({"role", "taste"})
+_WOULD = frozenset({"i'd", "i'm", "i've", "i'll"})
+#: What opens an order for the moment.
+_AT_HAND = frozenset({"only", "just"})
+_ASKS = re.compile(r"[?？؟]")
+
+
+def is_pick(memory: Memory) -> bool:
+    """Whether it is what the user answered to a question, or accepted of a proposal, of the assistant's."""
+    question, arrow, answer = memory.text.rpartition(ARROW)
+    is_answered = question.rstrip("\"')*_ ").endswith(("?", "？", "؟")) or parse(answer).kind == "assents"
+    return memory.authority == "user" and bool(arrow) and is_answered
+
+
+def _was_asked_to_remember(memory: Memory) -> bool:
+    """Whether a statement counts as said for good though it is no rule: somebody asked to keep it in mind."""
+    is_rule = any(read.lasting in RULES for read in map(parse, prose.sentences(memory.text)))
+    return memory.decay == "permanent" or (memory.tier == "durable" and not is_rule and memory.gate != "correction")
+
+
+def _is_choice(memory: Memory) -> bool:
+    """Whether an answer says something by itself: a mere yes does so only to a proposal that lays something down."""
+    answer = memory.text.rpartition(ARROW)[2]
+    return is_pick(memory) and (parse(answer).kind != "assents" or _lays_down(memory, strictly=False))
+
+
+def _lays_down(memory: Memory, *, strictly: bool) -> bool:
+    """Whether a sentence says that something is so from now on: `strictly` in words that allow no exception, or as a liking."""
+    return any(
+        read.lasting and _is_said_of_things(read) and (not strictly or read.lasting in _STRICT or _is_strict(read))
+        for read in map(parse, prose.sentences(compose.durable_text(memory)))
+    )
+
+
+def _is_said_of_things(read: Sentence) -> bool:
+    """Whether a sentence is about how things are, and not what somebody thinks of, or orders for, the matter at hand."""
+    first = read.words[0] if read.words else ""
+    thinks = first in _WOULD or (
+        first.partition("'")[0] == "i" and read.lasting not in _STRICT and not _is_strict(read)
+    )
+    is_at_hand = first in _AT_HAND or opens("routine", "en", read.core) or has("musing", "en", read.core)
+    is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing or refers_back(read))
+    return is_plain and not (thinks or is_at_hand or _ASKS.search(read.text))
+
+
+def _is_strict(read: Sentence) -> bool:
+    """Whether a rule allows no exception; of other languages only words are known that allow none."""
+    if read.language != "en":
+        return read.lasting in ("ban", "rule")
+    return read.lasting in RULES and any(has(name, "en", read.core) for name in ("strict", "everywhere"))
+
+
+#: In the order in which evidence is looked for: the first that a statement shows is its own.
+EVIDENCE: tuple[Evidence, ...] = (
+    Evidence("pinned", 2.0, math.inf, 20, lambda memory: memory.pinned),
+    Evidence("asked to remember", 1.6, math.inf, 20, _was_asked_to_remember),
+    Evidence("picked", 1.0, 6.0, 5, _is_choice),
+    Evidence("said again", 1.5, math.inf, 10,
+             lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
+    Evidence("a rule without exception", 1.2, 24.0, 16, lambda memory: _lays_down(memory, strictly=True)),
+    Evidence("lays something down", 0.7, 6.0, 4, lambda memory: _lays_down(memory, strictly=False)),
+)  # fmt: skip
+
+
+def rate(memory: Memory, *, sessions_since: int) -> Worth:
+    """What a memory is worth, `sessions_since` it was last said or used in its project."""
+    if against := _why_not(memory):
+        return Worth(0.0, against)
+    found = next((one for one in EVIDENCE if one.shows(memory)), None)
+    if found is None:
+        return Worth(0.0, "nothing says that it lasts")
+    left = found.halves * math.log2(found.worth / LEAST_WORTH) - sessions_since
+    if left < 0:
+        return Worth(0.0, "faded")
+    return Worth(found.worth * 0.5 ** (sessions_since / found.halves), found.why, found.most, left)
+
+
+def _why_not(memory: Memory) -> str:
+    if memory.authority != "user" and not memory.pinned:
+        return "an assistant said it"
+    if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
+        return "a review said it"
+    if memory.origin == "inferred" and not memory.pinned:
+        return "counted, and never said"
+    if not memory.pinned and not is_pick(memory) and not compose.standalone_text(memory):
+        return "tells nothing by itself"
+    return find_transience(memory)
+
+
+# --- what is soon over
+
+
+class Transience(NamedTuple):
+    """Why a statement is soon over: how a sentence shows it, whose it is ("" for anybody's), and in which gates (none: in all)."""
+
+    why: str
+    by: Authority | Literal[""]
+    shows: Callable[[str], bool]
+    gates: frozenset[Gate] = frozenset()
+
+
+#: The only reason that leaves a correction out.
+DOUBTED = "doubted"
+#: What other projects do, which an assistant looked at.
+_OF_OTHERS = re.compile(
+    r"\b(?:across|among|in|of) (?:the |all |many |most |other |popular |\d{1,3} )*(?:projects|repos|repositories|tools)\b (?:that|which|studied|i looked)|\bmost (?:common|popular) [\w -]{1,40} (?:across|among|in)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_report(said: str) -> bool:
+    """Whether a sentence tells what its speaker did, and nothing that is so by it."""
+    read = parse(said, "assistant")
+    is_own = read.kind == "reports" and opens("first_person", "en", read.core)
+    return is_own or opens("reported", "en", read.core) or has("landed", "en", said)
+
+
+def _is_of_the_present(said: str) -> bool:
+    return has("present", "en", said) or opens("opens_present", "en", said)
+
+
+TRANSIENT: tuple[Transience, ...] = (
+    Transience("about to change", "user", lambda said: _is_of_the_present(said) or has("mends", "en", said)),
+    Transience("about to change", "assistant", _is_of_the_present),
+    Transience(DOUBTED, "user", lambda said: has("doubt", "en", said)),
+    Transience("done at once", "user", lambda said: bool(request_in(said)), frozenset({"promissory"})),
+    Transience("of other projects", "assistant", lambda said: _OF_OTHERS.search(said) is not None),
+    Transience("a report", "assistant", _is_report),
+)
+
+
+def find_transience(memory: Memory) -> str:
+    """Why a memory does not last, "" where it does."""
+    if memory.pinned or memory.origin == "inferred" or not memory.session_id:
+        return ""
+    return _find_transience(
+        memory.text,
+        [
+            rule
+            for rule in TRANSIENT
+            if (rule.why == DOUBTED or memory.gate != "correction")
+            and rule.by in ("", memory.authority)
+            and (not rule.gates or memory.gate in rule.gates)
+        ],
+    )
+
+
+def is_durable_decision(text: str) -> bool:
+    """Whether what counts as decided, whoever said it, is neither a report nor a state that was about to change."""
+    return not _find_transience(text, [one for one in TRANSIENT if not one.gates and one.why != DOUBTED])
+
+
+def _find_transience(text: str, reasons: Sequence[Transience]) -> str:
+    """The first of these reasons that a sentence of a text shows which is no rule; "" for none."""
+    passing = [sentence for sentence in prose.sentences(text) if not has("strict", "en", sentence)]
+    return next((reason.why for reason in reasons if any(map(reason.shows, passing))), "")

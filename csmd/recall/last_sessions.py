@@ -1,0 +1,176 @@
+"""Where a project stands: what its last sessions were on, came to and left open, and why they changed what they changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from csmd.extraction.digest import OUTCOME_WORDS
+from csmd.recall import threads
+from csmd.recall.compose import Block, Note
+from csmd.store import digests, receipts, sessions
+from csmd.store.sqlite import Rows
+from csmd.text import display
+from csmd.text.sentence import bare_order, parse
+from csmd.text.similarity import gist, overlap, share
+from csmd.text.tokens import content_words
+
+#: Most sessions that are shown, and how many of the latest they are looked for among.
+SESSIONS, LATEST_SESSIONS = 3, 12
+#: Most files, commits and reasons; characters of a session's topic, of each commit, and of what was left open.
+FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
+#: Headings and weights of the blocks; the least weight is trimmed first.
+ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
+#: Why they are shown, as receipts say.
+HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was changed"
+SHORT_ID = 8
+#: Two subjects that share so much of their words are of one commit; a later one that has so much of an open end's did it.
+TWIN_OVERLAP, DONE_SHARE = 0.6, 0.6
+#: Outcomes that say that nothing is known to be wrong, or nothing at all.
+_UNREMARKABLE = frozenset({"answered", "unanswered", "committed", "unchecked"})
+_FIRST_SENTENCE = re.compile(r"^(.*?[.?!:])(?:\s|$)")
+
+
+class SessionSummary(NamedTuple):
+    """A session as its digest's last version describes it; `items` are (kind, text)."""
+
+    session_id: str
+    at: str
+    outcome: str
+    items: tuple[tuple[str, str], ...]
+
+    def texts(self, kind: str) -> list[str]:
+        """The texts of one kind of item, in order."""
+        return [text for of_kind, text in self.items if of_kind == kind and text]
+
+    @property
+    def subjects(self) -> list[str]:
+        """The subjects of its commits, the latest first."""
+        return [commit.partition(" ")[2] for commit in self.texts("commit")[::-1]]
+
+    @property
+    def tail(self) -> str:
+        """When it was, and the session's short id."""
+        return f"{self.at[:10]}, session {self.session_id[:SHORT_ID]}"
+
+
+def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:
+    """The last sessions that changed something, or with `every` those that were on something; the latest first.
+
+    Of commits that say nearly the same the latest is shown, and nothing that a later one did is left open.
+    """
+    notes: list[Note] = []
+    later: list[str] = []
+    for session in ended[:LATEST_SESSIONS]:
+        note = _session_note(session, later, every=every)
+        later += session.subjects
+        if note is not None and len(notes) < SESSIONS:
+            notes.append(note)
+    return tuple(notes)
+
+
+def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
+    """The latest commits whose message says why, one of each matter."""
+    notes: list[Note] = []
+    for session in ended[:LATEST_SESSIONS]:
+        for reason in session.texts("reason")[::-1]:
+            if len(notes) < REASONS and not any(_is_twin(reason, note.text) for note in notes):
+                ident = f"{session.session_id}#{len(notes)}"
+                notes.append(Note(id=ident, text=reason, tail=session.tail, reason=WHY_CHANGED))
+    return tuple(notes)
+
+
+def _is_twin(one: str, other: str) -> bool:
+    return overlap(gist(one), gist(other)) >= TWIN_OVERLAP
+
+
+def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool) -> Note | None:
+    """What a session was on, came to and left open; None for one that changed nothing, unless `every` one is wanted."""
+    topic, files = session_topic(session.texts("goal")), session.texts("file")
+    subjects: list[str] = []
+    for subject in session.subjects:
+        if not any(_is_twin(subject, other) for other in (*later, *subjects)):
+            subjects.append(subject)
+    if not (files or session.subjects or (every and topic)) or (session.subjects and not subjects):
+        return None
+    parts: list[str] = []
+    if subjects:
+        quoted = [f'"{display.cut(subject, COMMIT_CHARACTERS)}"' for subject in subjects]
+        parts.append("committed " + _list_names(quoted[:COMMITS], len(quoted)))
+    elif files:
+        parts.append("changed " + _list_names([PurePosixPath(path).name for path in files[:FILES]], len(files)))
+    parts += [f"opened {pull}" for pull in session.texts("pull")[-1:]]
+    if session.outcome not in _UNREMARKABLE:
+        failed = "".join(f" ({error})" for error in session.texts("failing")[-1:])
+        parts.append(OUTCOME_WORDS.get(session.outcome, session.outcome) + failed)  # type: ignore[call-overload]
+    parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
+    text = ": ".join(filter(None, (topic, "; ".join(parts))))
+    return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
+
+
+def _open_ends(session: SessionSummary, done: Sequence[str]) -> list[str]:
+    """What a session left to do, as it said it, without what was only asked and what these commits did."""
+    ends = [text for text in session.texts("open") if not text.startswith("asked and not answered")]
+    return [
+        display.cut(display.squeeze(text), OPEN_CHARACTERS)
+        for text in ends
+        if parse(text, "assistant").kind != "asks"
+        and not any(share(gist(text).stems, gist(subject).stems) >= DONE_SHARE for subject in done)
+    ]
+
+
+def session_topic(goals: Sequence[str]) -> str:
+    """What a session was on, without the courtesy it was asked with; "" of a question, which says nothing of what came of it."""
+    whole = display.squeeze(goals[0]) if goals else ""
+    first = _FIRST_SENTENCE.match(whole)
+    goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
+    bare = bare_order(goal).rstrip(".:,; ")
+    return "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
+
+
+def _list_names(names: Sequence[str], total: int) -> str:
+    """The names, each once, and how many more there are."""
+    more = f" and {total - len(names)} more" if total > len(names) else ""
+    return ", ".join(dict.fromkeys(names)) + more
+
+
+def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
+    """What the last sessions of these places were on and came to, without what a session has in its context."""
+    ended = read_session_summaries(rows, places=places, session_id=session_id)
+    known = receipts.ids_in_context(rows, session_id) if session_id else ()
+    notes = tuple(note for note in session_notes(ended, every=True) if note.id not in known)
+    return [Block(heading=ENDED[0], notes=notes, weight=2.0)] if notes else []
+
+
+def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str) -> list[SessionSummary]:
+    """The latest sessions of these places but this one, the latest first, without what was superseded since."""
+    own = [place for place in places if place]
+    latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
+    named = sessions.named(rows, [row.session_seq for row in latest])
+    holds = _holds_still(rows, own)
+    summaries: list[SessionSummary] = []
+    for row in latest:
+        session = named[row.session_seq]
+        items = tuple(
+            (kind, text)
+            for kind, text, by, at in digests.headlines(rows, row.seq)
+            # A goal that no person typed is nobody's word: a session is not named by it.
+            if (kind != "goal" or by == "user") and holds(kind, text, at, session)
+        )
+        if session != session_id:
+            summaries.append(SessionSummary(session_id=session, at=row.at, outcome=row.outcome, items=items))
+    return summaries
+
+
+def _holds_still(rows: Rows, places: Sequence[int]) -> Callable[[str, str, str, str], bool]:
+    """Whether what somebody said (kind, text, time, session) was not replaced by a statement of these places."""
+    replaced = threads.read_replaced(rows, places)
+
+    def holds(kind: str, text: str, at: str, session: str) -> bool:
+        if kind not in ("goal", "open"):  # nobody said it
+            return True
+        return threads.find_restated(text, at=at, session=session, replaced=replaced) is None
+
+    return holds

@@ -1,0 +1,186 @@
+"""What a user's statement is worth at a start: by the evidence that it lasts, how long it stays, and what is soon over."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from recall_fixtures import memory
+
+from csmd.dream import page_content
+from csmd.recall import evidence
+from csmd.values import Memory, Provenance
+
+#: Name -> (what the user said, the evidence or the reason against it).
+SAID: dict[str, tuple[str, str]] = {
+    "a ban": ("never write to the archive bucket from a worker", "a rule without exception"),
+    "a rule behind a reason": ("the vendor bills by call, so always batch the lookups", "a rule without exception"),
+    "a liking": ("i prefer one assertion a test", "a rule without exception"),
+    "who is in charge": ("mira owns the billing adapter", "a rule without exception"),
+    "a choice": ("we use just here, not make", "lays something down"),
+    "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
+    "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
+    "a yes to an errand": ("Shall I push the branch now? -> yes", "nothing says that it lasts"),
+    "a yes to what lays something down": ("Retries are always capped at three. -> yes", "picked"),
+    "an opinion on the matter at hand": ("I'd always go with the second one here", "nothing says that it lasts"),
+    "an order for the moment": ("only touch the parser in this commit", "nothing says that it lasts"),
+    "a guess": ("maybe we should never cache that", "nothing says that it lasts"),
+    "a fact by itself": ("the parser is written by hand", "nothing says that it lasts"),
+    "what is so now": ("the list currently lacks an index and needs one", "about to change"),
+    "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
+    "a ban in Chinese": ("千万不要直接推送到主分支", "a rule without exception"),
+}
+
+
+def said_by_user(text: str, **changes: object) -> Memory:
+    return memory(text, tier="daily", origin="stated", **changes)
+
+
+def check(name: str) -> None:
+    text, why = SAID[name]
+    assert evidence.rate(said_by_user(text), sessions_since=0).why == why
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_a_statement_is_told_by_the_evidence_that_it_lasts(name: str) -> None:
+    check(name)
+
+
+RULE = "never write to the archive bucket from a worker"
+
+
+def test_nobody_but_the_user_is_told_at_a_start_unless_somebody_pinned_it() -> None:
+    for changes, why in (
+        ({"authority": "assistant"}, "an assistant said it"),
+        ({"origin": "inferred"}, "counted, and never said"),
+        ({"scene": 'in a review, after "the bucket"'}, "a review said it"),
+    ):
+        one = replace(said_by_user(RULE), **changes)
+        assert evidence.rate(one, sessions_since=0) == evidence.Worth(0.0, why)
+        assert evidence.rate(replace(one, pinned=True), sessions_since=10_000).why == "pinned"
+
+
+def test_what_the_user_says_fades_over_sessions_and_said_again_it_does_not() -> None:
+    for text in (RULE, "we use just here, not make"):
+        one = said_by_user(text)
+        worths = [evidence.rate(one, sessions_since=passed).value for passed in range(120)]
+        assert worths == sorted(worths, reverse=True) and worths[0] > evidence.LEAST_WORTH and worths[-1] == 0.0
+        left = evidence.rate(one, sessions_since=0).left
+        assert worths[math.floor(left)] > 0.0 == worths[math.floor(left) + 1]
+        again = replace(one, provenance=tuple(Provenance(uuid=f"u{n}", session_id=f"s{n}", at="") for n in (1, 2)))
+        assert evidence.rate(again, sessions_since=10_000).why == "said again"
+
+
+# --- What was about to change, was doubted or done at once does not last on a page; all else does, and what a person wrote.
+
+
+TRANSIENT = {
+    "a state that somebody is about to leave": ("Right now the build fakes both binaries", "user", "about to change"),
+    "one that starts with when": ("now when I rerun enable it writes the local settings", "user", "about to change"),
+    "one that is asked to change": (
+        "enable writes the local settings. I'd like to change this so it asks",
+        "user",
+        "about to change",
+    ),
+    "a doubt": ("we can drop the wrapper. But I'm not convinced it helps", "user", "doubted"),
+    "a doubt in other words": ("I might be wrong, but read-only sessions make no commit", "user", "doubted"),
+    "an assistant's report": ("I've set up a script that lets you switch between both", "assistant", "a report"),
+    "an assistant's report with a word before it": ("Perfect! I have added the settings", "assistant", "a report"),
+    "an assistant's list of edits": ("Changes made to `harness.sh`: ids are proper ones now", "assistant", "a report"),
+    "an assistant's report of one edit": (
+        "The test looked for go run. Updated it to look for the wrapper",
+        "assistant",
+        "a report",
+    ),
+    "what a plan sets out to change": ("The importer currently reads each file twice", "assistant", "about to change"),
+    "a rule beside what is so now": (
+        "Every table has an owner. The orders table is currently without one",
+        "user",
+        "about to change",
+    ),
+    "a report of a commit": ("Both files are now committed as 1f2e3d4, the hook passed", "assistant", "a report"),
+    "a commit of another kind": ("A commit needs two reviews in this repository", "assistant", ""),
+    "what always holds, whatever stands beside it": ("the list currently always opens at the top", "user", ""),
+    "what others do": (
+        "The most common third template across projects that have one is a form for documents",
+        "assistant",
+        "of other projects",
+    ),
+    "what all of ours do": (
+        "All projects of the workspace share one linter, because the pipeline runs it",
+        "assistant",
+        "",
+    ),
+    "a rule": ("Tests live beside the code they try", "user", ""),
+    "what is so now": ("the exporter currently writes one file a day", "user", "about to change"),
+    "what there is now": ("The current table sorts rows by name", "user", "about to change"),
+    "a current of another kind": ("Alternating current needs a transformer here", "user", ""),
+    "an assistant's finding": ("Right now the cache is never emptied, because nobody calls flush", "assistant", ""),
+    "a decision of several": ("let's completely remove the legacy importer", "user", ""),
+}
+
+
+def said(text: str, by: str) -> Memory:
+    return replace(memory(text, authority=by), session_id="s1", origin="stated")
+
+
+def check_transient(name: str) -> None:
+    text, by, why = TRANSIENT[name]
+    assert evidence.find_transience(said(text, by)) == why
+
+
+@pytest.mark.invariant(
+    "A session's start and a page leave out what was about to change, was doubted or done at once, what one session told twice, and neither a rule, nor a correction that nobody doubts, nor what a person pinned or wrote there"
+)
+@pytest.mark.parametrize("name", TRANSIENT)
+def test_what_is_soon_over_says_why(name: str) -> None:
+    check_transient(name)
+
+
+def test_an_order_for_the_moment_is_no_plan_that_is_open() -> None:
+    order = said("It says work in progress; Let's replace that with Preview", "user")
+    assert evidence.find_transience(order) == ""
+    assert evidence.find_transience(replace(order, gate="promissory")) == "done at once"
+
+
+@pytest.mark.invariant(
+    "A session's start and a page leave out what was about to change, was doubted or done at once, what one session told twice, and neither a rule, nor a correction that nobody doubts, nor what a person pinned or wrote there"
+)
+def test_a_correction_or_a_rule_lasts_whatever_stands_beside_it() -> None:
+    for body in (
+        "no, can you change this: we use uv here",
+        "Currently we support Python 3.11 only, so newer syntax must not be used",
+        "At the moment of a crash the journal is flushed",
+        "Ship 2.0 in May: please keep the old endpoint alive until then",
+    ):
+        for gate in ("correction", "promissory"):
+            one = replace(said(body, "user"), gate=gate)
+            assert evidence.find_transience(one) == "" or (gate, body[:6]) == ("promissory", "no, ca")
+
+
+def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted_and_not_listed() -> None:
+    one = replace(said(TRANSIENT["a doubt"][0], "user"), tier="durable")
+    listed = {}
+    for name, memory_ in {
+        "said": one,
+        "pinned": replace(one, pinned=True),
+        "written": replace(one, session_id=""),
+    }.items():
+        (section,) = page_content.build_sections([memory_], page_content.find_heading, page_content.ORDER)
+        listed[name] = (len(section.items), section.more)
+    assert listed == {"said": (0, 1), "pinned": (1, 0), "written": (1, 0)}
+
+
+@pytest.mark.parametrize(
+    ("said", "decided"),
+    [
+        ("Sessions are kept in Redis for a day", True),
+        ("Committed as 0a1b2c3, all hooks passed", False),
+        ("The current menu has no icons", False),
+        ("The export never runs at noon. The page currently shows no total", False),
+        ("I'm not sure about this, but sessions go to Redis", True),
+    ],
+)
+def test_neither_a_report_nor_what_was_about_to_change_counts_as_decided(said: str, decided: bool) -> None:
+    assert evidence.is_durable_decision(said) is decided
