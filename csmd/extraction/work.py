@@ -117,6 +117,8 @@ _NO_COMMIT = re.compile(r"\bnothing (?:added )?to commit\b|\bno changes added\b"
 _OPENS_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
 _PULL = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)\b")
 _TITLE = re.compile(r"--title[ =]\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
+#: Between the paragraphs of a message, whose lines are wrapped, and before an entry of a list in it.
+_PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
 _ELSEWHERE = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
 _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
@@ -276,12 +278,9 @@ def _commits(entry: Entry, answer: Entry) -> list[Commit]:
 
 def _reason_in(body: str) -> str:
     """The first sentence of a commit's message that says why; "" for none."""
-    said = [squeeze(sentence) for paragraph in lines_of_prose(body) for sentence in sentences(paragraph)]
-    return next((one for one in said if clauses.read(one).reasons or has_cause(one)), "")
-
-
-def has_cause(said: str) -> bool:
-    return sentence.has("sure_cause", "en", said)
+    paragraphs = [squeeze(part) for part in _PARAGRAPH.split(body)]
+    said = [one for paragraph in paragraphs for line in lines_of_prose(paragraph) for one in sentences(line)]
+    return next((one for one in said if clauses.read(one).reasons or sentence.has("sure_cause", "en", one)), "")
 
 
 ItemKind = Literal[

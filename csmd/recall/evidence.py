@@ -131,8 +131,6 @@ def _why_not(memory: Memory) -> str:
         return "an assistant said it"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
-    if memory.origin == "inferred" and not memory.pinned:
-        return "counted, and never said"
     if not memory.pinned and not is_pick(memory) and not compose.standalone_text(memory):
         return "tells nothing by itself"
     return find_transience(memory)

@@ -62,6 +62,9 @@ def is_visible(rows: Rows, project: int, *, asking: str) -> bool:
 
 # --- memories
 
+#: Origins of what nobody said: saved by an assistant by itself, or counted over sessions.
+UNSTATED = frozenset({"model_saved", "inferred"})
+
 
 def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention]:
     """How present a memory of these places is today."""
@@ -74,10 +77,10 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
 def is_injectable(memory: Memory) -> bool:
     """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody who is believed.
 
-    What an assistant saved by itself waits until the user stated or reviewed it (design section 2).
+    What csmd counted, or an assistant saved by itself, waits until the user stated, pinned or reviewed it (design section 2).
     """
     holds = not memory.superseded_by and not memory.is_refuted
-    return holds and memory.authority != "external" and memory.origin != "model_saved"
+    return holds and memory.authority != "external" and (memory.pinned or memory.origin not in UNSTATED)
 
 
 def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:

@@ -178,6 +178,30 @@ def test_commands_are_known_without_where_they_ran_and_what_their_output_went_th
     assert work.commands("ls -la && cat x && git status") == []
 
 
+#: What ran and what it printed -> the commits, reasons and pull requests that a digest has of it.
+COMMITTED: dict[str, tuple[str, str, list[str], list[str], list[str]]] = {
+    "printed by git": ("git commit -m 'Keep the zone'", "[main 1a2b3c4] Keep the zone", ["1a2b3c4 Keep the zone"], [], []),
+    "through a pipe": ("git add -A && git commit -m 'Keep the zone' | tail -1", " 1 file changed", [" Keep the zone"], [], []),
+    "nothing to commit": ("git commit -m 'Keep the zone' | tail -1", "nothing to commit, working tree clean", [], [], []),
+    "with a reason": (
+        "git commit -F - <<'EOF'\nKeep the zone\n\nTwo lists were\nmerged. The zone is kept, because the export\ndepends on it.\n\nRefs: 12\nEOF",
+        "[main 1a2b3c4] Keep the zone", ["1a2b3c4 Keep the zone"],
+        ["Keep the zone: The zone is kept, because the export depends on it."], [],
+    ),
+    "a pull request": (
+        'gh pr create --title "Keep the zone" --body x', "https://github.com/o/r/pull/12", [], [], ["#12 Keep the zone"],
+    ),
+    "a pull request that failed": ('gh pr create --title "Keep the zone"', "Exit code 1\nhttps://github.com/o/r/pull/12", [], [], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_commits_their_reasons_and_pull_requests_are_known_however_they_are_printed(name: str) -> None:
+    line, answer, *wanted = COMMITTED[name]
+    made = only(ASKED, run(line, answer), DONE)
+    assert [kept(made, kind) for kind in ("commit", "reason", "pull")] == wanted
+
+
 def test_an_error_is_the_same_error_in_another_place_and_at_another_time() -> None:
     one = work.error_of("Exit code 1\n/home/a/x/parse.py:12: NameError: tz_name is not defined (0.31s)")
     assert one == work.error_of("/srv/b/c/parse.py:99: NameError: tz_name is not defined (1.2s)") != ""

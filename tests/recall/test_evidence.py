@@ -53,7 +53,6 @@ RULE = "never write to the archive bucket from a worker"
 def test_nobody_but_the_user_is_told_at_a_start_unless_somebody_pinned_it() -> None:
     for changes, why in (
         ({"authority": "assistant"}, "an assistant said it"),
-        ({"origin": "inferred"}, "counted, and never said"),
         ({"scene": 'in a review, after "the bucket"'}, "a review said it"),
     ):
         one = replace(said_by_user(RULE), **changes)

@@ -108,7 +108,9 @@ def test_a_worker_that_fails_degrades_the_search_and_no_more(store: Store) -> No
 
 @pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
-    save_memory(store, "alpha always deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    save_memory(
+        store, "alpha always deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1)
+    )
     save_memory(
         store,
         "beta always deploys with `just push` from main",
@@ -182,7 +184,9 @@ def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
 
 
 def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
-    save_memory(store, "alpha always deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1))
+    save_memory(
+        store, "alpha always deploys with `make ship` from the release branch", say(store, "alpha deploys so", 1)
+    )
     told = store.read(
         lambda rows: brief.session_brief(
             rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900
