@@ -98,7 +98,7 @@ def _is_strict(read: Sentence) -> bool:
     """Whether a rule allows no exception; of other languages only words are known that allow none."""
     if read.language != "en":
         return read.lasting in ("ban", "rule")
-    return read.lasting in RULES and any(has(name, "en", read.core) for name in ("strict", "everywhere"))
+    return read.lasting in RULES and has("unfailing", "en", read.core)
 
 
 #: In the order in which evidence is looked for: the first that a statement shows is its own.
@@ -129,6 +129,8 @@ def rate(memory: Memory, *, sessions_since: int) -> Worth:
 def _why_not(memory: Memory) -> str:
     if memory.authority != "user" and not memory.pinned:
         return "an assistant said it"
+    if ARROW in memory.text and not (memory.pinned or is_pick(memory)):
+        return "an answer without its question"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
     if not memory.pinned and not is_pick(memory) and not compose.standalone_text(memory):

@@ -13,7 +13,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.text.sentence import bare_order, parse
+from csmd.text.sentence import bare_order, opens, parse
 from csmd.text.similarity import gist, overlap, share
 from csmd.text.tokens import content_words
 
@@ -117,6 +117,7 @@ def _open_ends(session: SessionSummary, done: Sequence[str]) -> list[str]:
         display.cut(display.squeeze(text), OPEN_CHARACTERS)
         for text in ends
         if parse(text, "assistant").kind != "asks"
+        and not opens("offers", "en", text)
         and not any(share(gist(text).stems, gist(subject).stems) >= DONE_SHARE for subject in done)
     ]
 

@@ -23,6 +23,7 @@ _MESSAGE = re.compile(
     r"|\s(?:-\w*m|--message)[ =]?\s*(?:\"(?P<double>(?:[^\"\\$]|\\.|\$(?!\())*)\"|'(?P<single>[^']*)')",
     re.DOTALL,
 )
+_ENDS_COMMAND = re.compile(r"&&|\|\||[;\n]")
 #: Trailers of a commit's message: who signed it, and which program made it.
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>]+@[^>]+>)$")
 #: A subject's kind as some put it before it ("fix(store): ...").
@@ -49,7 +50,12 @@ def commit(given: str, result: str) -> str:
     made = _COMMITS.search(command)
     if made is None or _is_off(result) or (result and how_it_ended(result) != "passed"):
         return ""
-    found = [one["here"] or one["double"] or one["single"] or "" for one in _MESSAGE.finditer(command, made.end())]
+    found, at = list[str](), made.end()
+    for one in _MESSAGE.finditer(command, at):
+        if _ENDS_COMMAND.search(command, at, one.start()):  # what follows is another program's
+            break
+        found.append(one["here"] or one["double"] or one["single"] or "")
+        at = one.end()
     lines = [line.strip() for line in "\n\n".join(found).splitlines()]
     kept = [line for line in lines if not _TRAILER.match(line) or _KIND_OF_COMMIT.match(line)]
     said = "\n".join(kept).strip()
