@@ -128,6 +128,8 @@ def may_stand(memory: Memory) -> bool:
         return False
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day stands in the day's file
+    if memory.scope != "project" and memory.session_id:  # what is told in every project is chosen as a start's brief is
+        return evidence.rate(memory, sessions_since=0).value > 0
     return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
 
 
