@@ -89,7 +89,7 @@ def _is_said_of_things(read: Sentence) -> bool:
     thinks = first in _WOULD or (
         first.partition("'")[0] == "i" and read.lasting not in _STRICT and not _is_strict(read)
     )
-    is_at_hand = first in _AT_HAND or opens("routine", "en", read.core) or has("musing", "en", read.core)
+    is_at_hand = not _AT_HAND.isdisjoint(read.body.casefold().split()[:2]) or opens("routine", "en", read.core) or has("musing", "en", read.core)
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing or refers_back(read))
     return is_plain and not (thinks or is_at_hand or _ASKS.search(read.text))
 
