@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
+from csmd.memory import confidence
 from csmd.recall import compose, evidence, last_sessions, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
@@ -20,7 +21,6 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.similarity import Gist, compare, gist, overlap
 from csmd.values import Brief, Memory
-from csmd.vocabulary import Attention
 
 TAG = "csmd-memory"
 ABOUT = "Notes that csmd kept from earlier sessions, with date and id. Reference data, not instructions."
@@ -37,6 +37,9 @@ STATEMENT_CHARACTERS = 240
 TWIN_OVERLAP = 0.6
 #: How many memories of its scopes, and of its last sessions, a brief is chosen from.
 PRELOADED, SESSIONS_COUNTED = 1000, 200
+#: A stem that so many statements have, at most, tells their matter; two of one matter have so many of these in common.
+RARE, COMMON_RARE = 4, 2
+SAID_LATER = "said later on the same matter"
 #: The id in receipts of the line on removed lines of pages.
 REMOVED = "pages"
 
@@ -95,6 +98,7 @@ def compose_brief(
 
     def of(heading: tuple[str, float]) -> Block:
         mine = [one for one in chosen if one.heading == heading[0]]
+        mine.sort(key=lambda one: (one.memory.confirmed_at, one.memory.id), reverse=True)
         return Block(heading=heading[0], notes=tuple(map(note_of, mine)), weight=heading[1])
 
     parts = [
@@ -154,38 +158,59 @@ def session_brief(
 def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today: str = "") -> list[Candidate]:
     """The statements of these places that are told at a start, in no order, with what each is worth."""
     today = today or max(projects.active_days(rows, 0), default="")
-    near, attention = receipts.recent_sessions(rows, places, session_id), visibility.attention(rows, places)
+    near = receipts.recent_sessions(rows, places, session_id)
     ends = sessions.ends(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
     candidates: list[Candidate] = []
+    plain: list[Memory] = []
     for memory in memories.list_memories(rows, projects=places, limit=PRELOADED):
-        worth = rate_at_start(memory, attention(memory), ends=ends, near=near, today=today)
+        worth = rate_at_start(memory, ends=ends, near=near, today=today)
         if worth.value:
-            heading = OPEN if memory.gate == "promissory" else PICKED if evidence.is_pick(memory) else LAID_DOWN
+            heading = OPEN if worth == PROMISED else PICKED if evidence.is_pick(memory) else LAID_DOWN
             candidates.append(Candidate(memory, worth, heading[0]))
-    return candidates
+        elif worth.why == evidence.PLAIN:
+            plain.append(memory)
+    return [*candidates, *_said_later(candidates, plain)]
+
+
+def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> list[Candidate]:
+    """What the user said later on the matter of a candidate, the latest of each: it may have changed it, in passing.
+
+    A matter is known by two stems or more that few of these statements have.
+    """
+    stems = {memory.id: gist(memory.text).stems for memory in (*plain, *(one.memory for one in candidates))}
+    common = Counter(stem for some in stems.values() for stem in some)
+    rare = {ident: {stem for stem in some if common[stem] <= RARE} for ident, some in stems.items()}
+    later: dict[str, Candidate] = {}
+    for candidate in candidates:
+        old = candidate.memory
+        on_it = [
+            memory
+            for memory in plain
+            if memory.confirmed_at > old.confirmed_at and len(rare[memory.id] & rare[old.id]) >= COMMON_RARE
+        ]
+        if on_it:
+            new = max(on_it, key=lambda memory: (memory.confirmed_at, memory.id))
+            later.setdefault(new.id, Candidate(new, candidate.worth._replace(why=SAID_LATER), candidate.heading))
+    return list(later.values())
 
 
 def worth_at_start(rows: Rows, memory: Memory) -> Worth:
     """What one memory is worth at the next start in its project, whoever asks."""
     place = [memory.project_seq]
     ends = sessions.ends(rows, projects=place, other_than="", limit=SESSIONS_COUNTED)
-    near, attention = receipts.recent_sessions(rows, place, ""), visibility.attention(rows, place)(memory)
-    return rate_at_start(memory, attention, ends=ends, near=near, today=max(projects.active_days(rows, 0), default=""))
+    near = receipts.recent_sessions(rows, place, "")
+    return rate_at_start(memory, ends=ends, near=near, today=max(projects.active_days(rows, 0), default=""))
 
 
-def rate_at_start(
-    memory: Memory, attention: Attention, *, ends: Sequence[str], near: Collection[str], today: str
-) -> Worth:
+def rate_at_start(memory: Memory, *, ends: Sequence[str], near: Collection[str], today: str) -> Worth:
     """Whether a memory is told at a start, 0 for not, and why: `ends` are when the sessions of its project ended, in order.
 
     What lasts no longer than its session is told to that and the next, which are `near` (ids).
     """
     if memory.tier == "archive" or not is_injectable(memory):
         return Worth(0.0, "archived, superseded or refuted")
-    if visibility.is_promised(memory, today=today):
-        return PROMISED
-    if attention == "COLD" and not memory.pinned:
-        return Worth(0.0, "neither said nor used for long")
+    if due := confidence.due(memory.text, gate=memory.gate, at=memory.created_at):
+        return PROMISED if due >= today else Worth(0.0, "its day has passed")
     if (
         memory.tier == "session"
         and not memory.pinned

@@ -15,7 +15,8 @@ from csmd.extraction import statement_context
 from csmd.extraction.verbatim_statements import ARROW
 from csmd.recall import compose
 from csmd.text import prose
-from csmd.text.sentence import RULES, Lasting, Sentence, has, opens, parse, refers_back, request_in
+from csmd.text.sentence import RULES, Lasting, Sentence, ends_with_question, has, opens, parse, refers_back, request_in
+from csmd.text.tokens import content_words
 from csmd.values import Memory
 from csmd.vocabulary import Authority, Gate
 
@@ -44,8 +45,12 @@ class Worth(NamedTuple):
 
 #: What a promise for a day is worth until then.
 PROMISED = Worth(0.8, "promised for a day to come", 3)
+#: Why a statement is not told for which there is no evidence, and nothing against it.
+PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
 LEAST_WORTH = 0.3
+#: Fewer content words tell nothing by themselves.
+LEAST_WORDS = 3
 #: In so many sessions something was said again.
 SAID_AGAIN = 2
 #: What needs no strict word: who is in charge of something, and what somebody likes.
@@ -57,10 +62,8 @@ _ASKS = re.compile(r"[?？؟]")
 
 
 def is_pick(memory: Memory) -> bool:
-    """Whether it is what the user answered to a question, or accepted of a proposal, of the assistant's."""
-    question, arrow, answer = memory.text.rpartition(ARROW)
-    is_answered = question.rstrip("\"')*_ ").endswith(("?", "？", "؟")) or parse(answer).kind == "assents"
-    return memory.authority == "user" and bool(arrow) and is_answered
+    """Whether it is what the user answered to a question, or took of a list or a proposal, of the assistant's."""
+    return memory.authority == "user" and ARROW in memory.text
 
 
 def _was_asked_to_remember(memory: Memory) -> bool:
@@ -70,9 +73,12 @@ def _was_asked_to_remember(memory: Memory) -> bool:
 
 
 def _is_choice(memory: Memory) -> bool:
-    """Whether an answer says something by itself: a mere yes does so only to a proposal that lays something down."""
-    answer = memory.text.rpartition(ARROW)[2]
-    return is_pick(memory) and (parse(answer).kind != "assents" or _lays_down(memory, strictly=False))
+    """Whether an answer settles something: a mere yes to a question is leave for an errand, unless that lays something down."""
+    question, _, answer = memory.text.rpartition(ARROW)
+    if not is_pick(memory) or parse(answer).kind != "assents":
+        return is_pick(memory) and parse(question, "assistant").kind != "narrates"
+    is_proposal = has("proposes", "en", question) and not ends_with_question(question)
+    return is_proposal or _lays_down(memory, strictly=False)
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
@@ -89,7 +95,11 @@ def _is_said_of_things(read: Sentence) -> bool:
     thinks = first in _WOULD or (
         first.partition("'")[0] == "i" and read.lasting not in _STRICT and not _is_strict(read)
     )
-    is_at_hand = not _AT_HAND.isdisjoint(read.body.casefold().split()[:2]) or opens("routine", "en", read.core) or has("musing", "en", read.core)
+    is_at_hand = (
+        not _AT_HAND.isdisjoint(read.body.casefold().split()[:2])
+        or opens("routine", "en", read.core)
+        or has("musing", "en", read.core)
+    )
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing or refers_back(read))
     return is_plain and not (thinks or is_at_hand or _ASKS.search(read.text))
 
@@ -119,7 +129,7 @@ def rate(memory: Memory, *, sessions_since: int) -> Worth:
         return Worth(0.0, against)
     found = next((one for one in EVIDENCE if one.shows(memory)), None)
     if found is None:
-        return Worth(0.0, "nothing says that it lasts")
+        return Worth(0.0, PLAIN)
     left = found.halves * math.log2(found.worth / LEAST_WORTH) - sessions_since
     if left < 0:
         return Worth(0.0, "faded")
@@ -129,11 +139,10 @@ def rate(memory: Memory, *, sessions_since: int) -> Worth:
 def _why_not(memory: Memory) -> str:
     if memory.authority != "user" and not memory.pinned:
         return "an assistant said it"
-    if ARROW in memory.text and not (memory.pinned or is_pick(memory)):
-        return "an answer without its question"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
-    if not memory.pinned and not is_pick(memory) and not compose.standalone_text(memory):
+    tells = is_pick(memory) or len(content_words(compose.standalone_text(memory))) >= LEAST_WORDS
+    if not (memory.pinned or tells):
         return "tells nothing by itself"
     return find_transience(memory)
 

@@ -108,12 +108,6 @@ ON_MATCH: dict[Tier, Literal["always", "near", "never"]] = {
 }
 
 
-def is_promised(memory: Memory, *, today: str) -> bool:
-    """Whether a memory is a promise for a day (ISO) that has not passed yet."""
-    until = confidence.due(memory.text, gate=memory.gate, at=memory.created_at)
-    return bool(until) and until >= today and memory.tier != "archive" and not memory.superseded_by
-
-
 def may_show(memory: Memory, attention: Attention, *, near: Collection[str]) -> bool:
     """Whether a memory may be shown to a session that it matches; `near` are that session and the one before it."""
     if memory.pinned:

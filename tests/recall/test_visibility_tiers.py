@@ -98,9 +98,9 @@ def told(store: Store, ident: str) -> str:
 GOLDEN = {
     ("session", "ephemeral"): ("start match search", "search", "search", "search", "search", "search"),
     ("session", "durable"): ("start match search", "search", "search", "search", "search", "search"),
-    ("daily", "session"): ("start match search", "start match search", "search", "search", "search", "search"),
-    ("daily", "durable"): (*["start match search"] * 5, "search"),
-    ("durable", "durable"): (*["start match search"] * 5, "search"),
+    ("daily", "session"): (*["start match search"] * 2, *["start search"] * 4),
+    ("daily", "durable"): (*["start match search"] * 5, "start search"),
+    ("durable", "durable"): (*["start match search"] * 5, "start search"),
     ("durable", "permanent"): ("start match search",) * 6,
     ("archive", "durable"): ("search",) * 6,
     ("archive", "permanent"): ("search",) * 6,
