@@ -15,8 +15,18 @@ from csmd.extraction import statement_context
 from csmd.extraction.verbatim_statements import ARROW
 from csmd.recall import compose
 from csmd.text import prose
-from csmd.text.sentence import RULES, Lasting, Sentence, ends_with_question, has, opens, parse, refers_back, request_in
-from csmd.text.tokens import content_words
+from csmd.text.sentence import (
+    RULES,
+    UNSPACED,
+    Lasting,
+    Sentence,
+    ends_with_question,
+    has,
+    opens,
+    parse,
+    refers_back,
+    request_in,
+)
 from csmd.values import Memory
 from csmd.vocabulary import Authority, Gate
 
@@ -49,7 +59,7 @@ PROMISED = Worth(0.8, "promised for a day to come", 3)
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
 LEAST_WORTH = 0.3
-#: Fewer content words tell nothing by themselves.
+#: Fewer words tell nothing by themselves.
 LEAST_WORDS = 3
 #: In so many sessions something was said again.
 SAID_AGAIN = 2
@@ -141,8 +151,9 @@ def _why_not(memory: Memory) -> str:
         return "an assistant said it"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"
-    tells = is_pick(memory) or len(content_words(compose.standalone_text(memory))) >= LEAST_WORDS
-    if not (memory.pinned or tells):
+    text = compose.standalone_text(memory)
+    tells = len(text.split()) >= LEAST_WORDS or (bool(text) and parse(text).language in UNSPACED)
+    if not (memory.pinned or is_pick(memory) or tells):
         return "tells nothing by itself"
     return find_transience(memory)
 
