@@ -20,7 +20,7 @@ from csmd.recall import advisory, brief, compose, last_sessions, visibility
 from csmd.recall.brief import Candidate
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import Worth
-from csmd.store import digests, events, projects, receipts, turns
+from csmd.store import digests, events, memories, projects, receipts, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -338,3 +338,27 @@ def test_a_promise_that_names_a_past_day_fades_as_any_other(store: Store) -> Non
     for number in range(1, 4):
         session(store, f"s{number}", number)
     assert "fixtures" not in brief_of(store, "new", today=day(3)[:10]).text
+
+
+def test_what_was_said_later_on_the_matter_of_a_rule_stands_before_it(store: Store) -> None:
+    said = (
+        "the kestrel importer never runs on the pier server",
+        "the pier server got its disks, the kestrel importer is fine there",
+        "the heron page loads its fonts from the share",
+    )
+    for number, text in enumerate(said):
+        save_memory(store, text, "epistemic", "fact", session(store, f"s{number}", number), f"s{number}", number)
+    told = [line for line in brief_of(store, "new").text.splitlines() if line.startswith("- ")]
+    assert [any(text in line for line in told) for text in said] == [True, True, False]
+    assert said[1] in told[0] and said[0] in told[1]
+
+
+def test_what_the_user_lays_down_is_told_again_once_a_session_used_it(store: Store) -> None:
+    text = "the heron page needs its fonts from the share"
+    save_memory(store, text, "epistemic", "fact", session(store, "s0", 0), "s0", 0)
+    for number in range(1, 20):
+        session(store, f"s{number}", number)
+    assert text not in brief_of(store, "new").text
+    (found,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
+    store.write(lambda rows: remember.use(rows, found, at=day(18)))
+    assert text in brief_of(store, "new").text
