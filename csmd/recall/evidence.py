@@ -59,15 +59,16 @@ PROMISED = Worth(0.8, "promised for a day to come", 3)
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
 LEAST_WORTH = 0.3
-#: Fewer words tell nothing by themselves.
-LEAST_WORDS = 3
+#: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
+LEAST_WORDS, LEAST_LAID_DOWN = 3, 5
 #: In so many sessions something was said again.
 SAID_AGAIN = 2
 #: What needs no strict word: who is in charge of something, and what somebody likes.
 _STRICT: frozenset[Lasting] = frozenset({"role", "taste"})
 _WOULD = frozenset({"i'd", "i'm", "i've", "i'll"})
-#: What opens an order for the moment.
-_AT_HAND = frozenset({"only", "just"})
+#: What opens an order for the moment, or a complaint.
+_AT_HAND = frozenset({"only", "still"})
+_POINTING = tuple((word,) for word in ("it", "this", "that", "these", "those"))
 _ASKS = re.compile(r"[?？؟]")
 
 
@@ -86,7 +87,7 @@ def _is_choice(memory: Memory) -> bool:
     """Whether an answer settles something: a mere yes to a question is leave for an errand, unless that lays something down."""
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or parse(answer).kind != "assents":
-        return is_pick(memory) and parse(question, "assistant").kind != "narrates"
+        return is_pick(memory) and parse(question, "assistant").kind not in ("narrates", "reports")
     is_proposal = has("proposes", "en", question) and not ends_with_question(question)
     return is_proposal or _lays_down(memory, strictly=False)
 
@@ -94,24 +95,31 @@ def _is_choice(memory: Memory) -> bool:
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     """Whether a sentence says that something is so from now on: `strictly` in words that allow no exception, or as a liking."""
     return any(
-        read.lasting and _is_said_of_things(read) and (not strictly or read.lasting in _STRICT or _is_strict(read))
-        for read in map(parse, prose.sentences(compose.durable_text(memory)))
+        read.lasting
+        and _is_said_of_things(read)
+        and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= LEAST_LAID_DOWN)
+        for read in _sentences(memory)
     )
+
+
+def _sentences(memory: Memory) -> list[Sentence]:
+    return [parse(sentence) for sentence in prose.sentences(compose.durable_text(memory))]
 
 
 def _is_said_of_things(read: Sentence) -> bool:
     """Whether a sentence is about how things are, and not what somebody thinks of, or orders for, the matter at hand."""
+    words = read.body.casefold().split()
+    is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or opens("routine", "en", read.core)
+    is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
+    refers = read.words[:1] in _POINTING or refers_back(read)
+    return is_plain and not (is_at_hand or refers or _thinks(read) or _ASKS.search(read.text))
+
+
+def _thinks(read: Sentence) -> bool:
+    """Whether a sentence tells what its speaker thinks, did or would like, and no liking or rule of theirs."""
     first = read.words[0] if read.words else ""
-    thinks = first in _WOULD or (
-        first.partition("'")[0] == "i" and read.lasting not in _STRICT and not _is_strict(read)
-    )
-    is_at_hand = (
-        not _AT_HAND.isdisjoint(read.body.casefold().split()[:2])
-        or opens("routine", "en", read.core)
-        or has("musing", "en", read.core)
-    )
-    is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing or refers_back(read))
-    return is_plain and not (thinks or is_at_hand or _ASKS.search(read.text))
+    is_of_self = first.partition("'")[0] == "i" and read.lasting not in _STRICT and not _is_strict(read)
+    return first in _WOULD or is_of_self or has("musing", "en", read.core)
 
 
 def _is_strict(read: Sentence) -> bool:
@@ -139,7 +147,8 @@ def rate(memory: Memory, *, sessions_since: int) -> Worth:
         return Worth(0.0, against)
     found = next((one for one in EVIDENCE if one.shows(memory)), None)
     if found is None:
-        return Worth(0.0, PLAIN)
+        states = any(read.kind == "states" and not _thinks(read) for read in _sentences(memory))
+        return Worth(0.0, PLAIN if states else "of the matter at hand")
     left = found.halves * math.log2(found.worth / LEAST_WORTH) - sessions_since
     if left < 0:
         return Worth(0.0, "faded")

@@ -18,14 +18,14 @@ SAID: dict[str, tuple[str, str]] = {
     "a rule behind a reason": ("the vendor bills by call, so always batch the lookups", "a rule without exception"),
     "a liking": ("i prefer one assertion a test", "a rule without exception"),
     "who is in charge": ("mira owns the billing adapter", "a rule without exception"),
-    "a choice": ("we use just here, not make", "lays something down"),
+    "a choice": ("we use bazel here, not make", "lays something down"),
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
-    "a yes to an errand": ("Shall I push the branch now? -> yes", "nothing says that it lasts"),
+    "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
     "a yes to what lays something down": ("Retries are always capped at three. -> yes", "picked"),
-    "an opinion on the matter at hand": ("I'd always go with the second one here", "nothing says that it lasts"),
-    "an order for the moment": ("only touch the parser in this commit", "nothing says that it lasts"),
-    "a guess": ("maybe we should never cache that", "nothing says that it lasts"),
+    "an opinion on the matter at hand": ("I'd always go with the second one here", "of the matter at hand"),
+    "an order for the moment": ("only touch the parser in this commit", evidence.PLAIN),
+    "a guess": ("maybe we should never cache that", evidence.PLAIN),
     "a fact by itself": ("the parser is written by hand", "nothing says that it lasts"),
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),
@@ -61,7 +61,7 @@ def test_nobody_but_the_user_is_told_at_a_start_unless_somebody_pinned_it() -> N
 
 
 def test_what_the_user_says_fades_over_sessions_and_said_again_it_does_not() -> None:
-    for text in (RULE, "we use just here, not make"):
+    for text in (RULE, "we use bazel here, not make"):
         one = said_by_user(text)
         worths = [evidence.rate(one, sessions_since=passed).value for passed in range(120)]
         assert worths == sorted(worths, reverse=True) and worths[0] > evidence.LEAST_WORTH and worths[-1] == 0.0
