@@ -137,7 +137,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("said again", 1.5, math.inf, 10,
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
     Evidence("a rule without exception", 1.2, 24.0, 16, lambda memory: _lays_down(memory, strictly=True)),
-    Evidence("lays something down", 0.7, 6.0, 4, lambda memory: _lays_down(memory, strictly=False)),
+    Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
 
 
