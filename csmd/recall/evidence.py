@@ -27,6 +27,7 @@ from csmd.text.sentence import (
     refers_back,
     request_in,
 )
+from csmd.text.tokens import content_words
 from csmd.values import Memory
 from csmd.vocabulary import Authority, Gate
 
@@ -59,6 +60,8 @@ PROMISED = Worth(0.8, "promised for a day to come", 3)
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
 LEAST_WORTH = 0.3
+#: A question of fewer content words does not say what it is about.
+LEAST_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
 LEAST_WORDS, LEAST_LAID_DOWN = 3, 5
 #: In so many sessions something was said again.
@@ -87,7 +90,10 @@ def _is_choice(memory: Memory) -> bool:
     """Whether an answer settles something: a mere yes to a question is leave for an errand, unless that lays something down."""
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or parse(answer).kind != "assents":
-        return is_pick(memory) and parse(question, "assistant").kind not in ("narrates", "reports")
+        asks_of_something = len(content_words(question)) >= LEAST_ASKED
+        return (
+            is_pick(memory) and asks_of_something and parse(question, "assistant").kind not in ("narrates", "reports")
+        )
     is_proposal = has("proposes", "en", question) and not ends_with_question(question)
     return is_proposal or _lays_down(memory, strictly=False)
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
+from csmd.extraction.work import CHECKS
 from csmd.recall import threads
 from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions
@@ -28,9 +29,9 @@ HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was ch
 SHORT_ID = 8
 #: Two subjects that share so much of their words are of one commit; a later one that has so much of an open end's did it.
 TWIN_OVERLAP, DONE_SHARE = 0.6, 0.6
-#: Outcomes that say that nothing is known to be wrong, or nothing at all.
-_UNREMARKABLE = frozenset({"answered", "unanswered", "committed", "unchecked"})
-_FIRST_SENTENCE = re.compile(r"^(.*?[.?!:])(?:\s|$)")
+#: What is known by name of what failed: another error says little of how a session ended.
+_CHECKS = frozenset(name for name, _ in CHECKS)
+_FIRST_SENTENCE = re.compile(r"^(.*?[.?!])(?:\s|$)")
 
 
 class SessionSummary(NamedTuple):
@@ -102,10 +103,12 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool)
     elif files:
         parts.append("changed " + _list_names([PurePosixPath(path).name for path in files[:FILES]], len(files)))
     parts += [f"opened {pull}" for pull in session.texts("pull")[-1:]]
-    if session.outcome not in _UNREMARKABLE:
-        failed = "".join(f" ({error})" for error in session.texts("failing")[-1:])
-        parts.append(OUTCOME_WORDS.get(session.outcome, session.outcome) + failed)  # type: ignore[call-overload]
+    if session.outcome == "failing":
+        failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
+        parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
+    if not subjects:
+        parts += [f"at its end: {last}" for last in session.texts("last")[-1:]]
     text = ": ".join(filter(None, (topic, "; ".join(parts))))
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
 

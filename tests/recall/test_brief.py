@@ -269,7 +269,7 @@ def test_what_the_last_session_came_to_is_not_told_twice_nor_to_itself(store: St
     event(store, "s1", day(1), 1)
     made = brief_of(store, "s1")
     assert (
-        "- move the settings to YAML: changed settings.py; checks passed after the last change (2026-01-01, session s0)"
+        "- move the settings to YAML: changed settings.py (2026-01-01, session s0)"
         in made.text
     )
     receipt(store, "s1", made, day(1, "11:00:00.000"))

@@ -85,21 +85,25 @@ CASES: dict[str, tuple[Items, str, str]] = {
     ),
     "a question names nothing": (
         (("goal", "Are there hooks that tell of a restore?"), ("file", "docs/notes.md")), "corrected",
-        "changed notes.md; corrected again and again",
+        "changed notes.md",
     ),
     "a plan": ((("goal", "Plan: Keep telemetry off"), ("file", "a.go")), "committed", "Keep telemetry off: changed a.go"),
     "many files": (
         (("goal", "review the agent package for me"), *(("file", f"pkg/{n}.go") for n in "abcdef")), "checked",
-        "review the agent package for me: changed a.go, b.go, c.go and 3 more; checks passed after the last change",
+        "review the agent package for me: changed a.go, b.go, c.go and 3 more",
     ),
     "what fails": (
-        (("file", "a.go"), ("failing", "tests: FAIL TestParse")), "failing",
+        (("file", "a.go"), ("failing", "tests: FAIL TestParse"), ("failing", "python3: no such file")), "failing",
         "changed a.go; ended with a failing check (tests: FAIL TestParse)",
     ),
     "what is left open": (
         (("goal", "Port the build"), ("file", "a.go"), ("open", "The Windows build is still missing."), ("open", "Shall I go on?"),
          ("open", "asked and not answered: what now")), "committed",
         "Port the build: changed a.go; left open: The Windows build is still missing.",
+    ),
+    "how it ended, where nothing was committed": (
+        (("goal", "Review this: the parser loses its zone"), ("file", "a.go"), ("last", "The parser keeps the zone now.")), "checked",
+        "Review this: the parser loses its zone: changed a.go; at its end: The parser keeps the zone now.",
     ),
     "nothing changed": ((("goal", "Explain the build to me"),), "answered", ""),
 }  # fmt: skip
