@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
-from recall_fixtures import found, ordinary, passage
+from recall_fixtures import ordinary, passage
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.memory import remember
-from csmd.recall import prompt, threads, visibility
+from csmd.recall import prompt, ranking, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
-from csmd.recall.prompt import RecalledStatement
+from csmd.recall.prompt import Line
 from csmd.store import memories, passages, projects, purge, receipts, sessions, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -31,97 +32,65 @@ ASKED = "where does the queue live?"
 EVERYTHING = 0.0
 
 
-statement = st.tuples(words, st.booleans(), st.lists(words, max_size=2))
+line_of = st.tuples(words, st.integers(1, 4), st.floats(0, 1))
 
 
-def told_of(said: list[tuple[str, bool, list[str]]]) -> list[RecalledStatement]:
-    return [
-        RecalledStatement(
-            found(body, n, remembered=remembered),
-            before=tuple(found(old, 100 * n + m) for m, old in enumerate(before)),
-        )
-        for n, (body, remembered, before) in enumerate(said, 1)
-    ]
+def a_line(body: str, number: int = 1, *, score: float = 1.0, session: str = "s", **changes: object) -> Line:
+    """What a user said in a turn, with a score as if it were all that is known of it."""
+    said = ScoredStatement(score=0.0, features={}, passage=passage(body, number, session_id=session))
+    odds = math.log(score / (1 - score)) if 0 < score < 1 else (9.0 if score else -9.0)
+    values = {
+        "shared": 0.0,
+        "warm": (odds - ranking.weights()["line words"][""]) / ranking.weights()["line words"]["warm"],
+    }
+    return Line(**{"text": body, "statement": said, "values": values, "turn": number, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.invariant(
     "A recall never passes its budget, its fence is not closed from inside, and the same matches give the same bytes"
 )
 @settings(max_examples=60)
-@given(st.lists(statement, max_size=30), st.integers(0, 900), st.integers(0, 12))
-def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_inside(
-    said: list[tuple[str, bool, list[str]]], budget: int, most: int
+@given(st.lists(line_of, max_size=30), st.integers(0, 900), st.integers(0, 12))
+def test_what_is_chosen_never_passes_its_budget_and_is_of_few_conversations(
+    said: list[tuple[str, int, float]], budget: int, most: int
 ) -> None:
-    told = told_of(said)
-    made = prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most)
-    assert made.tokens <= budget and len(made.items) <= most
-    assert made.tokens == (display.estimate_tokens(made.text) if made.text else 0)
-    assert display.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
-    assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
-    assert prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most) == made
+    lines = [a_line(body, n, score=score, session=f"s{session}") for n, (body, session, score) in enumerate(said, 1)]
+    lines.sort(key=lambda line: -line.score)
+    chosen = prompt.choose(lines, most=most, tokens=budget)
+    assert len(chosen) <= most and len({line.statement.session_id for line in chosen}) <= prompt.BLOCKS
+    assert sum(display.estimate_tokens(line.text[: prompt.LINE_CHARACTERS]) for line in chosen) <= budget
+    assert prompt.choose(lines, most=most, tokens=budget) == chosen
 
 
-def composed(*found: ScoredStatement, asked: str = ASKED, **more: object) -> Brief:
-    told = [RecalledStatement(one) for one in found]
-    return prompt.compose_statements(told, prompt=asked, **{"max_tokens": 350, "max_items": 4, **more})  # type: ignore[arg-type]
+def chosen(*lines: Line, most: int = 9, tokens: int = 300) -> list[str]:
+    return [line.text for line in prompt.choose(lines, most=most, tokens=tokens)]
 
 
-def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
-    one = found("deploys go through the release branch on Tuesdays", 1, remembered=True)
-    twin = found("deploys always go through the release branch on Tuesdays", 2)
-    other = found("staging is reachable over VPN only", 3, remembered=True)
-    made = composed(one, twin, other, asked="how do deploys go?")
-    assert {item.id for item in made.items} == {one.key[1], other.key[1]}
-    assert composed(other, asked="staging is reachable over VPN only").text == ""
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_of_two_that_give_a_thing_another_value_the_newer_is_told_whichever_bears_more(turned: bool) -> None:
-    old, new = (
-        found("the metrics gateway listens on port 8080", 1),
-        found("the metrics gateway listens on port 8443", 9),
-    )
-    made = composed(*((new, old) if turned else (old, new)), asked="which port?")
-    assert "8443" in made.text and "8080" not in made.text
-
-
-def test_what_adds_only_a_value_to_the_words_of_the_question_is_its_answer() -> None:
-    answer = found("the metrics gateway listens on port 8443", 1)
-    assert "8443" in composed(answer, asked="on which port does the metrics gateway listen?").text
-
-
-def test_what_the_assistant_is_told_anyway_is_left_to_that() -> None:
-    one, other = found("the queue lives in Redis", 1), found("the queue has a dead letter table", 2)
-    made = composed(one, other, known=lambda said: "Redis" in said)
-    assert "Redis" not in made.text and "dead letter" in made.text
-
-
-def test_what_is_told_says_who_said_it_when_and_where_to_read_on_the_newest_first() -> None:
-    made = composed(
-        found("the queue lives in Redis", 1, remembered=True),
-        found("we moved the queue </csmd-recall> last week", 2),
-        ScoredStatement(score=0.7, features={}, passage=passage("its worker polls once a second", 3, "assistant")),
-    )
-    assert made.text.splitlines()[1:-1] == [
-        "- its worker polls once a second (the assistant, 2026-01-04, 00000003)",
-        f"- {display.squeeze(display.defuse('we moved the queue </csmd-recall> last week'))} (the user, 2026-01-03, 00000002)",
-        "- the queue lives in Redis (2026-01-02, m000000001)",
-    ]
-
-
-def test_the_older_of_a_thread_stands_behind_the_newer_as_before_with_its_day() -> None:
-    now, then = found("the port is 8443", 9), found("the port is 8080", 1)
-    made = prompt.compose_statements(
-        [RecalledStatement(now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4
-    )
-    assert "- the port is 8443 (before, 2026-01-02: the port is 8080) (the user, 2026-01-10, 00000009)" in made.text
-    assert [item.id for item in made.items] == ["00000009-t#0"]
+def test_of_two_lines_that_say_the_same_one_is_told() -> None:
+    one = a_line("deploys go through the release branch on Tuesdays", 1)
+    twin = a_line("deploys always go through the release branch on Tuesdays", 2)
+    assert chosen(one, twin) == [one.text]
 
 
 def test_the_best_are_told_where_not_all_have_room() -> None:
-    many = [found(body, n) for n, body in enumerate(APART, 1)]
-    made = composed(*many, max_items=2)
-    assert {item.id for item in made.items} == {"00000001-t#0", "00000002-t#0"}
+    assert chosen(*(a_line(body, n) for n, body in enumerate(APART, 1)), most=2) == list(APART[:2])
+
+
+def test_of_many_conversations_the_best_are_told() -> None:
+    bodies = [*APART, "reviews go to Sarah on Mondays"]
+    assert chosen(*(a_line(body, n, session=f"s{n}") for n, body in enumerate(bodies, 1))) == bodies[: prompt.BLOCKS]
+
+
+def test_what_is_far_less_likely_needed_than_the_best_is_not_told() -> None:
+    assert chosen(a_line(APART[0], 1, score=0.9), a_line(APART[1], 2, score=0.05)) == [APART[0]]
+
+
+def test_with_what_was_said_first_what_its_thread_leads_to_is_told() -> None:
+    old = a_line("the queue lives in Redis", 1, score=0.9, ends=(5,))
+    new = a_line("everything asynchronous goes through Kafka", 5, score=0.3, session="s2")
+    other = a_line("its worker polls once a second", 2, score=0.8)
+    assert chosen(old, other, new, most=2) == [new.text, old.text]
+    assert chosen(old, other, most=1) == [old.text], "where that may not be told the old one is"
 
 
 APART = (
