@@ -40,21 +40,23 @@ BEHIND_END, LEADS = (0.8, 0.4), 0.3
 #: Most warm turns that are read.
 MOST_TURNS = 120
 #: Among so many first hits a conversation is unmistakable that has so much more of them than by chance.
-FIRST_HITS, UNMISTAKABLE = 10, 0.5
+FIRST_HITS, UNMISTAKABLE = 10, 0.4
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
 SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
 #: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
-SHORT, WHOLE = (3, 130), (12, 330)
+SHORT, WHOLE = (4, 130), (12, 260)
 #: Most conversations that are told; a line has at least this share of the best one's score.
-BLOCKS, LEAST_SHARE = 3, 0.2
+BLOCKS, LEAST_SHARE = 3, 0.05
+#: How surely a line is needed that has all words of a prompt: a rule of the user's, another one.
+ON_SUBJECT, ALIKE = 0.99, 0.55
 #: From this share of the floor on a conversation is pointed at.
-POINTED = 0.75
+POINTED = 0.85
 #: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic; tokens besides its text.
 LINE_CHARACTERS, ASKED_CHARACTERS, BEFORE_CHARACTERS, TOPIC_CHARACTERS, LINE_TOKENS = 300, 120, 120, 60, 4
 #: Two lines that share so much of their words say the same.
 TWIN_OVERLAP = 0.6
 #: Fewest words that decide something, an assistant's and a user's, and fewest characters of a script without spaces.
-LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 4, "user": 2}
+LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
 LEAST_UNSPACED = 6
 
 
@@ -123,7 +125,7 @@ def recall(
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
         lines = _without_older(rows, lines, session_id)
         values = measure(hits, lines, terms)
-        sure = ranking.rate("prompt", values)
+        sure = max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
         lines_at_most, tokens = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
         if sure >= floor:
             blocks += _describe(rows, choose(lines, most=min(lines_at_most, max_items), tokens=tokens), places)
@@ -269,12 +271,13 @@ def _decisive(statement: ScoredStatement) -> Iterator[str]:
     speaker: Speaker = "user" if passage.kind in PROMPTS else "assistant"
     rows_of_text = prose.lines_of_prose(query.unquoted(passage.text) if speaker == "user" else passage.text)
     said = [one for row in rows_of_text for one in prose.sentences(row) if _decides(one, speaker)]
-    yield from ([" ".join(said)] if speaker == "user" and said else said)
+    whole = " ".join(said)
+    yield from [whole] if speaker == "user" and 0 < len(whole) <= LINE_CHARACTERS else said
 
 
 def _decides(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence is no question, order, status, narration or praise."""
-    if sentence.is_passing(text, speaker) or not sentence.states_something(text):
+    """Whether a sentence is no question, order, status, narration, praise or thinking aloud."""
+    if sentence.is_passing(text, speaker) or not sentence.states_something(text) or sentence.parse(text).is_musing:
         return False
     return len(similarity.gist(text).stems) >= LEAST_WORDS[speaker] or (
         sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
@@ -285,6 +288,12 @@ def _rate_subject(terms: SearchTerms) -> float:
     """How rare the words are together that a prompt names besides what is to be done: none for "commit" and "fix it", 0-1."""
     rarest = sorted((rarity for stem, rarity in terms.rarity.items() if stem not in query.orders()), reverse=True)
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
+
+
+def _answers(line: Line) -> float:
+    """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
+    is_rule = line.values["user"] and line.values["lasting"]
+    return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
 
 
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:
