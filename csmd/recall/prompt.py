@@ -46,7 +46,7 @@ SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
 #: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
 SHORT, WHOLE = (4, 130), (12, 260)
 #: Most conversations that are told; a line has at least this share of the best one's score.
-BLOCKS, LEAST_SHARE = 3, 0.05
+BLOCKS, LEAST_SHARE = 3, 0.15
 #: How surely a line is needed that has all words of a prompt: a rule of the user's, another one.
 ON_SUBJECT, ALIKE = 0.99, 0.55
 #: From this share of the floor on a conversation is pointed at.

@@ -486,7 +486,7 @@ def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store
 
 @pytest.mark.invariant("Neither a session's own talk nor another project's is quoted to it, and nothing twice")
 def test_a_session_is_told_a_passage_once_and_a_memory_once(store: Store) -> None:
-    say(store, "the queue lives in the jobs table", 2)
+    say(store, "the queue lives in the jobs table", 1)
     state(store, "The queue has a dead letter table for jobs that failed twice", 3)
     made = told(store)
     assert len(made.items) == 2
