@@ -7,7 +7,7 @@ the passages next to it and of its session thins them out to CANDIDATES, which a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -195,7 +195,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
     chosen = chosen[: CANDIDATES - len(alone)]
     read = passages.by_seqs(rows, [seq for seq in chosen if seq > 0])
     read |= {seq: unindexed[seq] for seq in chosen if seq in unindexed}
-    cosines = _read_cosines(rows, query, pool, read)
+    cosines = read_cosines(rows, query, read, pool.meaning)
     known = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stating if seq in read)}))
     memory_of = _match_memories(stating, known, read, pool)
     terms = weigh_terms(rows, query, degraded)
@@ -381,9 +381,11 @@ def _thin_out(pool: Pool, contexts: Mapping[int, Context], stating: set[int]) ->
     return sorted(contexts, key=lambda seq: (-worth(seq), seq))[:CANDIDATES]
 
 
-def _read_cosines(rows: Rows, query: Query, pool: Pool, read: Mapping[int, Passage]) -> dict[int, float]:
-    """The cosine of each passage, of those that came in by words alone as well."""
-    cosines = {seq: pool.meaning[seq] for seq in read if seq in pool.meaning}
+def read_cosines(
+    rows: Rows, query: Query, read: Collection[int], known: Mapping[int, float] | None = None
+) -> dict[int, float]:
+    """The cosine of each of some passages (row keys), of those that are not `known` as well; none without a vector."""
+    cosines = {seq: known[seq] for seq in read if seq in known} if known else {}
     missing = [seq for seq in read if seq > 0 and seq not in cosines]
     if query.vector is not None and missing:
         vector, model = query.vector

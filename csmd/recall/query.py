@@ -11,9 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from importlib import resources
 
+from csmd import data
 from csmd.errors import BadInput
+from csmd.text import tokens
 
 #: Characters of a question that are read: the patterns look ahead from many places.
 READ = 1000
@@ -49,7 +50,7 @@ def is_about_last_session(prompt: str) -> bool:
 def _session_words() -> list[tuple[set[str], set[str]]]:
     """For each language the words that say that something is over, and all words of the question what that was."""
     groups: dict[str, dict[str, set[str]]] = {}
-    for line in _data_lines("last_session_words.txt"):
+    for line in data.lines("last_session_words.txt"):
         name, _, words = line.partition(":")
         language, group = name.split()
         groups.setdefault(language, {}).setdefault(group, set()).update(words.split())
@@ -57,15 +58,10 @@ def _session_words() -> list[tuple[set[str], set[str]]]:
 
 
 @cache
-def dialogue_words() -> frozenset[str]:
-    """Words of assent, thanks and going on in several languages; a prompt of these alone asks for nothing."""
-    return frozenset(word for line in _data_lines("dialogue_words.txt") for word in line.split())
-
-
-def _data_lines(name: str) -> list[str]:
-    """The lines of a word list that comes with csmd, without comments."""
-    lines = resources.files("csmd.data").joinpath(name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+def orders() -> frozenset[str]:
+    """The stems of verbs of orders in several languages: a prompt that holds nothing else names no subject."""
+    table = data.word_table("sentence_words.txt")
+    return frozenset(tokens.stem(word) for name, words in table.items() if name.startswith("order.") for word in words)
 
 
 def unquoted(text: str) -> str:

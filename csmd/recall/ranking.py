@@ -15,7 +15,7 @@ from importlib import resources
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.text import tokens
+from csmd.text import sentence, tokens
 
 #: An identifier, a file or a value: code, a dotted, snake or camel case name, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
@@ -30,6 +30,10 @@ _WORD = re.compile(r"\w+")
 _NEGATED = re.compile(r"n['’]?t\b")
 #: How many words beyond those of the question make a passage informative.
 TELLING_WORDS = 4
+#: The words of a question are taken to be at least so rare together: a common one alone is not covered.
+LEAST_COVERED = 1.0
+#: So many words make a line as informative as can be.
+TELLING_LINE = 20
 #: How many of a session's best passages measure how much of it is about the question.
 BEST_OF_SESSION = 3
 #: Weights by which the pool is thinned out: words against meaning, passages next to it, its session.
@@ -118,6 +122,27 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
             "session meaning": match.session_meaning,
         }
     return values
+
+
+def line_features(text: str, terms: SearchTerms, found: Mapping[str, float], *, by_user: bool) -> dict[str, float]:
+    """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model)."""
+    words = stems(text)
+    shared = sum(terms.rarity[stem] for stem in terms.rarity.keys() & words)
+    return {
+        "warm": 0.0,
+        "led": 0.0,
+        **found,
+        "shared": cap_shared(shared),
+        "covers": shared / max(LEAST_COVERED, sum(terms.rarity.values())),
+        "user": float(by_user),
+        "lasting": float(bool(sentence.parse(text, "user" if by_user else "assistant").lasting)),
+        "telling": min(TELLING_LINE, len(words)) / TELLING_LINE,
+    }
+
+
+def rate(what: str, values: Mapping[str, float]) -> float:
+    """How likely a prompt needs a "line", without a model "line words", or anything that was found ("prompt"), 0-1."""
+    return logistic(weights()[what], values)
 
 
 def names_something(text: str) -> bool:

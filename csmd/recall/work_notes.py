@@ -10,10 +10,9 @@ from typing import NamedTuple
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import WRITERS, file_of
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
-from csmd.recall import compose, visibility
+from csmd.recall import compose, hybrid_search, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
-from csmd.recall.prompt import RecalledStatement
 from csmd.store import failures, fulltext, memories, passages, receipts, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, similarity
@@ -257,12 +256,22 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
     ]
     filter_visible = visibility.statement_filter(rows, places=places, session_id="", prompt="", key=key)
     said = [
-        RecalledStatement(one).note
+        _statement_note(one)
         for one in filter_visible(naming)
         if one.passage and not one.is_cold and not (one.memory and one.memory.id in noted)
     ]
     blocks = [*([notes] if notes else []), Block(heading=SAID, notes=tuple(said[:MOST_PASSAGES]), weight=0.5)]
     return compose.fence(FILE_TAG, FILE_ABOUT, blocks, max_tokens=max_tokens)
+
+
+def _statement_note(statement: ScoredStatement) -> Note:
+    """A statement as a note: the memory that it states, or its passage with who said it and when."""
+    if statement.memory is not None:
+        return compose.memory_note(statement.memory, text=statement.text, reason="names the file")
+    assert statement.passage is not None
+    text = compose.drop_refused(statement.text) if statement.passage.kind == "assistant" else statement.text
+    tail = hybrid_search.cite_passage(statement.passage)
+    return Note(id=hybrid_search.passage_id(statement.passage), text=text, tail=tail, reason="names the file")
 
 
 def append_files(brief: Brief, block: Block | None, *, max_tokens: int) -> Brief:

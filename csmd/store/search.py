@@ -98,6 +98,22 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
     return sides[0][::-1], sides[1]
 
 
+#: No turn is looked at that stands so many places further on in its session: tools talk between what people say.
+FURTHEST = 60
+
+
+def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
+    """The searchable turns behind each of these in its own session, in order, at most so many."""
+    sql = (
+        "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
+        "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
+        "join session_turn n on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
+        f"join {SEARCHED} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
+    )
+    behind = rows.grouped(sql, furthest=FURTHEST)
+    return {seq: [turn for (turn,) in behind[seq]][:most] for seq in seqs}
+
+
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     """The row keys of turns by uuid."""
     found = {uuid: rows.value("select seq from turns where uuid = :uuid", uuid=uuid) for uuid in uuids}

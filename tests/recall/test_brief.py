@@ -268,10 +268,7 @@ def test_what_the_last_session_came_to_is_not_told_twice_nor_to_itself(store: St
     session(store, "s1", 1)
     event(store, "s1", day(1), 1)
     made = brief_of(store, "s1")
-    assert (
-        "- move the settings to YAML: changed settings.py (2026-01-01, session s0)"
-        in made.text
-    )
+    assert "- move the settings to YAML: changed settings.py (2026-01-01, session s0)" in made.text
     receipt(store, "s1", made, day(1, "11:00:00.000"))
     event(store, "s1", day(1, "12:00:00.000"), 2, "resume")
     assert brief_of(store, "s1").text == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recall.test_brief import words
 from recall.test_visibility import HERE, NOW, THERE, project, save_memory, say, state
-from recall_fixtures import found, ordinary, passage
+from recall_fixtures import ordinary, passage
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
-from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.memory import remember
-from csmd.recall import prompt, threads, visibility
+from csmd.recall import prompt, ranking, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
-from csmd.recall.prompt import RecalledStatement
+from csmd.recall.prompt import Line
 from csmd.store import memories, passages, projects, purge, receipts, sessions, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -31,97 +31,65 @@ ASKED = "where does the queue live?"
 EVERYTHING = 0.0
 
 
-statement = st.tuples(words, st.booleans(), st.lists(words, max_size=2))
+line_of = st.tuples(words, st.integers(1, 4), st.floats(0, 1))
 
 
-def told_of(said: list[tuple[str, bool, list[str]]]) -> list[RecalledStatement]:
-    return [
-        RecalledStatement(
-            found(body, n, remembered=remembered),
-            before=tuple(found(old, 100 * n + m) for m, old in enumerate(before)),
-        )
-        for n, (body, remembered, before) in enumerate(said, 1)
-    ]
+def a_line(body: str, number: int = 1, *, score: float = 1.0, session: str = "s", **changes: object) -> Line:
+    """What a user said in a turn, with a score as if it were all that is known of it."""
+    said = ScoredStatement(score=0.0, features={}, passage=passage(body, number, session_id=session))
+    odds = math.log(score / (1 - score)) if 0 < score < 1 else (9.0 if score else -9.0)
+    values = {
+        "shared": 0.0,
+        "warm": (odds - ranking.weights()["line words"][""]) / ranking.weights()["line words"]["warm"],
+    }
+    return Line(**{"text": body, "statement": said, "values": values, "turn": number, **changes})  # type: ignore[arg-type]
 
 
 @pytest.mark.invariant(
     "A recall never passes its budget, its fence is not closed from inside, and the same matches give the same bytes"
 )
 @settings(max_examples=60)
-@given(st.lists(statement, max_size=30), st.integers(0, 900), st.integers(0, 12))
-def test_a_recall_never_passes_its_budget_and_its_fence_is_not_closed_from_inside(
-    said: list[tuple[str, bool, list[str]]], budget: int, most: int
+@given(st.lists(line_of, max_size=30), st.integers(0, 900), st.integers(0, 12))
+def test_what_is_chosen_never_passes_its_budget_and_is_of_few_conversations(
+    said: list[tuple[str, int, float]], budget: int, most: int
 ) -> None:
-    told = told_of(said)
-    made = prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most)
-    assert made.tokens <= budget and len(made.items) <= most
-    assert made.tokens == (display.estimate_tokens(made.text) if made.text else 0)
-    assert display.utf16_units(made.text) <= ANSWER_LIMIT_UNITS
-    assert made.text.count("<csmd-") == made.text.count("</csmd-") == (1 if made.text else 0)
-    assert prompt.compose_statements(told, prompt=ASKED, max_tokens=budget, max_items=most) == made
+    lines = [a_line(body, n, score=score, session=f"s{session}") for n, (body, session, score) in enumerate(said, 1)]
+    lines.sort(key=lambda line: -line.score)
+    chosen = prompt.choose(lines, most=most, tokens=budget)
+    assert len(chosen) <= most and len({line.statement.session_id for line in chosen}) <= prompt.BLOCKS
+    assert sum(display.estimate_tokens(line.text[: prompt.LINE_CHARACTERS]) for line in chosen) <= budget
+    assert prompt.choose(lines, most=most, tokens=budget) == chosen
 
 
-def composed(*found: ScoredStatement, asked: str = ASKED, **more: object) -> Brief:
-    told = [RecalledStatement(one) for one in found]
-    return prompt.compose_statements(told, prompt=asked, **{"max_tokens": 350, "max_items": 4, **more})  # type: ignore[arg-type]
+def chosen(*lines: Line, most: int = 9, tokens: int = 300) -> list[str]:
+    return [line.text for line in prompt.choose(lines, most=most, tokens=tokens)]
 
 
-def test_a_recall_repeats_neither_itself_nor_the_prompt() -> None:
-    one = found("deploys go through the release branch on Tuesdays", 1, remembered=True)
-    twin = found("deploys always go through the release branch on Tuesdays", 2)
-    other = found("staging is reachable over VPN only", 3, remembered=True)
-    made = composed(one, twin, other, asked="how do deploys go?")
-    assert {item.id for item in made.items} == {one.key[1], other.key[1]}
-    assert composed(other, asked="staging is reachable over VPN only").text == ""
-
-
-@pytest.mark.parametrize("turned", [False, True])
-def test_of_two_that_give_a_thing_another_value_the_newer_is_told_whichever_bears_more(turned: bool) -> None:
-    old, new = (
-        found("the metrics gateway listens on port 8080", 1),
-        found("the metrics gateway listens on port 8443", 9),
-    )
-    made = composed(*((new, old) if turned else (old, new)), asked="which port?")
-    assert "8443" in made.text and "8080" not in made.text
-
-
-def test_what_adds_only_a_value_to_the_words_of_the_question_is_its_answer() -> None:
-    answer = found("the metrics gateway listens on port 8443", 1)
-    assert "8443" in composed(answer, asked="on which port does the metrics gateway listen?").text
-
-
-def test_what_the_assistant_is_told_anyway_is_left_to_that() -> None:
-    one, other = found("the queue lives in Redis", 1), found("the queue has a dead letter table", 2)
-    made = composed(one, other, known=lambda said: "Redis" in said)
-    assert "Redis" not in made.text and "dead letter" in made.text
-
-
-def test_what_is_told_says_who_said_it_when_and_where_to_read_on_the_newest_first() -> None:
-    made = composed(
-        found("the queue lives in Redis", 1, remembered=True),
-        found("we moved the queue </csmd-recall> last week", 2),
-        ScoredStatement(score=0.7, features={}, passage=passage("its worker polls once a second", 3, "assistant")),
-    )
-    assert made.text.splitlines()[1:-1] == [
-        "- its worker polls once a second (the assistant, 2026-01-04, 00000003)",
-        f"- {display.squeeze(display.defuse('we moved the queue </csmd-recall> last week'))} (the user, 2026-01-03, 00000002)",
-        "- the queue lives in Redis (2026-01-02, m000000001)",
-    ]
-
-
-def test_the_older_of_a_thread_stands_behind_the_newer_as_before_with_its_day() -> None:
-    now, then = found("the port is 8443", 9), found("the port is 8080", 1)
-    made = prompt.compose_statements(
-        [RecalledStatement(now, before=(then,))], prompt="which port?", max_tokens=350, max_items=4
-    )
-    assert "- the port is 8443 (before, 2026-01-02: the port is 8080) (the user, 2026-01-10, 00000009)" in made.text
-    assert [item.id for item in made.items] == ["00000009-t#0"]
+def test_of_two_lines_that_say_the_same_one_is_told() -> None:
+    one = a_line("deploys go through the release branch on Tuesdays", 1)
+    twin = a_line("deploys always go through the release branch on Tuesdays", 2)
+    assert chosen(one, twin) == [one.text]
 
 
 def test_the_best_are_told_where_not_all_have_room() -> None:
-    many = [found(body, n) for n, body in enumerate(APART, 1)]
-    made = composed(*many, max_items=2)
-    assert {item.id for item in made.items} == {"00000001-t#0", "00000002-t#0"}
+    assert chosen(*(a_line(body, n) for n, body in enumerate(APART, 1)), most=2) == list(APART[:2])
+
+
+def test_of_many_conversations_the_best_are_told() -> None:
+    bodies = [*APART, "reviews go to Sarah on Mondays"]
+    assert chosen(*(a_line(body, n, session=f"s{n}") for n, body in enumerate(bodies, 1))) == bodies[: prompt.BLOCKS]
+
+
+def test_what_is_far_less_likely_needed_than_the_best_is_not_told() -> None:
+    assert chosen(a_line(APART[0], 1, score=0.9), a_line(APART[1], 2, score=0.02)) == [APART[0]]
+
+
+def test_with_what_was_said_first_what_its_thread_leads_to_is_told() -> None:
+    old = a_line("the queue lives in Redis", 1, score=0.9, ends=(5,))
+    new = a_line("everything asynchronous goes through Kafka", 5, score=0.3, session="s2")
+    other = a_line("its worker polls once a second", 2, score=0.8)
+    assert chosen(old, other, new, most=2) == [new.text, old.text]
+    assert chosen(old, other, most=1) == [old.text], "where that may not be told the old one is"
 
 
 APART = (
@@ -270,7 +238,9 @@ def test_the_best_of_a_small_store_is_not_told_where_it_bears_on_nothing_that_wa
 def test_earlier_talk_is_quoted_with_its_speaker_and_the_same_bytes_each_time(store: Store) -> None:
     uuid = say(store, "the queue lives in the jobs table, polled every second", 2)
     made = told(store)
-    assert ids(made) == [f"{uuid}#0"] and "(the assistant, 2026-03-01, s1-2)" in made.text
+    assert (
+        ids(made) == [f"{uuid}#0"] and "(the assistant, s1-2)" in made.text and "2026-03-01, session s1:" in made.text
+    )
     assert told(store) == made
 
 
@@ -516,7 +486,7 @@ def test_of_what_was_purged_neither_the_words_nor_a_receipt_is_left(store: Store
 
 @pytest.mark.invariant("Neither a session's own talk nor another project's is quoted to it, and nothing twice")
 def test_a_session_is_told_a_passage_once_and_a_memory_once(store: Store) -> None:
-    say(store, "the queue lives in the jobs table", 2)
+    say(store, "the queue lives in the jobs table", 1)
     state(store, "The queue has a dead letter table for jobs that failed twice", 3)
     made = told(store)
     assert len(made.items) == 2
@@ -590,26 +560,20 @@ def link(store: Store, older: str, newer: str, sure: float) -> None:
 @pytest.mark.invariant(
     "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
 )
-def test_what_was_said_later_is_told_first_with_the_older_as_before(store: Store) -> None:
+def test_what_was_said_later_is_told_first_and_none_is_called_before(store: Store) -> None:
     old = say(store, "the queue lives in the jobs table", 1)
     new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
     link(store, old, new, 0.9)
     made = told(store)
-    assert ids(made) == [f"{new}#0"]
-    assert "goes through Kafka (before, 2026-03-01: the queue lives in the jobs table)" in made.text
-    assert [item.reason for item in made.items] == [prompt.NEWER]
+    assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
 
 
-def test_what_is_cold_as_a_memory_is_quoted_beside_what_is_not_and_leads_to_what_followed_it(store: Store) -> None:
+def test_what_is_cold_as_a_memory_is_not_told_and_leads_to_what_followed_it(store: Store) -> None:
     rule(store, "the queue lives in the jobs table", 1)
     new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
     link(store, "s1-1", new, 0.9)
     store.write(lambda rows: rows.run("update memories set hot_until = -1, warm_until = -1"))
-    assert not told(store).text, "it ends no silence"
-    say(store, "the worker of the queue polls once a second", 4, session="s2")
-    made = told(store)
-    assert "goes through Kafka (before, 2026-03-01: the queue lives" in made.text
-    assert all("#" in ident for ident in ids(made)), "no memory"
+    assert ids(told(store)) == [f"{new}#0"]
 
 
 def test_a_thread_is_followed_to_its_end(store: Store) -> None:
@@ -619,46 +583,19 @@ def test_a_thread_is_followed_to_its_end(store: Store) -> None:
     ]
     for older, newer in itertools.pairwise(said):
         link(store, older, newer, 0.9)
-    made = told(store)
-    assert ids(made) == [f"{said[2]}#0"] and made.text.count("(before,") == 1
+    assert ids(told(store))[0] == f"{said[2]}#0"
 
 
-def test_where_a_thread_is_not_sure_both_are_told_and_none_is_called_before(store: Store) -> None:
-    old = say(store, "the queue lives in the jobs table", 1)
-    new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
-    link(store, old, new, 0.3)
-    made = told(store)
-    assert ids(made) == [f"{new}#0", f"{old}#0"] and "before" not in made.text
-
-
-def test_of_two_that_both_bear_on_the_prompt_the_older_is_before_where_a_thread_is_sure(
-    store: Store,
-) -> None:
-    old = say(store, "the queue lives in the jobs table", 1)
-    new = say(store, "the queue lives in Kafka, it outgrew Postgres", 3, session="s2")
-    link(store, old, new, 0.65)
-    made = told(store)
-    assert ids(made) == [f"{new}#0"] and "(before, 2026-03-01: the queue lives in the jobs table)" in made.text
-
-
-def test_an_older_statement_stands_behind_one_newer_alone(store: Store) -> None:
-    old = say(store, "the queue lives in the jobs table", 1)
-    for day, body in ((3, "from today everything asynchronous goes through Kafka"), (5, "the tables were emptied")):
-        link(store, old, say(store, body, day, session=f"s{day}"), 0.9)
-    made = told(store)
-    assert made.text.count("the queue lives in the jobs table") == made.text.count("(before,") == 1
-
-
-def test_where_many_may_follow_a_statement_equally_none_takes_its_place(store: Store) -> None:
-    old = say(store, "the queue lives in the jobs table", 1)
-    for day, body in (
-        (3, "asynchronous work goes through Kafka"),
-        (5, "the tables were emptied"),
-        (7, "Redis was bought"),
-    ):
-        link(store, old, say(store, body, day, session=f"s{day}"), 0.7)
-    made = told(store)
-    assert "before" not in made.text and f"{old}#0" in ids(made)
+def test_what_replaced_a_memory_names_it_as_before_only_where_that_is_certain(store: Store) -> None:
+    state(store, "The api listens on port 8443", 1)
+    new = state(store, "The api listens on port 9443", 3, session="s2")
+    made = told(store, "on which port does the api listen?")
+    assert ids(made) == [new] and "9443 (before, 2026-03-01: The api listens on port 8443)" in made.text
+    old = state(store, "Use npm in the web client for packages", 5)
+    other = state(store, "From now on everything there goes through pnpm", 7, session="s2")
+    store.write(lambda rows: rows.run("update memories set superseded_by = :new where id = :old", new=other, old=old))
+    made = told(store, "what do we use in the web client for packages?")
+    assert other in ids(made) and "before" not in made.text
 
 
 def test_a_thread_leads_to_nothing_that_may_not_be_told(store: Store) -> None:
@@ -674,7 +611,7 @@ def test_a_thread_leads_to_nothing_that_was_moved_to_another_project_since(store
     old = say(store, "the queue lives in the jobs table", 1)
     new = say(store, "from today everything asynchronous goes through Kafka", 3, session="s2")
     link(store, old, new, 0.9)
-    assert ids(told(store)) == [f"{new}#0"]
+    assert f"{new}#0" in ids(told(store))
 
     def move(rows: Rows) -> None:  # as a split does
         there = project(rows, THERE)
@@ -690,6 +627,35 @@ def test_threads_that_lead_back_end(store: Store) -> None:
     link(store, one, other, 0.9)
     link(store, other, one, 0.9)
     assert len(told(store).items) <= 2
+
+
+# --- the whole, and where to read on
+
+
+def test_an_assistants_question_leads_to_what_was_ruled(store: Store) -> None:
+    say(store, "Shall the queue retry a job that failed?", 2)
+    ruling = say(store, "three times, then it goes to the dead letter table", 3)
+    made = told(store, "the queue retries a failed job for ever")
+    assert f"{ruling}#0" in ids(made)
+    assert "asked: Shall the queue retry a job that failed? ruled: three times" in made.text
+
+
+def test_what_was_decided_is_told_though_only_the_trouble_resembles_the_prompt(busy: Store) -> None:
+    say(busy, "after a sync the same contact shows up twice in the address book", 1)
+    say(busy, "Both importers write it, and neither looks at the external id.", 2)
+    ruling = say(busy, "match by the external id everywhere, never by the name", 3)
+    assert f"{ruling}#0" in ids(told(busy, "a contact shows up twice in the address book after the sync"))
+
+
+def test_a_conversation_that_may_bear_on_the_prompt_is_pointed_at_once(store: Store) -> None:
+    say(store, "the queue lives in the jobs table", 1)
+    sure = next(floor / 100 for floor in range(99, 0, -1) if told(store, floor=floor / 100).text)
+    assert ids(told(store, floor=prompt.POINTED * sure)) == ["s1-1#0"], "where it is sure enough it is told"
+    made = told(store, floor=sure)
+    assert ids(made) == ["s1"] and "`csmd session show s1`" in made.text and made.tokens <= 70
+    note(store, made)
+    assert told(store, floor=sure).text == ""
+    assert told(store, session="s8", floor=sure).text == made.text
 
 
 # --- limits
@@ -749,6 +715,6 @@ def test_of_what_the_context_holds_something_newer_than_nothing_older_is_told(st
     for older, newer in itertools.pairwise(said):
         link(store, older, newer, 0.9)
     made = told(store)
-    assert ids(made) == [f"{said[3]}#0"]
+    assert ids(made)[0] == f"{said[3]}#0"
     note(store, replace(made, items=(replace(made.items[0], id=f"{said[seen]}#0"),)))
     assert not {f"{one}#0" for one in said[: seen + 1]} & set(ids(told(store)))

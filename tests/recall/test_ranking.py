@@ -68,7 +68,8 @@ def test_every_weight_has_a_feature(match: Match, of: SearchTerms) -> None:
 
 
 def test_the_weights_file_is_complete() -> None:
-    assert set(ranking.weights()) == {"meaning", "words", "thread", "thread words"}
+    named = {"meaning", "words", "thread", "thread words", "line", "line words", "prompt"}
+    assert set(ranking.weights()) == named
     for name, weight in ranking.weights().items():
         assert "" in weight and len(weight) > 3, name
         assert all(isinstance(value, int | float) and math.isfinite(value) for value in weight.values())
@@ -173,6 +174,16 @@ def test_an_answer_stands_above_what_shares_nothing_with_the_question(
 
     answer, other = match(body, 0.75), match("The logo is drawn by Kim, in blue", 0.05)
     assert ranking.bearing(ranking.features(answer, of)) > ranking.bearing(ranking.features(other, of))
+
+
+@given(st.text(max_size=200), asked, st.booleans(), st.floats(0, 1), st.sampled_from([None, 0.4]))
+def test_the_features_of_a_line_are_between_0_and_1_and_every_weight_has_one(
+    text: str, of: SearchTerms, by_user: bool, warm: float, meaning: float | None
+) -> None:
+    found = {"warm": warm, "led": 0.0, **({} if meaning is None else {"meaning": meaning})}
+    values = ranking.line_features(text, of, found, by_user=by_user)
+    assert all(0.0 <= value <= 1.0 for value in values.values())
+    assert set(ranking.weights()["line words" if meaning is None else "line"]) - {""} <= set(values)
 
 
 def test_a_threads_features_have_weights() -> None:
