@@ -71,7 +71,6 @@ _STRICT: frozenset[Lasting] = frozenset({"role", "taste"})
 _WOULD = frozenset({"i'd", "i'm", "i've", "i'll"})
 #: What opens an order for the moment, or a complaint.
 _AT_HAND = frozenset({"only", "still"})
-_POINTING = tuple((word,) for word in ("it", "this", "that", "these", "those"))
 _ASKS = re.compile(r"[?？؟]")
 
 
@@ -117,7 +116,7 @@ def _is_said_of_things(read: Sentence) -> bool:
     words = read.body.casefold().split()
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or opens("routine", "en", read.core)
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
-    refers = read.words[:1] in _POINTING or refers_back(read)
+    refers = read.words[:1] == ("it",) or refers_back(read)
     return is_plain and not (is_at_hand or refers or _thinks(read) or _ASKS.search(read.text))
 
 
