@@ -412,7 +412,7 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
     said = stated.text
     read = parse(said, speaker)
-    if speaker == "user" and read.language != "en" and not read.lasting:
+    if speaker == "user" and read.language != "en" and (not read.lasting or read.kind != "states" or read.is_of_moment):
         return False
     if speaker == "assistant" and sentence.has("proposes", read.language, said):
         return False  # the user decides; see acceptance.py
@@ -473,9 +473,8 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
         return 0.0
     if sentence.has("trouble", read.language, stated.text) and (read.language != "en" or not read.lasting):
         return 0.0  # what goes wrong is told to be mended
-    if read.language != "en":  # what is lasting there says so, or is left out
-        return float(bool(read.lasting) and not read.is_of_moment)
-    return 1.0 if read.remembers else certainty(stated.text, weights)
+    # What is lasting in another language says so (`_is_usable`).
+    return 1.0 if read.remembers or read.language != "en" else certainty(stated.text, weights)
 
 
 def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
