@@ -15,8 +15,6 @@ from csmd.text.tokens import content_words
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
-#: Stands between a question and its answer.
-ARROW = " -> "
 #: Most characters of a question, and of its answer.
 QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
 #: Content words of a question that "yes" or "no" says something about.
@@ -61,7 +59,7 @@ def picks(said: str) -> list[str]:
             asked, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
             if asked and (content_words(answered) or len(content_words(asked)) >= ASKED_WORDS):
                 texts.append(
-                    f"{display.cut(asked, QUESTION_CHARACTERS)}{ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
+                    f"{display.cut(asked, QUESTION_CHARACTERS)}{display.ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
                 )
             question, answer = [], []
         question.append(line.removeprefix(_QUOTE.rstrip()))
