@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from csmd.extraction import classifier
-from csmd.text import display, prose
+from csmd.text import display, prose, sentence
 from csmd.text.tokens import content_words
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
@@ -19,6 +19,8 @@ from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
 #: Content words of a question that "yes" or "no" says something about.
 ASKED_WORDS = 2
+#: A title has at most so many words.
+HEADING_WORDS = 3
 _QUOTE = "> "
 _NOTE = re.compile(r"# +(\S.*)")
 
@@ -28,7 +30,8 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
     if turn.kind not in PROMPTS:
         return []
     authority: Authority = "user" if turn.kind == "user" else "assistant"
-    if (note := _NOTE.fullmatch(turn.text)) and len(turn.text.splitlines()) == 1:
+    note = _NOTE.fullmatch(turn.text)
+    if note and len(turn.text.splitlines()) == 1 and not _is_heading(note[1]):
         what = classifier.classify(note[1], speaker="user")
         return [
             Statement(
@@ -44,6 +47,13 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
         )
         for text in (picks(turn.text) if "/" in turn.uuid else [])
     ]  # fmt: skip
+
+
+def _is_heading(text: str) -> bool:
+    """Whether a line is a title: a capital, a few words, and none that says or lays down something."""
+    read = sentence.parse(text)
+    says_something = read.kind != "states" or read.lasting or read.refutes or sentence.has("finite", "en", text)
+    return text[0].isupper() and len(text.split()) <= HEADING_WORDS and not says_something
 
 
 def picks(said: str) -> list[str]:
@@ -69,5 +79,5 @@ def picks(said: str) -> list[str]:
 def _asked(question: str) -> str:
     """The sentences of a question that ask, else its last one: what the assistant asserts beside them, nobody answered."""
     said = prose.sentences(question)
-    asking = [sentence for sentence in said if sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
+    asking = [each for each in said if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
     return " ".join(asking or said[-1:])
