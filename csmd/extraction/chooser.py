@@ -48,7 +48,7 @@ MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
 #: What plainly names a cause needs so much only, where the bar is higher: a diagnosis is short.
-DIAGNOSED = 0.25
+DIAGNOSED = 0.4
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
@@ -65,8 +65,9 @@ ASKED_ALREADY = 0.5
 CITES = {"prompt": 0.15, "reply": 0.05}
 #: From this many rows a user's text is something pasted, and its sentences are no assertions of its own.
 DOCUMENT_ROWS = 14
-#: How sure an assertion must be, by how many sentences stand in its prompt: alone it is the point of it.
-CERTAIN = ((1, 0.50), (3, 0.75), (10_000, 0.90))
+#: How sure an assertion must be, by how many sentences stand in its prompt (alone it is the point of it); then how sure one
+#: of them where no passage of the prompt reaches the bar.
+CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 #: In these ways a sentence says that it lasts.
 LAID_DOWN = sentence.RULES | {"role"}
 #: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
@@ -97,6 +98,8 @@ _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$|^[\w.]{1,80}\([^)]{0,200}\)$"
 )
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
+#: What is said about it stands behind it.
+_LEADS_ON = re.compile(r"[:：]\W*$")
 #: What names the cause of something, and how it comes about.
 _CAUSE = _re(
     r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
@@ -299,6 +302,8 @@ def _of_source(
     candidates = [
         passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
     ]
+    if not candidates and not _is_sure(outline, weights):
+        asserted = []
     if len(asserted) == 1:  # told with what goes on about it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
@@ -412,7 +417,7 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
     said = stated.text
     read = parse(said, speaker)
-    if speaker == "user" and read.language != "en" and not read.lasting:
+    if speaker == "user" and read.language != "en" and (not read.lasting or read.kind != "states" or read.is_of_moment):
         return False
     if speaker == "assistant" and sentence.has("proposes", read.language, said):
         return False  # the user decides; see acceptance.py
@@ -469,13 +474,23 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     read = parse(stated.text)
     if not _is_usable(stated, "user") or (read.is_of_moment and not read.lasting):
         return 0.0
-    if read.kind != "states":
+    asks_for_something = sentence.request_in(stated.text) and not (read.lasting or read.remembers)
+    if read.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
         return 0.0
     if sentence.has("trouble", read.language, stated.text) and (read.language != "en" or not read.lasting):
         return 0.0  # what goes wrong is told to be mended
-    if read.language != "en":  # what is lasting there says so, or is left out
-        return float(bool(read.lasting) and not read.is_of_moment)
-    return 1.0 if read.remembers else certainty(stated.text, weights)
+    # What is lasting in another language says so (`_is_usable`).
+    return 1.0 if read.remembers or read.language != "en" else certainty(stated.text, weights)
+
+
+def _bars(outline: Sequence[prose.Sentence]) -> tuple[float, float]:
+    """How sure the assertions of a prompt must be, and one of them where nothing else speaks for it."""
+    return next((beside, alone) for size, beside, alone in CERTAIN if len(outline) <= size)
+
+
+def _is_sure(outline: Sequence[prose.Sentence], weights: Weights) -> bool:
+    """Whether one sentence of a prompt asserts something as surely as it must alone."""
+    return any(_assurance(stated, weights) >= _bars(outline)[1] for stated in outline)
 
 
 def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
@@ -487,7 +502,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
     sure = [_assurance(stated, weights) for stated in outline]
-    bar = next(bar for size, bar in CERTAIN if len(outline) <= size)
+    bar, _ = _bars(outline)
     listed = sum(stated.item >= 0 for stated in outline)
     if 2 * listed > len(outline) and 2 * sum(value >= CERTAIN[0][1] for value in sure) > listed:
         bar = CERTAIN[0][1]

@@ -10,17 +10,17 @@ from __future__ import annotations
 import re
 
 from csmd.extraction import classifier
-from csmd.text import display, prose
+from csmd.text import display, prose, sentence
 from csmd.text.tokens import content_words
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
-#: Stands between a question and its answer.
-ARROW = " -> "
 #: Most characters of a question, and of its answer.
 QUESTION_CHARACTERS, ANSWER_CHARACTERS = 400, 400
 #: Content words of a question that "yes" or "no" says something about.
 ASKED_WORDS = 2
+#: A title has at most so many words.
+HEADING_WORDS = 3
 _QUOTE = "> "
 _NOTE = re.compile(r"# +(\S.*)")
 
@@ -30,7 +30,8 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
     if turn.kind not in PROMPTS:
         return []
     authority: Authority = "user" if turn.kind == "user" else "assistant"
-    if (note := _NOTE.fullmatch(turn.text)) and len(turn.text.splitlines()) == 1:
+    note = _NOTE.fullmatch(turn.text)
+    if note and len(turn.text.splitlines()) == 1 and not _is_heading(note[1]):
         what = classifier.classify(note[1], speaker="user")
         return [
             Statement(
@@ -48,6 +49,13 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
     ]  # fmt: skip
 
 
+def _is_heading(text: str) -> bool:
+    """Whether a line is a title: a capital, a few words, and none that says or lays down something."""
+    read = sentence.parse(text)
+    says_something = read.kind != "states" or read.lasting or read.refutes or sentence.has("finite", "en", text)
+    return text[0].isupper() and len(text.split()) <= HEADING_WORDS and not says_something
+
+
 def picks(said: str) -> list[str]:
     """The answers in a text, each behind the quoted question that it answers, as "question -> answer"."""
     texts: list[str] = []
@@ -61,7 +69,7 @@ def picks(said: str) -> list[str]:
             asked, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
             if asked and (content_words(answered) or len(content_words(asked)) >= ASKED_WORDS):
                 texts.append(
-                    f"{display.cut(asked, QUESTION_CHARACTERS)}{ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
+                    f"{display.cut(asked, QUESTION_CHARACTERS)}{display.ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
                 )
             question, answer = [], []
         question.append(line.removeprefix(_QUOTE.rstrip()))
@@ -71,5 +79,5 @@ def picks(said: str) -> list[str]:
 def _asked(question: str) -> str:
     """The sentences of a question that ask, else its last one: what the assistant asserts beside them, nobody answered."""
     said = prose.sentences(question)
-    asking = [sentence for sentence in said if sentence.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
+    asking = [each for each in said if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
     return " ".join(asking or said[-1:])

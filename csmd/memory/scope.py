@@ -32,7 +32,7 @@ def _any(name: str) -> str:
 _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
     r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
-    r"|\b[a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w-]+\.(?:internal|local|corp|lan)\b"
+    r"|\b(?:ssh|host|server|machine|into|onto|on|at|from) [a-z]+(?:-[a-z0-9]+)*-\d+\b|\b\d{1,3}(?:\.\d{1,3}){3}\b|\b[\w-]+\.(?:internal|local|corp|lan)\b"
 )
 _SHORTENED = re.compile(r"(?<=\w)(?:'(?:m|s|re|ve)|n't)\b")
 _LONG = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}

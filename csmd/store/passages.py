@@ -7,6 +7,7 @@ How they are indexed is SQLite's own way; another backend would have a twin of t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,7 +15,11 @@ from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, quotations
+from csmd.text.display import ARROW
 from csmd.vocabulary import TurnKind
+
+#: The last quoted line of a question, with its answer right behind it.
+_ASKED = re.compile(r"^(>.*)\n(?=[^>\s])", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +27,7 @@ class Passage:
     """A passage as search shows it; `start` and `end` are its place in its turn's text, in characters.
 
     Of a tool call's words they are the place in these words, and `kind` is that of who wrote them, the assistant. What a
-    user quotes is relayed.
+    user quotes is relayed; an answer to the assistant's question reads "question -> answer".
     `session_id` is the parent's for a sub-agent's turn.
     """
 
@@ -54,7 +59,9 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     passages = {}
     for *values, whole in found:
         made = Passage(**dict(zip(names, values, strict=True)))
-        if quotations.is_quoted(whole, made.start, made.end):
+        if whole and "/" in made.uuid:  # an answer in a tool's result: what it quotes is the question
+            made = replace(made, text=re.sub(r"(?m)^> ?", "", _ASKED.sub(rf"\1{ARROW}", made.text)))
+        elif quotations.is_quoted(whole, made.start, made.end):
             made = replace(made, kind="relayed")
         passages[made.seq] = made
     return passages

@@ -31,6 +31,7 @@ from csmd.store import (
 from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import similarity, tokens
+from csmd.text.display import ARROW
 from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
@@ -621,6 +622,8 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     for source in memory.provenance:
         stated = rows.column(sql, uuid=source.uuid)
         texts += [text.rstrip("…") for text in stated if similarity.repeats(text, memory.text)]
+    # What was asked or proposed stands in the assistant's turn, without the answer.
+    texts += [before for text in texts for before, arrow, _ in [text.partition(ARROW)] if arrow]
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
     plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
     plan.forgotten = [(text, memory.gate == "correction") for text in plan.texts]
@@ -641,7 +644,20 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
     sql = "select seq from turns where substr(uuid, 1, :size) = :line"
     seqs += rows.column(sql, size=len(typed) + 1, line=f"{typed}/")
     names = [name for seq in seqs for name in _names_of_turn(rows, seq)]
-    return Plan("turn", f"the turn {typed} and what was made of it", turns=names, probes=_probes(rows, seqs))
+    texts = [text for seq in seqs for text in _accepted_from(rows, seq)]
+    return Plan("turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_probes(rows, seqs))
+
+
+def _accepted_from(rows: Rows, seq: int) -> list[str]:
+    """The statements of later turns of its session that took what a turn proposed, and hold its words."""
+    sql = (
+        "select distinct x.text, t.text from session_turn here join session_turn there "
+        "on there.session_seq = here.session_seq and there.ordinal > here.ordinal "
+        "join statements x on x.turn_seq = there.turn_seq join turns t on t.seq = here.turn_seq "
+        "where here.turn_seq = :seq and instr(x.text, :arrow) > 0"
+    )
+    found = rows.all(sql, seq=seq, arrow=ARROW)
+    return [text for text, said in found if Needle(text.partition(ARROW)[0].rstrip("…")).spans(said)]
 
 
 def _names_of_turn(rows: Rows, seq: int) -> list[str]:

@@ -100,15 +100,28 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
         f"where st.session_seq = :session and st.ordinal > :after and st.ordinal < :own and {_PROMPTS} order by st.ordinal",
         session=session_seq, after=after, own=own,
     )  # fmt: skip
-    return next((place for place, line in between if _descends(rows, line, parent)), None)
+    return next((place for place, line in between if _descends(rows, session_seq, place, line, parent, after)), None)
 
 
-def _descends(rows: Rows, line: str, ancestor: str) -> bool:
-    """Whether a line goes back to another, as far as the lines between are turns."""
-    seen: set[str] = set()
-    while line and line != ancestor and line not in seen:
-        seen.add(line)
-        line = rows.text("select parent_uuid from turns where uuid = :uuid", uuid=line)
+def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str, after: int) -> bool:
+    """Whether the turn at a place, which goes on from a line, goes back to another line, which stands at `after`.
+
+    A line that is no turn (thinking, a note of the host) is taken to stand behind the turn before it.
+    """
+    of_turn = "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq where "
+    while line and line != ancestor:
+        known = rows.one(
+            of_turn + "t.uuid = :line and st.session_seq = :session and st.ordinal < :place",
+            line=line, session=session_seq, place=place,
+        )  # fmt: skip
+        before = known or rows.one(
+            of_turn + "st.session_seq = :session and st.ordinal < :place and t.source = 'transcript' "
+            "order by st.ordinal desc limit 1",
+            session=session_seq, place=place,
+        )  # fmt: skip
+        if before is None or before[0] < after:
+            return False
+        place, line = before[0], before[1] if known else before[2]
     return line == ancestor
 
 

@@ -138,6 +138,10 @@ def _step(written: str) -> Step:
     return Step(frozenset(() if bare.isupper() else bare.split("/")), bare if bare.isupper() else "", bare != written)
 
 
+#: A hole within a phrase takes at most so many words: what a text costs grows with its length alone.
+MOST_HELD = 24
+
+
 def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Holes] | None:
     """(Where some steps end, what stands in their holes) from a place on; the last hole takes all words."""
     if not steps:
@@ -145,7 +149,8 @@ def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Ho
     step, rest = steps[0], steps[1:]
     if step.hole:
         first = at + (not step.is_optional)
-        for end in range(first, len(words) + 1) if rest else range(max(first, len(words)), len(words) + 1):
+        ends = range(first, min(at + MOST_HELD, len(words)) + 1) if rest else range(max(first, len(words)), len(words) + 1)
+        for end in ends:
             if (found := _fit(rest, words, end)) is not None:
                 return found[0], {step.hole: words[at:end], **found[1]}
         return None

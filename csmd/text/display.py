@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
+#: Stands between what was asked or proposed and what somebody answered.
+ARROW = " -> "
 #: A tag of any kind, however its bracket and slash are written.
 _TAG = re.compile(r"[<＜﹤]\s{0,9}+[/／∕⁄]?\s{0,9}+\w[\w-]{0,40}+")
 _TAG_HEAD = re.compile(r"^<[\s/∕⁄]*+")

@@ -254,7 +254,7 @@ def _openings(phrases: frozenset[str]) -> frozenset[str]:
 
 #: A sentence with so many words of English that are known here is English, whatever script most of its letters are of.
 LEAST_ENGLISH = 2
-#: So many words of another language tell it; one alone where it is long and no English word stands beside it.
+#: So many words of another language tell it; one alone where no English word stands beside it.
 LEAST_FUNCTION, LONG_WORD = 2, 4
 
 
@@ -267,7 +267,6 @@ def language_of(text: str) -> str:
             counts[str(match.lastgroup)] = counts.get(str(match.lastgroup), 0) + 1
     letters = sum(map(str.isalpha, text))
     words = {word.removesuffix("'s") for word, _ in _tokens(text) if word.replace("'", "").isalpha()}
-    english = len(words & _ENGLISH)
     # A name or a quotation in another script does not change the language of the sentence around it.
     is_english = len(words & _KNOWN_ENGLISH) >= LEAST_ENGLISH
     if counts and 4 * sum(counts.values()) >= letters * (3 if is_english else 1):
@@ -278,7 +277,8 @@ def language_of(text: str) -> str:
     scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     telling = [word for word in words & _FUNCTION[best] if len(word) > 1]
-    is_sure = len(telling) >= LEAST_FUNCTION or (len(telling) == 1 and english == 0 and len(telling[0]) >= LONG_WORD)
+    english = len(words & _ENGLISH - _words_of(best))  # "do", "me" and "was" belong to several languages
+    is_sure = len(telling) >= LEAST_FUNCTION or (len(telling) == 1 and english == 0)
     if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
         return best
     is_plain = text.isascii() or all(letter.isascii() for letter in text if letter.isalpha())
@@ -328,7 +328,7 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
             taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
             if not taken and language != "en" and words[at] in DIALOGUE:
                 taken = 1
-            if taken and not _stands_alone(words[at + taken : at + taken + 3], before=words[at]):
+            if taken and not _stands_alone(words[at + taken : at + taken + 3], language, before=words[at]):
                 taken = 0
         if not taken:
             break
@@ -338,15 +338,17 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
     return behind, remembers
 
 
-def _stands_alone(behind: Sequence[str], *, before: str) -> bool:
+def _stands_alone(behind: Sequence[str], language: str, *, before: str) -> bool:
     """Whether an interjection is none of the words of what follows it: a mark, another one or a request is behind it.
 
     "No" and its like may belong to a noun that is a verb as well ("no build artifacts"): before a verb only assent stands alone.
     """
     if not behind or not behind[0][0].isalnum():
         return True
-    names = ["interjection", "connective", "request.en", "subject.en", "aux.en", "wh.en"]
-    return any(_phrase(_WORDS[name], behind) for name in (*names, *(["order.en"] if before in _ASSENT else [])))
+    names = ["interjection", "connective"]
+    if language == "en":
+        names += ["request.en", "subject.en", "aux.en", "wh.en", *(["order.en"] if before in _ASSENT else [])]
+    return any(_phrase(_WORDS[name], behind) for name in names)
 
 
 def _phrase(phrases: frozenset[str], words: Sequence[str]) -> int:
@@ -427,7 +429,8 @@ def _kind_in(language: str, words: Sequence[str], head: str, marked: bool, lasti
         return "asks"
     if language in _SPACED and _begins(f"asks.{language}", words):
         return "asks"
-    if language in _SPACED and lasting not in RULES and _begins(f"order.{language}", words):
+    may_last = lasting in RULES and not _has("now", language, words, head)
+    if language in _SPACED and not may_last and _begins(f"order.{language}", words):
         return "orders"
     if lasting == "ban" and _is_of_now(language, words, head):
         return "orders"

@@ -78,6 +78,8 @@ REACHES: list[tuple[str, Scope]] = [
     ("wherever I work, it is rebase and never merge", "user"),
     ("no matter which project this is, never add emojis", "user"),
     ("I always squash it before we merge", "user"),
+    ("I always save files as utf-8", "user"),
+    ("I always ssh into build-07 first", "project"),
     ("I usually review this by commit", "user"),
     ("no default exports, and this in every repo of mine", "user"),
     ("everywhere I work we rebase it first", "user"),

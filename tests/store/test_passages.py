@@ -86,6 +86,18 @@ def test_a_passage_is_read_with_its_turn_session_and_neighbours(store: Store, gi
     assert store.write(integrity) == []
 
 
+def test_an_answer_to_the_assistants_question_is_the_users_and_read_with_its_question(store: Store, given: Any) -> None:
+    said = "> The ledger grows.\n> Which store?\nPostgreSQL\n\n> Which cache?\nnone"
+
+    def story(rows: Rows) -> None:
+        made = passages.of_turns(rows, [say(rows, given, "u1/1", said)])
+        (found,) = passages.by_seqs(rows, [seq for of in made.values() for seq in of]).values()
+        asked = "The ledger grows.\nWhich store? -> PostgreSQL\n\nWhich cache? -> none"
+        assert (found.text, found.kind) == (asked, "user")
+
+    store.write(story)
+
+
 def test_a_passage_of_an_agent_names_the_session_it_worked_for(store: Store, given: Any) -> None:
     def story(rows: Rows) -> str:
         seq = say(rows, given, "a1", "The heron flies.", agent_id="a9", kind="assistant")

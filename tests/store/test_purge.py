@@ -441,6 +441,24 @@ def test_a_purged_memory_takes_the_sentences_it_came_from_out_of_their_turns(
     assert filled.read(lambda rows: tombstones.is_forgotten(rows, f"{said}!", at=AFTER, key=key)), "whenever"
 
 
+@pytest.mark.parametrize("typed", ["m-v2", "v1"], ids=["the memory", "the turn that proposed it"])
+def test_what_was_accepted_in_a_few_words_goes_with_the_words_that_proposed_it(
+    filled: Store, given: Given, path: Path, typed: str
+) -> None:
+    proposed = "I propose to keep the walrus ledger in a tidal vault."
+
+    def story(rows: Rows) -> None:
+        say(rows, given, "v1", f"I looked at it. {proposed}", session="s2-other", second=801, kind="assistant")
+        say(rows, given, "v2", "yes, do that", session="s2-other", second=802)
+        taken = f"{proposed} -> yes, do that"
+        rows.run("update memories set text = :taken where id = 'm-v2'", taken=taken)
+        rows.run("update statements set text = :taken where text = 'yes, do that'", taken=taken)
+
+    filled.write(story)
+    carry_out(filled, plan_of(filled, typed))
+    assert left_in_bytes(path, "walrus ledger") == 0
+
+
 def test_what_is_typed_is_tried_in_an_order_that_can_be_overruled(filled: Store, given: Given) -> None:
     kinds = {typed: plan_of(filled, typed, project_key=key).what
              for typed, key in (("m-u00", ""), ("u01", ""), ("s1-first", ""), ("/home/me/shop", "key-shop"), ("s1-fi", ""),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from csmd.extraction import statements
+from csmd.hosts.claude import transcript
 from csmd.memory import remember
 from csmd.store import digests, memories, projects, search, sessions, turns
 from csmd.store.core import Store
@@ -109,6 +110,19 @@ def test_a_prompt_that_goes_back_further_leaves_all_prompts_since_behind(world: 
     world.read(*BEGIN, *LEFT, Line("p3", "a1", "Write the client."), Line("a3", "p3", "Done.", "assistant"))
     world.read(replace(STANDS[0], parent="p0"))
     assert world.rewound() == ["p1", "a1", "p3", "a3"]
+
+
+def test_a_prompt_that_goes_back_further_is_known_behind_lines_that_are_no_turns(world: World) -> None:
+    thought = (Line("p1", "system line", REDIS), Line("a1", "thinking", "Redis it is.", "assistant"))
+    world.read(*BEGIN, *thought, Line("p3", "a1", "Write the client."), replace(STANDS[0], parent="p0"))
+    assert world.rewound() == ["p1", "a1", "p3"]
+
+
+def test_an_edited_first_prompt_leaves_the_first_one_behind(world: World) -> None:
+    first = (Line("p1", transcript.ROOT, REDIS), Line("a1", "p1", "Understood.", "assistant"))
+    world.read(*first, Line("p2", transcript.ROOT, RABBIT))
+    world.believe()
+    assert (world.told(), world.rewound()) == ({RABBIT}, ["p1", "a1"])
 
 
 def test_a_prompt_may_be_rewound_more_than_once(world: World) -> None:

@@ -54,6 +54,8 @@ FOREIGN_TOOL = "mcp__"
 CONTEXT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 #: What the first versions ask their own agents at a start: not a conversation.
 WARMUP = "Warmup"
+#: Stands for the line that the first prompt of a conversation goes on from.
+ROOT = "root"
 
 _MARKUP = re.compile(
     r"^\s*<(?:command-name|command-message|command-args|local-command-stdout|local-command-caveat|bash-input|bash-stdout|bash-stderr)>"
@@ -143,7 +145,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
         for uuid in [_numbered(bare.uuid, place)]
     ]
     if answer:
-        call = label(value, "sourceToolAssistantUUID", 200) or bare.parent_uuid
+        call = label(value, "sourceToolAssistantUUID", 200) or label(value, "parentUuid", 200)
         kind: TurnKind = "relayed" if _is_by_program(value) else "user"
         uuid = _numbered(bare.uuid, len(turns))
         turns.append(replace(bare, uuid=uuid, kind=kind, text=answer, answers=call or "?", is_pick=bool(picked)))
@@ -215,9 +217,15 @@ def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
         at=moment(value),
         agent_id=agent,
         cwd=redact(wire.clean(string(value, "cwd")), counts),
-        parent_uuid=label(value, "parentUuid", 200),
+        parent_uuid=label(value, "parentUuid", 200) or _root(value),
         version=label(value, "version", 40),
     )
+
+
+def _root(value: dict[str, Any]) -> str:
+    """What a prompt goes on from that begins a conversation: where two do, the first one was edited."""
+    begins = value.get("type") == "user" and "parentUuid" in value and not value.get("isSidechain")
+    return ROOT if begins else ""
 
 
 def prompt_kind(said: str) -> TurnKind:
