@@ -113,9 +113,9 @@ def recall(
     prompt, degraded = wire.clean(prompt), list[str]()
     asks = query.is_about_last_session(prompt)
     blocks = brief.session_blocks(rows, places=places, session_id=session_id) if asks else []
-    asked = _ask(rows, prompt, places, embed, degraded)
+    asked = as_query(rows, prompt, places, embed, degraded)
     terms = hybrid_search.weigh_terms(rows, asked, degraded)
-    hits = hybrid_search.find(rows, asked, degraded)[:HITS] if _rate_subject(terms) >= LEAST_SUBJECT else []
+    hits = hybrid_search.find(rows, asked, degraded)[:HITS] if rate_subject(terms) >= LEAST_SUBJECT else []
     if hits:
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -139,11 +139,11 @@ def find_bearing(
     rows: Rows, *, places: Sequence[int], prompt: str, embed: Embed | None, degraded: list[str]
 ) -> list[ScoredStatement]:
     """What of these places bears on a prompt, best first; nothing for one of words of assent alone."""
-    asked = _ask(rows, prompt, places, embed, degraded)
+    asked = as_query(rows, prompt, places, embed, degraded)
     return hybrid_search.find(rows, asked, degraded) if asked.terms else []
 
 
-def _ask(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None, degraded: list[str]) -> Query:
+def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None, degraded: list[str]) -> Query:
     """A prompt as the indexes are asked; without terms where it says nothing but words of assent."""
     question = display.cut_middle(query.unquoted(prompt), limit=PROMPT_CHARACTERS)
     terms = hybrid_search.expand_terms(rows, question, places=places)
@@ -284,7 +284,7 @@ def _decides(text: str, speaker: Speaker) -> bool:
     )
 
 
-def _rate_subject(terms: SearchTerms) -> float:
+def rate_subject(terms: SearchTerms) -> float:
     """How rare the words are together that a prompt names besides what is to be done: none for "commit" and "fix it", 0-1."""
     rarest = sorted((rarity for stem, rarity in terms.rarity.items() if stem not in query.orders()), reverse=True)
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
@@ -306,7 +306,7 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
     return {
         "lift": max(0.0, max(first.values()) / FIRST_HITS - 1 / max(1, terms.sessions)),
         "shared": max((line.values["shared"] for line in lines), default=0.0),
-        "subject": _rate_subject(terms),
+        "subject": rate_subject(terms),
     }
 
 
