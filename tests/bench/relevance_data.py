@@ -19,8 +19,9 @@ from types import ModuleType
 from typing import Any
 
 from csmd.embedding import worker
-from csmd.recall import prompt, threads, visibility
+from csmd.recall import hybrid_search, prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
+from csmd.recall.prompt import Line
 from csmd.store import passages, sqlite
 from csmd.store.sqlite import Rows
 
@@ -53,6 +54,16 @@ class Case:
     kind: str
     part: str
     candidates: list[Candidate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallCase:
+    """A prompt with the lines that recall found, `values` tell whether it needs any; `kind` as of a Case, or "y" and "n" of real prompts."""
+
+    kind: str
+    part: str
+    values: dict[str, float]
+    lines: list[Candidate]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +132,21 @@ class Asker:
         rows.of_this_read = {}
         places = visibility.scopes(rows, cwd)
         return prompt.find_bearing(rows, places=places, prompt=said, embed=self.embed(rows), degraded=[])
+
+    def lines(self, rows: Rows, cwd: str, said: str) -> tuple[list[Line], dict[str, float]] | None:
+        """The lines that recall finds for a prompt, and what tells whether it needs any; None where nothing is looked for."""
+        rows.of_this_read = {}
+        places = visibility.scopes(rows, cwd)
+        asked = prompt.as_query(rows, said, places, self.embed(rows), [])
+        terms = hybrid_search.weigh_terms(rows, asked, [])
+        hits = hybrid_search.find(rows, asked, [])[: prompt.HITS] if prompt.rate_subject(terms) else []
+        if not hits:
+            return None
+        visible = visibility.statement_filter(
+            rows, places=places, session_id="", prompt=said, key=b"x" * 32, asking=cwd
+        )
+        lines = prompt.find_lines(rows, hits, asked, terms, visible)
+        return lines, prompt.measure(hits, lines, terms)
 
     def recall(self, rows: Rows, cwd: str, said: str) -> tuple[str, float]:
         """What a prompt would be told if nothing were too weak, and the best score in it (-1 for nothing)."""
@@ -243,6 +269,54 @@ def labelled_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator
             for one in sets.ordinary():
                 found = asker.bearing(rows, one.get("cwd", questions[0]["cwd"]), one["text"])
                 yield _case(name, "ordinary", "eval", found)
+
+
+def recall_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[RecallCase]:
+    """The prompts of carry-over in one of its homes, with what recall finds for each, own and in a foreign project."""
+    uuids, directories = _named(homes / name)
+    with opened(homes / name) as rows:
+        for one in sets.scenarios:
+            own = directories[one["id"]]
+            asked = [("task", task, own) for task in one["prompts"]]
+            asked += [("foreign", task, foreign_directory(directories, own)) for task in one["prompts"]]
+            asked += [("silent" if each.get("work", True) else "idle", each, own) for each in one["silent"]]
+            for kind, task, cwd in asked:
+                found = asker.lines(rows, cwd, task["text"]) if cwd else None
+                needed = {uuids[f"{one['id']}|{ref}"] for ref in task["needs"]} if kind == "task" else set()
+                if found:
+                    lines = [
+                        Candidate(features=dict(line.values), right=_is_needed(sets, line, task, needed))
+                        for line in found[0]
+                    ]
+                    yield RecallCase(kind=kind, part=_part(sets, one), values=found[1], lines=lines)
+
+
+def _is_needed(sets: Sets, line: Line, task: dict[str, Any], needed: set[str]) -> bool:
+    passage = line.statement.passage
+    said_there = passage is not None and passage.uuid in needed
+    return said_there and any(sets.carry.first(line.text, group) >= 0 for group in task["says"])
+
+
+def prompt_cases(snapshots: Path, rows_of_prompts: Sequence[dict[str, Any]], asker: Asker) -> Iterator[RecallCase]:
+    """Real prompts that need something findable or nothing, each asked of a store of the sessions before its own.
+
+    PROJECT/index.json below `snapshots` lists these stores: {"file", "repo", "session", "cwd"}.
+    """
+    for index in sorted(snapshots.glob("*/index.json")):
+        for store in json.loads(index.read_text(encoding="utf-8")):
+            asked = [
+                one for one in rows_of_prompts if (one["repo"], one["session"]) == (store["repo"], store["session"])
+            ]
+            with sqlite.open_rows(index.parent / Path(store["file"]).name, readonly=True) as rows:
+                for one in asked:
+                    is_findable = any(each["label"] == 2 for each in one["candidates"])
+                    found = (
+                        asker.lines(rows, store["cwd"], one["prompt"][:4000])
+                        if one["need"] == "n" or is_findable
+                        else None
+                    )
+                    if found:
+                        yield RecallCase(kind=one["need"], part=one["repo"], values=found[1], lines=[])
 
 
 def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import relevance_data
 from logistic import newton
-from relevance_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, Sets
+from relevance_data import CARRY_OVER, LABELLED, Asker, Case, LabelledPair, RecallCase, Sets
 
 from csmd.recall import ranking, results, visibility
 from csmd.store.sqlite import Rows
@@ -45,6 +45,13 @@ THREAD_WORDS = ["shared", "rarest", "overlap", "lead shared", "user", "telling",
 THREAD = ["meaning", "lead meaning", *THREAD_WORDS]
 #: The homes of whose pairs the threads are fitted: with all scenarios in one project nearly all pairs are of two scenarios.
 THREAD_HOMES = ("alone", "ten")
+#: The features of a line with a model and without, and of a prompt with what was found for it.
+LINE = ["meaning", "warm", "led", "user", "lasting", "telling"]
+LINE_WORDS = ["shared", *LINE[1:]]
+PROMPT = ["lift", "shared", "subject"]
+#: What a prompt counts by its kind, and how likely one needs something that is told something.
+PROMPT_COUNTS = {"task": 1.0, "foreign": 1.0, "silent": 0.3, "idle": 1.0, "y": 3.0, "n": 1.5}
+TOLD_FROM = 0.3
 #: What a candidate counts by the kind of its prompt: prompts of carry-over fully, few of the many ordinary turns.
 COUNTS = {"question": 0.3, "unanswerable": 0.7, "ordinary": 0.1}
 RIDGE, SCALE_RIDGE, ROUNDS, UNTIL = 1.0, 0.1, 100, 1e-9
@@ -62,7 +69,7 @@ def main() -> int:
         relevance_data.prepare(sets, args.homes, csmd=args.csmd, model=args.model)
         return 0
     if args.do == "fit":
-        fitted = trained(sets, args.homes, args.model)
+        fitted = trained(sets, args.homes, args.model, args.snapshots)
         args.out.write_text(json.dumps({"weights": fitted}, indent=1) + "\n")
         print(f"wrote {args.out}")
         return 0
@@ -85,6 +92,7 @@ def arguments() -> argparse.Namespace:
     prepare.add_argument("--csmd", default="csmd", help="the command to import with")
     fit = verbs.add_parser("fit", help="fit the weights and write them")
     fit.add_argument("--out", type=Path, default=ROOT / "csmd" / "data" / "relevance.json")
+    fit.add_argument("--snapshots", type=Path, help="stores of real prompts; without them the weights of prompts stay")
     judged = verbs.add_parser("judge", help="print figures of search and of what prompts are told")
     judged.add_argument("--leave-out", metavar="PROJECT", help="fit without the questions of this project first")
     for verb in (prepare, fit, judged):
@@ -102,8 +110,8 @@ def arguments() -> argparse.Namespace:
 # --- fitting
 
 
-def trained(sets: Sets, homes: Path, model: Path | None) -> dict[str, Weights]:
-    """All four sets of weights, rounded as they are stored; without a model the two of meaning are the package's own."""
+def trained(sets: Sets, homes: Path, model: Path | None, snapshots: Path | None = None) -> dict[str, Weights]:
+    """All sets of weights, rounded as they are stored; without a model those that need meaning are the package's own."""
     fitted = dict(ranking.weights())
     pairs = [pair for name in THREAD_HOMES for pair in relevance_data.labelled_pairs(sets, homes, name)]
     fitted["thread words"] = thread_weights(pairs, THREAD_WORDS)
@@ -111,6 +119,11 @@ def trained(sets: Sets, homes: Path, model: Path | None) -> dict[str, Weights]:
         fitted["thread"] = thread_weights(pairs, THREAD)
         asker = Asker(model)
         fitted["meaning"] = item_weights(list(cases_of(sets, homes, asker, LABELLED)), sets, homes, asker)
+        cases = list(relevance_data.recall_cases(sets, homes, "ten", asker))
+        fitted["line"], fitted["line words"] = line_weights(cases, LINE), line_weights(cases, LINE_WORDS)
+        if snapshots is not None:
+            real = relevance_data.rows_of(sets.root / "prompts" / "prompts.jsonl")
+            fitted["prompt"] = prompt_weights([*cases, *relevance_data.prompt_cases(snapshots, real, asker)])
     asker = Asker(None)
     fitted["words"] = item_weights(list(cases_of(sets, homes, asker, ())), sets, homes, asker, names=WORDS)
     return {name: {key: round(value, 3) for key, value in of.items()} for name, of in fitted.items()}
@@ -153,6 +166,29 @@ def fit_items(cases: Iterable[Case], names: Sequence[str], *, leave_out: str = "
             right.append(one.right)
             counts.append(COUNTS.get(case.kind, 1.0))
     return logistic(rows, right, names, counts=counts)
+
+
+def line_weights(cases: Iterable[RecallCase], names: Sequence[str]) -> Weights:
+    """The weights by which the lines that a task needs are told from others of its conversations, on the tune half."""
+    lines = [
+        line
+        for case in cases
+        if case.kind == "task" and case.part == "tune" and any(one.right for one in case.lines)
+        for line in case.lines
+    ]
+    return logistic(
+        [[line.features.get(name, 0.0) for name in names] for line in lines], [line.right for line in lines], names
+    )
+
+
+def prompt_weights(cases: Iterable[RecallCase], *, leave_out: str = "") -> Weights:
+    """The weights by which prompts that need something are told from others, 0.5 where telling begins."""
+    of = [case for case in cases if case.part not in ("check", leave_out)]
+    weights = logistic(
+        [[case.values[name] for name in PROMPT] for case in of], [case.kind in ("task", "y") for case in of], PROMPT,
+        counts=[PROMPT_COUNTS[case.kind] for case in of],
+    )  # fmt: skip
+    return at_half(weights, TOLD_FROM)
 
 
 def thread_weights(pairs: Iterable[LabelledPair], names: Sequence[str]) -> Weights:

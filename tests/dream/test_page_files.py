@@ -707,7 +707,9 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
 ) -> None:
     home.filled()
     postgres, key = home.saying("Postgres"), home.store.hash_key
-    home.say("Terns must never nest on port walls", project=home.project("tern"), scope="global" if among == "user" else None)
+    home.say(
+        "Terns must never nest on port walls", project=home.project("tern"), scope="global" if among == "user" else None
+    )
     dream = home.store.write(lambda rows: dreams.begin(rows, why="test", sessions=1, now=NOW))
     home.write(dream=dream.seq)
     path, other = page_of(home), next(name for name in home.files() if re.search(rf"\b{among}\b", name))
