@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from csmd.extraction import statement_context
-from csmd.extraction.verbatim_statements import ARROW
 from csmd.recall import compose
 from csmd.text import prose
+from csmd.text.display import ARROW
 from csmd.text.sentence import (
     RULES,
     UNSPACED,

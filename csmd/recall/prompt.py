@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from csmd import wire
-from csmd.extraction.verbatim_statements import ARROW
 from csmd.recall import compose, hybrid_search, last_sessions, query, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
@@ -22,6 +21,7 @@ from csmd.recall.ranking import SearchTerms
 from csmd.store import memories, passages, receipts, search
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, sentence, similarity
+from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
 from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
