@@ -117,6 +117,8 @@ _NO_COMMIT = re.compile(r"\bnothing (?:added )?to commit\b|\bno changes added\b"
 _OPENS_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
 _PULL = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)\b")
 _TITLE = re.compile(r"--title[ =]\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)')")
+#: How a message tells what the commit has changed.
+_BEFORE = re.compile(r"\b(?:was|were|had|did|didn['’]t|previously|until now|used to|no longer)\b", re.IGNORECASE)
 #: Between the paragraphs of a message, whose lines are wrapped, and before an entry of a list in it.
 _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
@@ -277,10 +279,11 @@ def _commits(entry: Entry, answer: Entry) -> list[Commit]:
 
 
 def _reason_in(body: str) -> str:
-    """The first sentence of a commit's message that says why; "" for none."""
+    """The first sentence of a commit's message that says why, and not how it was before; "" for none."""
     paragraphs = [squeeze(part) for part in _PARAGRAPH.split(body)]
     said = [one for paragraph in paragraphs for line in lines_of_prose(paragraph) for one in sentences(line)]
-    return next((one for one in said if clauses.read(one).reasons or sentence.has("sure_cause", "en", one)), "")
+    gives = [one for one in said if clauses.read(one).reasons or sentence.has("sure_cause", "en", one)]
+    return next((one for one in gives if _BEFORE.search(one) is None), "")
 
 
 ItemKind = Literal[

@@ -186,7 +186,9 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
         on_it = [
             memory
             for memory in plain
-            if memory.confirmed_at > old.confirmed_at and len(rare[memory.id] & rare[old.id]) >= COMMON_RARE
+            if memory.confirmed_at > old.confirmed_at
+            and len(rare[memory.id] & rare[old.id]) >= COMMON_RARE
+            and len(memory.text) <= evidence.LONGEST_RULE
         ]
         if on_it:
             new = max(on_it, key=lambda memory: (memory.confirmed_at, memory.id))

@@ -60,6 +60,8 @@ PROMISED = Worth(0.8, "promised for a day to come", 3)
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.
 LEAST_WORTH = 0.3
+#: A longer sentence is an explanation, and no rule.
+LONGEST_RULE = 160
 #: A question of fewer content words does not say what it is about.
 LEAST_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
@@ -98,12 +100,18 @@ def _is_choice(memory: Memory) -> bool:
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
-    """Whether a sentence says that something is so from now on: `strictly` in words that allow no exception, or as a liking."""
-    return any(
+    """Whether a sentence says that something is so from now on: `strictly` in words that allow no exception, or who is in charge.
+
+    A liking counts only where it is of the user, wherever they are: in the middle of work it is one of the moment.
+    """
+    is_everywhere, reads = memory.scope != "project", _sentences(memory)
+    return not any(read.is_of_moment for read in reads) and any(
         read.lasting
+        and len(read.text) <= LONGEST_RULE
+        and (is_everywhere or (read.lasting != "taste" and not read.core.casefold().startswith(("i ", "i'"))))
         and _is_said_of_things(read)
         and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= LEAST_LAID_DOWN)
-        for read in _sentences(memory)
+        for read in reads
     )
 
 
@@ -141,7 +149,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("picked", 1.0, 6.0, 5, _is_choice),
     Evidence("said again", 1.5, math.inf, 10,
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
-    Evidence("a rule without exception", 1.2, 24.0, 16, lambda memory: _lays_down(memory, strictly=True)),
+    Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
 

@@ -65,7 +65,7 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
     notes: list[Note] = []
     later: list[str] = []
     for session in ended[:LATEST_SESSIONS]:
-        note = _session_note(session, later, every=every)
+        note = _session_note(session, later, every=every, is_last=not notes)
         later += session.subjects
         if note is not None and len(notes) < SESSIONS:
             notes.append(note)
@@ -87,7 +87,7 @@ def _is_twin(one: str, other: str) -> bool:
     return overlap(gist(one), gist(other)) >= TWIN_OVERLAP
 
 
-def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool) -> Note | None:
+def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool, is_last: bool) -> Note | None:
     """What a session was on, came to and left open; None for one that changed nothing, unless `every` one is wanted."""
     topic, files = session_topic(session.texts("goal")), session.texts("file")
     subjects: list[str] = []
@@ -107,7 +107,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool)
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
-    if not subjects:
+    if is_last or not subjects:
         parts += [f"at its end: {last}" for last in session.texts("last")[-1:]]
     text = ": ".join(filter(None, (topic, "; ".join(parts))))
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
