@@ -645,7 +645,9 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
     seqs += rows.column(sql, size=len(typed) + 1, line=f"{typed}/")
     names = [name for seq in seqs for name in _names_of_turn(rows, seq)]
     texts = [text for seq in seqs for text in _accepted_from(rows, seq)]
-    return Plan("turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_probes(rows, seqs))
+    return Plan(
+        "turn", f"the turn {typed} and what was made of it", texts=texts, turns=names, probes=_probes(rows, seqs)
+    )
 
 
 def _accepted_from(rows: Rows, seq: int) -> list[str]:

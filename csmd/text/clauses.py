@@ -149,7 +149,9 @@ def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Ho
     step, rest = steps[0], steps[1:]
     if step.hole:
         first = at + (not step.is_optional)
-        ends = range(first, min(at + MOST_HELD, len(words)) + 1) if rest else range(max(first, len(words)), len(words) + 1)
+        ends = (
+            range(first, min(at + MOST_HELD, len(words)) + 1) if rest else range(max(first, len(words)), len(words) + 1)
+        )
         for end in ends:
             if (found := _fit(rest, words, end)) is not None:
                 return found[0], {step.hole: words[at:end], **found[1]}

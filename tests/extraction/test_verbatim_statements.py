@@ -61,13 +61,19 @@ def test_what_a_user_types_below_a_quotation_is_no_answer_to_a_question() -> Non
     assert verbatim_statements.of_prompt(turn("> Which database?\nPostgreSQL", uuid="u1")) == []
 
 
-@pytest.mark.parametrize("said", ["no orm", "use tabs", "Use tabs", "Ids are strings", "always sign the ledger commits, never push them bare"])
+@pytest.mark.parametrize(
+    "said",
+    ["no orm", "use tabs", "Use tabs", "Ids are strings", "always sign the ledger commits, never push them bare"],
+)
 def test_a_note_behind_a_hash_is_a_statement_however_short_it_is(said: str) -> None:
     (found,) = chooser.statements(turn(f"# {said}", uuid="u1"))
     assert (found.text, found.authority, found.reasons) == (said, "user", ("remember",))
 
 
-@pytest.mark.parametrize("said", ["# Plan\n\nWe ship on Friday.", "#12 is open", "## Notes", "the # key", "# Known issues", "# API reference"])
+@pytest.mark.parametrize(
+    "said",
+    ["# Plan\n\nWe ship on Friday.", "#12 is open", "## Notes", "the # key", "# Known issues", "# API reference"],
+)
 def test_a_heading_and_a_number_are_no_notes(said: str) -> None:
     assert verbatim_statements.of_prompt(turn(said, uuid="u1")) == []
 
