@@ -33,6 +33,7 @@ from csmd.extraction import acceptance, classifier, verbatim_statements
 from csmd.hosts.claude import tool_calls, transcript
 from csmd.text import prose, quotations, sentence
 from csmd.text.sentence import Speaker, parse, trimmed
+from csmd.text.similarity import gist
 from csmd.text.tokens import content_words, words_of
 from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import PROMPTS, Authority, TurnKind
@@ -59,6 +60,8 @@ SURE_ORDER = 0.85
 ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
 OWN_SHARE = 0.7
+#: Up to so many times as long two statements are of one size: a word in another's place is another value.
+ONE_SIZE = 1.5
 #: A reply repeats its prompt, where that gave a statement, with this share of its content words.
 ASKED_ALREADY = 0.5
 #: A statement cites the other half of its exchange when it has this share of its content words from there.
@@ -219,10 +222,11 @@ class Passage(NamedTuple):
 
 
 class Said(NamedTuple):
-    """The content words of a statement, and whether it is the user's."""
+    """The content words of a statement, whether it is the user's, and the small words that turn its meaning round."""
 
     content: frozenset[str]
     by_user: bool
+    turns: tuple[str, ...] = ()
 
 
 class Chosen(NamedTuple):
@@ -319,7 +323,7 @@ def _of_source(
             continue
         if asked and prompt is not None and len(passage.content & other) >= ASKED_ALREADY * len(passage.content):
             continue
-        if _is_repeated(passage.content, [*known, *map(_said, chosen)], is_assertion=is_assertion):
+        if _is_repeated(passage, [*known, *map(_said, chosen)], is_assertion=is_assertion):
             continue
         if user and before and _quotes(passage.text, _bare(before)):
             continue
@@ -352,15 +356,32 @@ def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
     return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
 
-def _is_repeated(content: frozenset[str], known: Iterable[Said], *, is_assertion: bool) -> bool:
+def _is_repeated(passage: Passage, known: Iterable[Said], *, is_assertion: bool) -> bool:
     """Whether a passage was said before: a user's assertion by the user, in most of its own words; else by anybody."""
-    if is_assertion:
-        return any(said.by_user and len(content & said.content) >= OWN_SHARE * len(content) for said in known)
-    return any(_same(content, said.content) for said in known)
+    if not is_assertion:
+        return any(_same(passage.content, said.content) for said in known)
+    turns = gist(passage.text).turns
+    return any(
+        said.by_user
+        and len(passage.content & said.content) >= OWN_SHARE * len(passage.content)
+        and not _says_another(passage.content, turns, said)
+        for said in known
+    )
+
+
+def _says_another(content: frozenset[str], turns: tuple[str, ...], said: Said) -> bool:
+    """Whether of two statements of one size one has a word in another's place, or turns the other round."""
+    is_of_one_size = len(said.content) <= ONE_SIZE * len(content)
+    return is_of_one_size and (bool(content - said.content and said.content - content) or turns != said.turns)
+
+
+def said_before(text: str, *, by_user: bool) -> Said:
+    """A statement as what comes after it is compared with it."""
+    return Said(frozenset(content_words(text)), by_user, gist(text).turns)
 
 
 def _said(chosen: Chosen) -> Said:
-    return Said(chosen.content, chosen.statement.authority == "user")
+    return said_before(chosen.statement.text, by_user=chosen.statement.authority == "user")
 
 
 def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:

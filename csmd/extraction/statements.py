@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.extraction import chooser
-from csmd.extraction.chooser import Chosen, Said, Source
+from csmd.extraction.chooser import Chosen, Said, Source, said_before
 from csmd.hosts.claude import tool_calls
 from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
 from csmd.store.core import Store
@@ -161,6 +161,6 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     stated = memories.stated_before(rows, session.session_seq, begun)
     return View(
         sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
-        said=[Said(frozenset(tokens.content_words(text)), authority == "user") for text, authority in stated],
+        said=[said_before(text, by_user=authority == "user") for text, authority in stated],
         before=before[-1] if before else "",
     )

@@ -463,6 +463,18 @@ PROMPTS_AND_STATEMENTS = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("before", "anew"),
+    [
+        ("uploads are limited to 20 MB for guests", "uploads are limited to 20 MB for members"),
+        ("always run the formatter before every commit", "never run the formatter before every commit"),
+    ],
+)
+def test_a_rule_with_another_value_or_turned_round_is_no_repeat(before: str, anew: str) -> None:
+    chosen = chooser.choose(session(("prompt", before), ("reply", "Understood."), ("prompt", anew)))
+    assert [one.statement.text for one in chosen if one.statement.authority == "user"] == [before, anew]
+
+
 @pytest.mark.parametrize(("prompt", "stated"), PROMPTS_AND_STATEMENTS)
 def test_each_thing_that_a_prompt_lays_down_is_a_statement_and_what_passes_is_none(
     prompt: str, stated: list[str]
