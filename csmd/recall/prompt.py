@@ -39,14 +39,14 @@ RANKS, FOLLOWING, HALVED = 5, 8, 3
 BEHIND_END, LEADS = (0.8, 0.4), 0.3
 #: Most warm turns that are read.
 MOST_TURNS = 120
-#: Among so many first hits a conversation is unmistakable that has so much more of them than by chance.
+#: Among so many first hits a conversation is unmistakable that has so much of them (see `measure`).
 FIRST_HITS, UNMISTAKABLE = 10, 0.4
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
 SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
 #: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
-SHORT, WHOLE = (4, 120), (12, 260)
+SHORT, WHOLE = (4, 120), (12, 400)
 #: Most conversations that are told; a line has at least this share of the best one's score.
-BLOCKS, LEAST_SHARE = 3, 0.15
+BLOCKS, LEAST_SHARE = 5, 0.15
 #: How surely a line is needed that has all words of a prompt: a rule of the user's, another one.
 ON_SUBJECT, ALIKE = 0.99, 0.55
 #: From this share of the floor on a conversation is pointed at.
@@ -299,12 +299,12 @@ def _answers(line: Line) -> float:
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:
     """What tells whether a prompt needs what was found, each 0-1.
 
-    `lift`: how much more of the first hits is of one conversation than would be by chance; `shared`: the rare words of the
+    `lift`: how much of the first hits is of one conversation, less where there are few of these; `shared`: the rare words of the
     prompt in a line; `subject`: how rare the words are that it names.
     """
     first = Counter(hit.session_id for hit in hits[:FIRST_HITS])
     return {
-        "lift": max(0.0, max(first.values()) / FIRST_HITS - 1 / max(1, terms.sessions)),
+        "lift": max(first.values()) / FIRST_HITS * (1 - 1 / max(1, terms.sessions)),
         "shared": max((line.values["shared"] for line in lines), default=0.0),
         "subject": rate_subject(terms),
     }
