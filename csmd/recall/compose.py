@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from csmd.cache import cached
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
 from csmd.text import display, prose
-from csmd.text.sentence import Speaker, is_passing, opens, parse, refers_back, states_something
+from csmd.text.sentence import UNSPACED, Speaker, is_passing, language_of, opens, parse, refers_back, states_something
 from csmd.text.tokens import content_words, stem
 from csmd.values import Brief, BriefItem, Memory
 
@@ -114,7 +114,8 @@ def _without_errand(sentence: str) -> str:
 def has_statement(passage: str) -> bool:
     """Whether a passage of earlier talk says anything besides questions, orders and what is never shown."""
     return any(
-        len(content_words(sentence)) >= LEAST_SENTENCE and not is_passing(sentence, "assistant")
+        (len(content_words(sentence)) >= LEAST_SENTENCE or language_of(sentence) in UNSPACED)
+        and not is_passing(sentence, "assistant")
         for sentence in prose.sentences(passage)
     )
 

@@ -8,6 +8,7 @@ tells nothing is pointed at, once in a session.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,6 +59,10 @@ TWIN_OVERLAP = 0.6
 #: Fewest words that decide something, an assistant's and a user's, and fewest characters of a script without spaces.
 LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
 LEAST_UNSPACED = 6
+
+
+#: Hiragana alone is grammar: endings and particles, which every Japanese sentence has.
+_GRAMMAR = re.compile("[\u3040-\u309f]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +152,7 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
     """A prompt as the indexes are asked; without terms where it says nothing but words of assent."""
     question = display.cut_middle(query.unquoted(prompt), limit=PROMPT_CHARACTERS)
     terms = hybrid_search.expand_terms(rows, question, places=places)
-    terms = [term for term in terms if term not in sentence.DIALOGUE]
+    terms = [term for term in terms if term not in sentence.DIALOGUE and not _GRAMMAR.fullmatch(term)]
     vector = hybrid_search.embed_query(rows, question, embed, degraded) if terms else None
     return Query(terms=terms, vector=vector, places=places)
 
