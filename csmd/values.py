@@ -347,9 +347,9 @@ class Quote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One search result, best first in its list; `factors` are the features that its score was made from.
+    """One search result, best first in its list; `factors` are the parts that its score is the sum of.
 
-    `newer` is the id of a newer hit on the same matter, which stands above it; `answers` how surely it bears on the question.
+    `superseded_by` is the memory that holds in its place, `superseded_at` when that was said last; `answers` its cosine.
     """
 
     id: str
@@ -364,10 +364,10 @@ class Hit:
     gate: str = ""
     authority: str = ""
     superseded_by: str = ""
+    superseded_at: str = ""
     refuted: bool = False
     edited: bool = False
     scene: str = ""
-    newer: str = ""
     answers: float = 0.0
     factors: dict[str, float] = field(default_factory=dict)
 

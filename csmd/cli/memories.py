@@ -76,11 +76,11 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
 def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
     """Why a hit may no longer hold, "" where nothing says so; `numbers` are the places of the hits by id."""
     if hit["superseded_by"]:
-        return f"superseded by {hit['superseded_by']}"
+        place = numbers.get(hit["superseded_by"])
+        since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", place and f"{place} here", by=", ")
+        return join(f"superseded by {hit['superseded_by']}", since, by=" ")
     if hit["refuted"]:
         return "refuted"
-    if hit["newer"]:
-        return f"replaced by {numbers.get(hit['newer'], hit['newer'])}"
     return "its code edited since" if hit["edited"] else ""
 
 

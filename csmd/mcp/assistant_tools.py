@@ -135,12 +135,11 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     if not hits:
         wider = [] if arguments["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
-    numbers = {hit["id"]: number for number, hit in enumerate(hits, 1)}
-    return _fenced([*(_hit(hit, numbers, here=here) for hit in hits), *by_words])
+    return _fenced([*(_hit(hit, number, here=here) for number, hit in enumerate(hits, 1)), *by_words])
 
 
 def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
-    """Both, best first, what is newer on the same matter before what is older.
+    """Both, best first, what replaced a memory before it.
 
     Of a memory and the turn that states it the memory stays: it has an id and says who said it.
     """
@@ -148,20 +147,15 @@ def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
     score = {hit["source_uuids"][0]: hit["score"] for hit in turns if hit["source_uuids"]}
     ranked = [(max(hit["score"], *(score.get(uuid, 0) for uuid in hit["source_uuids"]), 0), hit) for hit in memories]
     ranked += [(hit["score"], hit) for hit in turns if stated.keys().isdisjoint(hit["source_uuids"])]
-
-    def shown(ident: str) -> str:
-        return stated.get(ident.partition("/")[0], ident)
-
-    newer = {shown(hit["id"]): shown(hit["newer"]) for hit in (*turns, *memories) if hit["newer"]}
     ordered: list[Hit] = []
     for _, hit in sorted(ranked, key=lambda row: -row[0]):
-        older = (at for at, one in enumerate(ordered) if newer.get(one["id"]) == hit["id"])
-        ordered.insert(next(older, len(ordered)), {**hit, "newer": newer.get(hit["id"])})
+        older = (at for at, one in enumerate(ordered) if one["superseded_by"] == hit["id"])
+        ordered.insert(next(older, len(ordered)), hit)
     return ordered
 
 
-def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
-    number, text, date = numbers[hit["id"]], display.cut(plain(hit["text"]), HIT_CHARACTERS), hit["at"][:10]
+def _hit(hit: Hit, number: int, *, here: str) -> str:
+    text, date = display.cut(plain(hit["text"]), HIT_CHARACTERS), hit["at"][:10]
     if hit["kind"] == "memory":
         about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", date]
     else:
@@ -169,9 +163,8 @@ def _hit(hit: Hit, numbers: Mapping[str, int], *, here: str) -> str:
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
     if hit["superseded_by"]:
-        about.append(f"SUPERSEDED by {hit['superseded_by']}")
-    elif numbers.get(hit["newer"], number) < number:
-        about.append(f"REPLACED by {numbers[hit['newer']]}")
+        since = f" of {hit['superseded_at'][:10]}" if hit["superseded_at"] else ""
+        about.append(f"SUPERSEDED by {hit['superseded_by']}{since}")
     about += ["REFUTED"] * hit["refuted"]
     about += ["its code was edited since"] * hit["edited"] + [f"said {plain(hit['scene'])}"] * bool(hit["scene"])
     return f"{number}. {text} ({', '.join(about)})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from csmd.memory import confidence
 from csmd.memory.scope import identity
 from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import clauses, display, tokens
+from csmd.text import claims, clauses, display, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.text.similarity import Comparison, compare
 from csmd.values import Candidate, Evidence, Link, Memory
@@ -31,6 +31,11 @@ NEAR = 20
 RENAMES = 50
 #: How often a name that a question names is looked for by the names that it had or has since.
 RENAMED_AGAIN = 4
+#: A text restates a superseded statement that holds these shares of the words that only the statement has, and, in another
+#: session, of all its words.
+OWN_SHARE, WHOLE_SHARE = 0.5, 0.5
+#: Longest line of replacements that is followed, and most superseded memories of some projects that are read.
+HEIRS, MOST_REPLACED = 8, 200
 
 
 def quote(memory: Memory) -> str:
@@ -349,3 +354,54 @@ def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[st
 def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
     """The memories near a memory, without itself, at most NEAR."""
     return [other for other in near if other.seq != memory.seq][:NEAR]
+
+
+# --- what holds in the place of a superseded statement, and where that is said again
+#
+# An overturned decision has a memory, which says so. What was said around it has none: the assistant's "okay, I will use
+# Redis", the order that a session began with, the pieces of a checkpoint. They are recognised by their words: those that
+# only the superseded statement has, none of what replaced it, and said before that was.
+
+
+class Replaced(NamedTuple):
+    """A superseded memory and the one that holds in its place."""
+
+    old: Memory
+    heir: Memory
+
+
+def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
+    """The first of these whose superseded statement a text of a session and time restates; None for none."""
+    words = tokens.content_stems(text) if replaced else frozenset()
+    return next((one for one in replaced if _restates(words, at, session, one)), None)
+
+
+def _restates(words: frozenset[str], at: str, session: str, replaced: Replaced) -> bool:
+    old, heir = tokens.content_stems(replaced.old.text), replaced.heir
+    new = tokens.content_stems(heir.text) - claims.denied_stems(heir.text)
+    own = old - new
+    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < OWN_SHARE:
+        return False
+    stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
+    return stated_here or similarity.share(old, words) >= WHOLE_SHARE
+
+
+def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
+    """What was superseded in these projects, the latest first."""
+    seqs = belief_changes.superseded(rows, places, limit=MOST_REPLACED)
+    return read_replacements(rows, memories.by_seqs(rows, seqs).values())
+
+
+def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
+    """Superseded memories with what holds in their place."""
+    return [Replaced(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
+
+
+def find_heir(rows: Rows, memory: Memory) -> Memory | None:
+    """What holds at the end of a line of replacements; None where that is gone, or the line has no end."""
+    heir: Memory | None = memory
+    for _ in range(HEIRS):
+        if heir is None or not heir.superseded_by:
+            return heir
+        heir = memories.by_id(rows, heir.superseded_by)
+    return None

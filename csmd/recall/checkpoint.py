@@ -14,8 +14,9 @@ from csmd.extraction import work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts.claude import tool_calls, transcript
 from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
+from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED
-from csmd.recall import threads, visibility
+from csmd.recall import visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.visibility import never
 from csmd.store import checkpoints, cursors, digests, events, receipts, search, sessions, tombstones
@@ -534,7 +535,7 @@ def _current_pieces(
     rows: Rows, pieces: Sequence[Piece], project: int, session_id: str, at: str, key: bytes
 ) -> list[Piece]:
     """A session's pieces without what was forgotten or restates what was superseded; such a goal stays and is marked."""
-    replaced = threads.read_replaced(rows, [project])
+    replaced = supersession.read_replaced(rows, [project])
     said = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
     turns = search.turns_of_uuids(rows, said)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
@@ -543,7 +544,9 @@ def _current_pieces(
     current: list[Piece] = []
     for piece in pieces:
         turn = by_seq.get(turns.get(piece.uuid, 0)) if piece.kind in SAID_KINDS else None
-        old = threads.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
+        old = (
+            supersession.find_restated(piece.text, at=turn.at, session=session_id, replaced=replaced) if turn else None
+        )
         if old is not None and piece.kind == "goal":
             current.append(piece._replace(text=f"{piece.text} (no longer: superseded by {old.heir.id})"))
         elif old is None and not (anything_forgotten and piece.kind in FORGETTABLE and is_forgotten(piece.text)):

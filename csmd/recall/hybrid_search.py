@@ -143,6 +143,8 @@ class Pool:
     meaning: dict[int, float] = field(default_factory=dict)
     memory_words: dict[int, float] = field(default_factory=dict)
     memory_meaning: dict[int, float] = field(default_factory=dict)
+    #: Passages that were cut for this question, as their turns are not indexed yet; their keys are below 0.
+    unindexed: dict[int, Passage] = field(default_factory=dict)
 
 
 def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> list[str]:
@@ -175,26 +177,16 @@ def embed_query(rows: Rows, question: str, embed: Embed | None, degraded: list[s
 
 def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]:
     """What bears on a question, best first: passages with the memories that they state, and memories without a passage."""
-    pool = _read_pool(rows, query, degraded)
-    unindexed: dict[int, Passage] = {}
-    places, model = query.places, query.vector[1] if query.vector else None
-    try:
-        dropped = fulltext.is_turn_index_dropped(rows)
-        if not (dropped if places is None else passages.is_complete(rows, places, model=model)):
-            with rows.within(rows.share(LEXICAL_S + VECTOR_S)):
-                unindexed = _read_unindexed(rows, query, pool)
-    except DeadlineExceeded:
-        degraded.append("turns: search stopped at its deadline")
+    pool = read_pool(rows, query, degraded)
     best = _best(pool.memory_words, pool.memory_meaning, MEMORIES)
     stating = _find_stating(rows, best, query.places)
-    origins = passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *(seq for _, seq in stating)}))
-    origins |= {seq: (passage.turn_seq, passage.session_seq) for seq, passage in unindexed.items()}
+    origins = find_origins(rows, pool, {seq for _, seq in stating})
     chosen = _thin_out(pool, _measure_context(pool.words, pool.meaning, origins), {seq for _, seq in stating})
     stated = {memory for memory, seq in stating if seq in set(chosen)}
     alone = [seq for seq in best if seq not in stated][: max(ALONE, CANDIDATES - len(chosen))]
     chosen = chosen[: CANDIDATES - len(alone)]
     read = passages.by_seqs(rows, [seq for seq in chosen if seq > 0])
-    read |= {seq: unindexed[seq] for seq in chosen if seq in unindexed}
+    read |= {seq: pool.unindexed[seq] for seq in chosen if seq in pool.unindexed}
     cosines = read_cosines(rows, query, read, pool.meaning)
     known = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stating if seq in read)}))
     memory_of = _match_memories(stating, known, read, pool)
@@ -249,7 +241,8 @@ def weigh_terms(rows: Rows, query: Query, degraded: list[str]) -> SearchTerms:
 # --- the pool
 
 
-def _read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
+def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
+    """What the indexes return for a question, within the limits of the search."""
     pool = Pool()
     try:
         with rows.within(rows.share(LEXICAL_S) if query.terms else None):
@@ -274,7 +267,21 @@ def _read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
         for scores, passing in (*kept, (pool.memory_meaning, memory_seqs)):
             for seq in scores.keys() - passing:
                 del scores[seq]
+    places, model = query.places, query.vector[1] if query.vector else None
+    try:
+        dropped = fulltext.is_turn_index_dropped(rows)
+        if not (dropped if places is None else passages.is_complete(rows, places, model=model)):
+            with rows.within(rows.share(LEXICAL_S + VECTOR_S)):
+                pool.unindexed = _read_unindexed(rows, query, pool)
+    except DeadlineExceeded:
+        degraded.append("turns: search stopped at its deadline")
     return pool
+
+
+def find_origins(rows: Rows, pool: Pool, others: Collection[int] = ()) -> dict[int, tuple[int, int]]:
+    """(turn, session) of each passage of the pool and of some others."""
+    origins = passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *others}))
+    return origins | {seq: (passage.turn_seq, passage.session_seq) for seq, passage in pool.unindexed.items()}
 
 
 # --- a home whose passages are still being indexed
@@ -316,7 +323,7 @@ def _cut_passage(turn: TurnRow, stems: frozenset[str]) -> Passage:
 # --- thinning out
 
 
-def _blend(words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
+def blend(words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int, float]:
     """The weighted sum of both scores, each normalised."""
     by_words, by_meaning = ranking.normalised(words), ranking.normalised(meaning)
     return {
@@ -326,7 +333,7 @@ def _blend(words: Mapping[int, float], meaning: Mapping[int, float]) -> dict[int
 
 
 def _best(words: Mapping[int, float], meaning: Mapping[int, float], most: int) -> list[int]:
-    scores = _blend(words, meaning)
+    scores = blend(words, meaning)
     return sorted(scores, key=lambda seq: (-scores[seq], seq))[:most]
 
 
@@ -369,7 +376,7 @@ def _measure_context(
 
 def _thin_out(pool: Pool, contexts: Mapping[int, Context], stating: set[int]) -> list[int]:
     """The passages that are read: the best by what the indexes tell of them."""
-    own = _blend(pool.words, pool.meaning)
+    own = blend(pool.words, pool.meaning)
     near_words = ranking.normalised({seq: context.near_shared for seq, context in contexts.items()})
     near_meaning = ranking.normalised({seq: context.near_meaning for seq, context in contexts.items()})
     session = ranking.normalised({seq: one.session_meaning or one.session_shared for seq, one in contexts.items()})

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
-from csmd.recall import threads
+from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions
 from csmd.store.sqlite import Rows
@@ -170,11 +170,11 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
 
 def _holds_still(rows: Rows, places: Sequence[int]) -> Callable[[str, str, str, str], bool]:
     """Whether what somebody said (kind, text, time, session) was not replaced by a statement of these places."""
-    replaced = threads.read_replaced(rows, places)
+    replaced = supersession.read_replaced(rows, places)
 
     def holds(kind: str, text: str, at: str, session: str) -> bool:
         if kind not in ("goal", "open"):  # nobody said it
             return True
-        return threads.find_restated(text, at=at, session=session, replaced=replaced) is None
+        return supersession.find_restated(text, at=at, session=session, replaced=replaced) is None
 
     return holds

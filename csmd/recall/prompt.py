@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from csmd import wire
+from csmd.memory import supersession
 from csmd.recall import compose, hybrid_search, last_sessions, query, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
@@ -348,7 +349,7 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
 
 def _describe(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[Block]:
     """The lines as a block for each conversation, the newest conversation first, its lines in the order in which they were said."""
-    replaced = threads.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
+    replaced = supersession.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
     before = {one.heir.id: one.old for one in replaced if similarity.compare(one.old.text, one.heir.text).replaces}
     conversations: dict[str, list[Line]] = {}
     for line in sorted(lines, key=lambda line: (line.statement.at, line.statement.key)):

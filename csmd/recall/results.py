@@ -1,4 +1,8 @@
-"""Search results: memories and exchanges, each once, best first; and the neighbours of a memory."""
+"""Search results: memories and exchanges, each once, best first; and the neighbours of a memory.
+
+A turn is ranked by the plain fusion of both indexes: its best passage's words and meaning, each normalised among what was
+found, and a share of the turns next to it. A memory is ranked by the turns that state it.
+"""
 
 from __future__ import annotations
 
@@ -7,57 +11,63 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
 from csmd import wire
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
-from csmd.recall import hybrid_search, query, ranking, threads
-from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Query, ScoredStatement
+from csmd.memory import supersession
+from csmd.recall import hybrid_search, query, ranking
+from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Pool, Query
 from csmd.store import failures, memories, passages, search, topics
+from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
-from csmd.values import Hit
+from csmd.values import Hit, Memory
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
 CHARACTERS, MATCHED_SHARE = 1200, 0.5
-#: What a hit gains by the better turn next to it, by the time that is asked for, and by having fixed a pasted failure.
-ADJACENT_WEIGHT, TIME_WEIGHT, MENDED_WEIGHT = 0.15, 0.3, 0.5
-#: Weights of a statement's words and meaning next to its score.
-WORDS_WEIGHT, MEANING_WEIGHT = 0.8, 0.5
-#: What its words count in the place of meaning where none is measured.
-WORDS_ALONE = 4.0
-#: What the score of a session's summary counts.
-SUMMARY_SHARE = 0.3
+#: Of a turn's score: words against meaning, and what the turns next to it and the best of its session add.
+WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.55, 0.3, 0.1
+#: What the time that is asked for adds, and having fixed a pasted failure.
+TIME_WEIGHT, MENDED_WEIGHT = 0.3, 0.5
+#: Most turns whose neighbours are looked up, and least share of the score that is left of a superseded statement.
+TURNS, SUPERSEDED_SHARE = 100, 0.5
+#: What a memory counts against its turn, which says it at length; what the score of a session's summary counts.
+MEMORY_SHARE, SUMMARY_SHARE = 0.9, 0.3
 #: Hits at the front of a list; there each further hit of a session counts so much less.
 FRONT, REPEATED_SHARE = 5, 0.85
-#: What a memory counts against its turn, which says it at length, and what a superseded statement's score still counts.
-MEMORY_SHARE, SUPERSEDED_SHARE = 0.9, 0.5
 #: Two hits that share so much of their words are one.
 TWIN_OVERLAP = 0.9
 #: Most prompts of a time that is asked for which come in by that alone.
 PROMPTS_OF_TIME = 40
 #: Where the turns around the one that matched begin in a hit's text (`render_exchange`).
 _NEIGHBOUR = re.compile(r"\n\[(?:before|after)\] ")
-#: Least score of the best hit at which a search counts as answered.
-CLOSE = 0.3
+#: A search counts as answered from this cosine of a hit on, or with this share of the question's content words in one.
+CLOSE, CLOSE_WORDS = 0.4, 0.65
 #: Turns cited as sources of a session summary.
 SOURCES = 4
-#: How many earlier hits a later one may move over, and from which certainty on a thread moves it over any number.
-WITHIN, LEADS = 4, 0.5
-#: A later hit comes before an earlier one from these shares on: of its score, of its words of the question, and of common
-#: words. A session stays with its subject, so that fewer common words suffice there.
-SCORE_SHARE, TERMS_SHARE, SAME_SESSION_SHARE, OTHER_SESSION_SHARE = 0.85, 0.6, 0.2, 0.3
 
 
-class RankedHit(NamedTuple):
-    """A hit with the row key of the passage that it was found by; 0 for a memory whose turn is gone."""
+@dataclass(frozen=True, kw_only=True)
+class Ranking:
+    """What the indexes tell of turns, by row key: the best passage, its cosine, and the parts that its score is the sum of."""
 
-    hit: Hit
-    passage: int
+    best: dict[int, int] = field(default_factory=dict)
+    cosines: dict[int, float] = field(default_factory=dict)
+    parts: dict[int, dict[str, float]] = field(default_factory=dict)
+
+    def score(self, turn: int) -> float:
+        """The score of a turn, 0 where it was not found."""
+        return sum(self.parts.get(turn, {}).values())
+
+    def add(self, part: str, worth: Mapping[int, float]) -> None:
+        """Adds a part to the scores of turns, which come in by it if need be."""
+        for turn, value in worth.items():
+            self.parts.setdefault(turn, {})[part] = value
 
 
 def find(
@@ -80,14 +90,14 @@ def find(
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
     asked = replace(asked, vector=hybrid_search.embed_query(rows, question, embed, degraded))
-    statements = hybrid_search.find(rows, asked, degraded)
-    relevance = _rate_relevance(statements)
+    pool = hybrid_search.read_pool(rows, asked, degraded)
     window = query.find_window(question, now) if now else None
-    turn_boosts, memory_boosts = _find_boosts(rows, question, window, asked, statements)
-    hits = _find_turns(rows, asked, statements, relevance, turn_boosts, limit * 3) if kind != "memory" else []
-    hits += _find_memories(rows, asked, statements, relevance, memory_boosts) if kind != "turn" else []
-    hits.sort(key=lambda ranked: (-ranked.hit.score, ranked.hit.at, ranked.hit.id))
-    merged = _among(_newest_first(rows, asked, _varied(_distinct(hits, limit * 3))), summaries)
+    mended, causes = _find_mended(rows, question, asked)
+    ranked = _rank_turns(rows, pool)
+    hits = _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
+    hits += _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
+    hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
+    merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
     # A hit has at least the score of the hits behind it.
     scores = [*itertools.accumulate((hit.score for hit in reversed(merged)), max)][::-1]
     scored = [replace(hit, score=score) for hit, score in zip(merged, scores, strict=True)]
@@ -95,81 +105,55 @@ def find(
 
 
 def is_close(hits: Sequence[Hit], question: str) -> bool:
-    """Whether one of some hits answers the question or contains all its content words, two at least.
+    """Whether one of some hits is near the question in meaning or holds most of its content words, two at least.
 
     If not, the nearest are shown all the same.
     """
-    asked, is_question = set(tokens.content_words(question)), question.rstrip().endswith("?")
+    asked, is_question = tokens.content_stems(question), question.rstrip().endswith("?")
 
-    def says_all(hit: Hit) -> bool:
+    def says_most(hit: Hit) -> bool:
         matched = _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
         # A question is not answered by a question.
-        return asked <= set(tokens.content_words(matched)) and not (is_question and matched.rstrip().endswith("?"))
+        said = similarity.share(asked, tokens.content_stems(matched))
+        return said >= CLOSE_WORDS and not (is_question and matched.rstrip().endswith("?"))
 
-    return any(hit.answers >= CLOSE or (len(asked) > 1 and says_all(hit)) for hit in hits)
+    return any(hit.answers >= CLOSE or (len(asked) > 1 and says_most(hit)) for hit in hits)
 
 
-def _rate_relevance(statements: Sequence[ScoredStatement]) -> dict[tuple[int, str], float]:
-    """Each statement's relevance to a question, 0-1 among these: its score, and its words and meaning by themselves.
-
-    The score is fitted on tasks, whose words are seldom in the answer; who asks for the past uses its words.
-    """
-    odds = [math.log(max(1e-9, statement.score) / max(1e-9, 1 - statement.score)) for statement in statements]
-    low, high = min(odds, default=0.0), max(odds, default=0.0)
-    words = ranking.normalised({at: statement.words for at, statement in enumerate(statements)})
-    meaning = ranking.normalised(
-        {
-            at: statement.features["meaning"]
-            for at, statement in enumerate(statements)
-            if "meaning" in statement.features
-        }
-    )
-    relevance = {
-        statement.key: ((odds[at] - low) / (high - low) if high > low else 1.0)
-        + WORDS_WEIGHT * words[at]
-        + MEANING_WEIGHT * meaning.get(at, WORDS_ALONE * words[at])
-        for at, statement in enumerate(statements)
+def _rank_turns(rows: Rows, pool: Pool) -> Ranking:
+    """The turns of the pool, each by the best of its passages and a little by the best of its session."""
+    share = WORDS_SHARE if pool.meaning else 1.0
+    words, meaning = ranking.normalised(pool.words), ranking.normalised(pool.meaning)
+    fused = {
+        seq: (share * words.get(seq, 0.0), (1 - share) * meaning.get(seq, 0.0)) for seq in {*pool.words, *pool.meaning}
     }
-    most = max(relevance.values(), default=0.0) or 1.0
-    return {key: value / most for key, value in relevance.items()}
+    origins = hybrid_search.find_origins(rows, pool)
+    ranked, of_session = Ranking(), dict[int, list[float]]()
+    for seq in sorted(fused.keys() & origins.keys(), key=lambda seq: (-sum(fused[seq]), seq)):
+        turn, session = origins[seq]
+        if turn in ranked.best:
+            continue
+        of_session.setdefault(session, []).append(sum(fused[seq]))
+        ranked.best[turn], ranked.cosines[turn] = seq, pool.meaning.get(seq, 0.0)
+        if len(ranked.parts) < TURNS:
+            ranked.parts[turn] = dict(zip(("words", "meaning"), fused[seq], strict=True))
+    sessions = {turn: origins[ranked.best[turn]][1] for turn in ranked.parts}
+    ranked.add("session", {turn: SESSION_SHARE * ranking.best_mean(of_session[at]) for turn, at in sessions.items()})
+    return ranked
 
 
-def _find_boosts(
-    rows: Rows, question: str, window: query.Window | None, asked: Query, statements: Sequence[ScoredStatement]
-) -> tuple[dict[int, float], dict[int, float]]:
-    """What turns and memories (by row keys) gain by the time that is asked for, or by having fixed a pasted failure."""
-    of_turns: dict[int, float] = {}
-    of_memories: dict[int, float] = {}
-    if window is not None:
-        prompts = search.user_turns_between(
-            rows, window.since, window.until, projects=asked.places, limit=PROMPTS_OF_TIME
-        )
-        in_time = [
-            statement.passage.turn_seq
-            for statement in statements
-            if statement.passage and window.holds(statement.passage.at)
-        ]
-        of_turns = dict.fromkeys([*(seq for seq, _ in prompts), *in_time], TIME_WEIGHT)
-        of_memories = {
-            statement.memory.seq: TIME_WEIGHT
-            for statement in statements
-            if statement.memory and window.holds(statement.at)
-        }
+def _find_mended(rows: Rows, question: str, asked: Query) -> tuple[list[int], list[Memory]]:
+    """The turns that fixed a failure that was pasted, and the memories that tell its cause."""
     pasted = failure_reports.pasted_error(question, at="", uuid="")
-    if pasted is not None:
-        same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
-        errors = [failures.find_error(rows, mark, asked.places) for mark in (same, pasted.fingerprint) if mark]
-        known = [error for error in errors if error]
-        fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known if error.fixed_uuid])
-        of_turns |= dict.fromkeys(fixes.values(), MENDED_WEIGHT)
-        causes = [memories.by_id(rows, error.memory_id) for error in known if error.memory_id]
-        of_memories |= {
-            memory.seq: MENDED_WEIGHT
-            for memory in causes
-            if memory and (asked.places is None or memory.project_seq in asked.places)
-        }
-    passing = asked.filtered(rows, "turn", sorted(of_turns))
-    return {seq: boost for seq, boost in of_turns.items() if seq in passing}, of_memories
+    if pasted is None:
+        return [], []
+    same = failures.same_message(rows, pasted.message, other_than=pasted.fingerprint, projects=asked.places)
+    errors = [failures.find_error(rows, mark, asked.places) for mark in (same, pasted.fingerprint) if mark]
+    known = [error for error in errors if error]
+    fixes = search.turns_of_uuids(rows, [error.fixed_uuid for error in known if error.fixed_uuid])
+    causes = [memories.by_id(rows, error.memory_id) for error in known if error.memory_id]
+    seen = [memory for memory in causes if memory and (asked.places is None or memory.project_seq in asked.places)]
+    return sorted(fixes.values()), seen
 
 
 # --- exchanges
@@ -227,23 +211,26 @@ def group_exchanges(
 def _find_turns(
     rows: Rows,
     asked: Query,
-    statements: Sequence[ScoredStatement],
-    relevance: Mapping[tuple[int, str], float],
-    boosts: Mapping[int, float],
+    pool: Pool,
+    ranked: Ranking,
+    window: query.Window | None,
+    mended: Sequence[int],
     limit: int,
-) -> list[RankedHit]:
+) -> list[Hit]:
     """The best exchanges, each by the turn that bears most on the question."""
-    best: dict[int, ScoredStatement] = {}
-    for statement in sorted(statements, key=lambda statement: -relevance[statement.key]):
-        if statement.passage is not None:
-            best.setdefault(statement.passage.turn_seq, statement)
-    own = {turn: relevance[statement.key] for turn, statement in best.items()}
-    own |= {turn: own.get(turn, 0.0) + boost for turn, boost in boosts.items()}
-    where = search.turn_neighbours(rows, sorted(own), projects=asked.places)
-    scores = {
-        turn: own[turn] + ADJACENT_WEIGHT * max(own.get(place.before, 0.0), own.get(place.after, 0.0))
-        for turn, place in where.items()
-    }
+    if window is not None:
+        prompts = search.user_turns_between(
+            rows, window.since, window.until, projects=asked.places, limit=PROMPTS_OF_TIME
+        )
+        in_time = asked.filtered(rows, "turn", [seq for seq, _ in prompts])
+        ranked.add("time", dict.fromkeys(sorted(in_time), TIME_WEIGHT))
+    ranked.add("mended", dict.fromkeys(sorted(asked.filtered(rows, "turn", mended)), MENDED_WEIGHT))
+    where = search.turn_neighbours(rows, sorted(ranked.parts), projects=asked.places)
+    if window is not None:
+        ranked.add("time", {turn: TIME_WEIGHT for turn, place in where.items() if window.holds(place.at)})
+    near = {turn: ranked.score(place.before) + ranked.score(place.after) for turn, place in where.items()}
+    ranked.add("near", {turn: NEAR_SHARE * score for turn, score in near.items()})
+    scores = {turn: ranked.score(turn) for turn in where}
     groups = group_exchanges(
         sorted(scores, key=lambda turn: (-scores[turn], turn)),
         {turn: (place.after, place.before) for turn, place in where.items()},
@@ -252,19 +239,41 @@ def _find_turns(
         midway={turn for turn, place in where.items() if place.midway},
     )
     read = search.turns_by_seq(rows, [turn for group in groups for turn in group])
+    groups = [group for group in groups if group[0] in read]
+    seqs = [ranked.best[turn] for turn, *_ in groups if turn in ranked.best]
+    matched = {passage.turn_seq: passage for passage in passages.by_seqs(rows, [s for s in seqs if s > 0]).values()}
+    matched |= {pool.unindexed[seq].turn_seq: pool.unindexed[seq] for seq in seqs if seq in pool.unindexed}
+    heirs = _find_heirs(rows, matched)
     return [
-        _exchange(asked, [read[turn] for turn in group if turn in read], where[group[0]], best, scores[group[0]])
+        _exchange(
+            asked, [read[turn] for turn in group if turn in read], where[group[0]], ranked, matched.get(group[0]),
+            heirs.get(group[0]),
+        )
         for group in groups
-        if group[0] in read
-    ]
+    ]  # fmt: skip
+
+
+def _find_heirs(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]:
+    """Turn -> what replaced the memory that its passage states."""
+    stated = search.superseded_in(rows, sorted(matched))
+    known = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
+    heirs = {
+        turn: supersession.find_heir(rows, known[memory])
+        for turn, memory in stated
+        if hybrid_search.states_memory(matched[turn].text, known[memory])
+    }
+    return {turn: heir for turn, heir in heirs.items() if heir}
 
 
 def _exchange(
-    asked: Query, turns: Sequence[TurnRow], where: TurnNeighbours, best: Mapping[int, ScoredStatement], score: float
-) -> RankedHit:
+    asked: Query,
+    turns: Sequence[TurnRow],
+    where: TurnNeighbours,
+    ranked: Ranking,
+    passage: Passage | None,
+    heir: Memory | None,
+) -> Hit:
     own, *others = turns
-    statement = best.get(own.seq)
-    passage = statement.passage if statement else None
     start = passage.start if passage else 0
 
     def cut_matched(limit: int) -> str:
@@ -278,105 +287,102 @@ def _exchange(
         return Part(turn.kind, place, turn.text, lambda limit: prose.passage(turn.text, list(asked.terms), limit=limit))
 
     parts = [Part(own.kind, "", own.text, cut_matched), *map(adjacent, others)]
-    heir = statement.memory.superseded_by if statement and statement.memory else ""
-    hit = Hit(
+    return Hit(
         id=own.uuid,
         kind="turn",
         text=render_exchange(parts, limit=CHARACTERS),
-        score=score * (SUPERSEDED_SHARE if heir else 1.0),
+        score=ranked.score(own.seq) * (SUPERSEDED_SHARE if heir else 1.0),
         project=own.project,
         session_id=own.session_id,
         source_uuids=tuple(dict.fromkeys(turn.uuid.partition("/")[0] for turn in turns)),
         at=own.at,
-        superseded_by=heir,
-        answers=max((best[turn.seq].score for turn in turns if turn.seq in best), default=0.0),
-        factors=_factors(statement),
+        superseded_by=heir.id if heir else "",
+        superseded_at=heir.confirmed_at if heir else "",
+        answers=max(ranked.cosines.get(turn.seq, 0.0) for turn in turns),
+        factors=_factors(ranked.parts[own.seq]),
     )
-    return RankedHit(hit, passage.seq if passage else 0)
 
 
-def _factors(statement: ScoredStatement | None) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in statement.features.items()} if statement else {}
+def _factors(parts: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in parts.items() if value}
 
 
 # --- memories
 
 
 def _find_memories(
-    rows: Rows,
-    asked: Query,
-    statements: Sequence[ScoredStatement],
-    relevance: Mapping[tuple[int, str], float],
-    boosts: Mapping[int, float],
-) -> list[RankedHit]:
-    roots = search.roots(rows)
-    boosted = memories.by_seqs(
-        rows, sorted(set(boosts) - {statement.memory.seq for statement in statements if statement.memory})
-    )
-    heirs = _find_heirs(rows, asked, statements)
-    relevance = {**relevance, **{heir.key: relevance[older] for older, heir in heirs.items()}}
-    ranked: dict[str, RankedHit] = {}
-    others = [ScoredStatement(score=0.0, features={}, memory=memory) for memory in boosted.values()]
-    for statement in [*statements, *heirs.values(), *others]:
-        memory = statement.memory
-        if memory is None or memory.id in ranked:
-            continue
-        score = (relevance.get(statement.key, 0.0) + boosts.get(memory.seq, 0.0)) * MEMORY_SHARE
-        hit = Hit(
-            id=memory.id,
-            kind="memory",
-            text=memory.text[:CHARACTERS],
-            score=score * (SUPERSEDED_SHARE if memory.superseded_by or memory.is_refuted else 1.0),
-            project=roots.get(memory.project_seq, ""),
-            session_id=memory.session_id,
-            source_uuids=tuple(dict.fromkeys(source.uuid for source in memory.provenance))[:SOURCES],
-            at=memory.confirmed_at,
-            confidence=memory.confidence,
-            gate=memory.gate,
-            authority=memory.authority,
-            superseded_by=memory.superseded_by,
-            refuted=memory.is_refuted,
-            edited=memory.is_edited,
-            scene=memory.scene,
-            answers=statement.score,
-            factors=_factors(statement),
-        )
-        ranked[memory.id] = RankedHit(hit, statement.passage.seq if statement.passage else 0)
-    return list(ranked.values())
-
-
-def _find_heirs(
-    rows: Rows, asked: Query, statements: Sequence[ScoredStatement]
-) -> dict[tuple[int, str], ScoredStatement]:
-    """What replaced a superseded memory and was not found by itself, by the key of what it replaced."""
-    known = {statement.memory.id for statement in statements if statement.memory}
+    rows: Rows, asked: Query, pool: Pool, ranked: Ranking, window: query.Window | None, causes: Sequence[Memory]
+) -> list[Hit]:
+    """The memories that match best by themselves, and what replaced them, each by the turns that state it."""
+    alone = hybrid_search.blend(pool.memory_words, pool.memory_meaning)
+    best = sorted(alone, key=lambda seq: (-alone[seq], seq))[: hybrid_search.MEMORIES]
+    stating: dict[int, list[int]] = {}
+    for stated, turn in search.stating_turns(rows, best, projects=asked.places) if best else []:
+        stating.setdefault(stated, []).append(turn)
+    known = memories.by_seqs(rows, best)
+    parts: dict[int, dict[str, float]] = {}
+    for seq, memory in known.items():
+        if found := [turn for turn in stating.get(seq, ()) if turn in ranked.parts]:
+            parts[seq] = ranked.parts[max(found, key=ranked.score)]
+        else:
+            parts[seq] = {"memory": alone[seq]}
+        if window is not None and window.holds(memory.confirmed_at):
+            parts[seq] = {**parts[seq], "time": TIME_WEIGHT}
+    for memory in causes:
+        known[memory.seq], parts[memory.seq] = memory, {**parts.get(memory.seq, {}), "mended": MENDED_WEIGHT}
     heirs = {
-        statement.key: (statement, heir)
-        for statement in statements
-        if statement.memory and statement.memory.superseded_by and (heir := threads.find_heir(rows, statement.memory))
-        if heir.id not in known and (asked.places is None or heir.project_seq in asked.places)
+        seq: heir for seq, old in known.items() if old.superseded_by if (heir := supersession.find_heir(rows, old))
     }
-    passing = asked.filtered(rows, "memory", [heir.seq for _, heir in heirs.values()])
-    return {
-        older: replace(statement, passage=None, memory=heir)
-        for older, (statement, heir) in heirs.items()
-        if heir.seq in passing
-    }
+    seen = {heir.seq for heir in heirs.values() if asked.places is None or heir.project_seq in asked.places}
+    passing = asked.filtered(rows, "memory", sorted(seen - known.keys()))
+    for seq, heir in heirs.items():
+        if heir.seq in passing:
+            known.setdefault(heir.seq, heir)
+            parts.setdefault(heir.seq, parts[seq])
+    roots = search.roots(rows)
+    return [
+        _memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)
+        for seq, memory in known.items()
+    ]
+
+
+def _memory_hit(memory: Memory, heir: Memory | None, parts: Mapping[str, float], root: str, pool: Pool) -> Hit:
+    overtaken = memory.superseded_by or memory.is_refuted
+    return Hit(
+        id=memory.id,
+        kind="memory",
+        text=memory.text[:CHARACTERS],
+        score=sum(parts.values()) * MEMORY_SHARE * (SUPERSEDED_SHARE if overtaken else 1.0),
+        project=root,
+        session_id=memory.session_id,
+        source_uuids=tuple(dict.fromkeys(source.uuid for source in memory.provenance))[:SOURCES],
+        at=memory.confirmed_at,
+        confidence=memory.confidence,
+        gate=memory.gate,
+        authority=memory.authority,
+        superseded_by=heir.id if heir else memory.superseded_by,
+        superseded_at=heir.confirmed_at if heir else "",
+        refuted=memory.is_refuted,
+        edited=memory.is_edited,
+        scene=memory.scene,
+        answers=pool.memory_meaning.get(memory.seq, 0.0),
+        factors=_factors(parts),
+    )
 
 
 # --- order
 
 
-def _distinct(ranked: Sequence[RankedHit], limit: int) -> list[RankedHit]:
+def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
     """The best hits, each from a source of its own: a memory and the turn that states it are one answer."""
-    kept: list[RankedHit] = []
+    kept: list[Hit] = []
     gists: list[similarity.Gist] = []
     sources: set[str] = set()
-    for entry in ranked:
-        gist, first = similarity.gist(entry.hit.text), set(entry.hit.source_uuids[:1])
+    for hit in hits:
+        gist, first = similarity.gist(hit.text), set(hit.source_uuids[:1])
         if sources & first or any(similarity.overlap(gist, other) >= TWIN_OVERLAP for other in gists):
             continue
-        kept.append(entry)
+        kept.append(hit)
         gists.append(gist)
         sources |= first
         if len(kept) >= limit:
@@ -384,71 +390,25 @@ def _distinct(ranked: Sequence[RankedHit], limit: int) -> list[RankedHit]:
     return kept
 
 
-def _varied(ranked: Sequence[RankedHit]) -> list[RankedHit]:
+def _varied(hits: Sequence[Hit]) -> list[Hit]:
     """The same with no session filling the front alone; behind it their order is kept."""
-    rest, front = list(ranked), list[RankedHit]()
+    rest, front = list(hits), list[Hit]()
     times: Counter[str] = Counter()
     while rest and len(front) < FRONT:
-        best = max(rest, key=lambda entry: entry.hit.score * REPEATED_SHARE ** times[entry.hit.session_id])
+        best = max(rest, key=lambda hit: hit.score * REPEATED_SHARE ** times[hit.session_id])
         rest.remove(best)
         front.append(best)
-        times[best.hit.session_id] += 1
+        times[best.session_id] += 1
     return [*front, *rest]
 
 
-def _newest_first(rows: Rows, asked: Query, ranked: Sequence[RankedHit]) -> list[Hit]:
-    """The hits with what is newer on the same matter right before what is older; nothing else moves."""
-    follows = _find_followers(rows, ranked)
-    wanted = frozenset(tokens.stem(term) for term in asked.terms)
-    words = {entry.hit.id: ranking.stems(entry.hit.text) for entry in ranked}
+def _replacements_first(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits with what replaced a memory before it; nothing else moves."""
     ordered: list[Hit] = []
-    newer: dict[str, str] = {}
-    for hit, _ in ranked:
-        place = next(
-            (
-                at
-                for at, other in enumerate(ordered)
-                if hit.id in follows[other.id]
-                or (at >= len(ordered) - WITHIN and _gives_way(other, hit, words, wanted))
-            ),
-            len(ordered),
-        )
-        if place < len(ordered) and hit.id in follows[ordered[place].id]:
-            newer[ordered[place].id] = hit.id
-        ordered.insert(place, hit)
-    for at, hit in enumerate(ordered):
-        heirs = [other.id for other in ordered[:at] if other.id in follows[hit.id]]
-        newer.update((hit.id, heir) for heir in heirs[:1])
-    return [replace(hit, newer=newer.get(hit.id, "")) for hit in ordered]
-
-
-def _find_followers(rows: Rows, ranked: Sequence[RankedHit]) -> dict[str, set[str]]:
-    """Hit -> the hits that its thread leads to, or that replaced it."""
-    ends = threads.follow_threads(rows, [entry.passage for entry in ranked if entry.passage], least=LEADS, rivals=True)
-    newest = passages.by_seqs(rows, sorted({seq for links in ends.values() for seq, _ in links}))
-    followers: dict[str, set[str]] = {}
-    for hit, passage in ranked:
-        lines = {newest[seq].uuid.partition("/")[0] for seq, _ in ends.get(passage, ()) if seq in newest}
-        lines -= set(hit.source_uuids)
-        followers[hit.id] = {
-            other.id
-            for other, _ in ranked
-            if other is not hit and (lines.intersection(other.source_uuids[:1]) or other.id == hit.superseded_by)
-        }
-    return followers
-
-
-def _gives_way(earlier: Hit, later: Hit, words: Mapping[str, frozenset[str]], wanted: frozenset[str]) -> bool:
-    """Whether a later hit comes before an earlier one: on the same subject, and bearing on the question about as well."""
-    if not (earlier.at < later.at and earlier.project and earlier.project == later.project):
-        return False
-    common = SAME_SESSION_SHARE if earlier.session_id == later.session_id else OTHER_SESSION_SHARE
-    old, new = words[earlier.id], words[later.id]
-    return (
-        later.score >= SCORE_SHARE * earlier.score
-        and len(old & new & wanted) >= TERMS_SHARE * len(old & wanted)
-        and len(old & new) >= common * min(len(old), len(new))
-    )
+    for hit in hits:
+        before = (at for at, other in enumerate(ordered) if other.superseded_by == hit.id)
+        ordered.insert(next(before, len(ordered)), hit)
+    return ordered
 
 
 # --- session summaries

@@ -1,9 +1,4 @@
-"""Threads between passages on one matter, and what superseded statements are replaced by.
-
-An overturned decision has a memory of its own, which says so. What was said around it has none: the assistant's "okay, I
-will use Redis", the order that a session began with, the pieces of a checkpoint. They are recognised by their words: those
-that only the superseded statement has, none of what replaced it, and said before that was.
-"""
+"""Threads between passages on one matter."""
 
 from __future__ import annotations
 
@@ -13,67 +8,17 @@ from typing import NamedTuple, TypeVar
 
 from csmd.cache import cached
 from csmd.recall import hybrid_search, ranking
-from csmd.store import belief_changes, cursors, fulltext, memories, passages, search, vectors
+from csmd.store import cursors, fulltext, passages, search, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import claims, prose, similarity, tokens
+from csmd.text import prose, tokens
 from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
-
-#: A text restates a superseded statement that holds these shares of the words that only the statement has, and, in another
-#: session, of all its words.
-OWN_SHARE, WHOLE_SHARE = 0.5, 0.5
-#: Longest line of replacements that is followed, and most superseded memories of some projects that are read.
-HEIRS, MOST_REPLACED = 8, 200
 
 Stems = frozenset[str]
 Key = TypeVar("Key")
 Value = TypeVar("Value")
-
-
-class Replaced(NamedTuple):
-    """A superseded memory and the one that holds in its place."""
-
-    old: Memory
-    heir: Memory
-
-
-def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
-    """The first of these whose superseded statement a text of a session and time restates; None for none."""
-    words = tokens.content_stems(text) if replaced else frozenset()
-    return next((one for one in replaced if _restates(words, at, session, one)), None)
-
-
-def _restates(words: Stems, at: str, session: str, replaced: Replaced) -> bool:
-    old, heir = tokens.content_stems(replaced.old.text), replaced.heir
-    new = tokens.content_stems(heir.text) - claims.denied_stems(heir.text)
-    own = old - new
-    if at >= heir.confirmed_at or words & (new - old) or similarity.share(own, words) < OWN_SHARE:
-        return False
-    stated_here = session != "" and any(source.session_id == session for source in replaced.old.provenance)
-    return stated_here or similarity.share(old, words) >= WHOLE_SHARE
-
-
-def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
-    """What was superseded in these projects, the latest first."""
-    seqs = belief_changes.superseded(rows, places, limit=MOST_REPLACED)
-    return read_replacements(rows, memories.by_seqs(rows, seqs).values())
-
-
-def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
-    """Superseded memories with what holds in their place."""
-    return [Replaced(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
-
-
-def find_heir(rows: Rows, memory: Memory) -> Memory | None:
-    """What holds at the end of a line of replacements; None where that is gone, or the line has no end."""
-    heir: Memory | None = memory
-    for _ in range(HEIRS):
-        if heir is None or not heir.superseded_by:
-            return heir
-        heir = memories.by_id(rows, heir.superseded_by)
-    return None
 
 
 # --- threads

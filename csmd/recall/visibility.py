@@ -15,8 +15,8 @@ from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
-from csmd.memory import confidence, scope
-from csmd.recall import compose, hybrid_search, threads
+from csmd.memory import confidence, scope, supersession
+from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import files, memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
@@ -166,7 +166,7 @@ def statement_filter(
         by_turn = memories.memories_by_turn(rows, [passage.uuid for passage in quoted])
         stated = [*itertools.chain(*by_turn.values()), *(one.memory for one in statements if one.memory)]
         superseded = {memory.id: memory for memory in stated if memory.superseded_by}
-        replaced = threads.read_replacements(rows, superseded.values())
+        replaced = supersession.read_replacements(rows, superseded.values())
         chosen: list[ScoredStatement] = []
         quotes: dict[int, ScoredStatement] = {}
         for one in statements:
@@ -180,11 +180,11 @@ def statement_filter(
                 else [each for each in of_turn if hybrid_search.states_memory(one.text, each)]
             )
             if any(memory.superseded_by for memory in own):
-                heirs = [threads.find_heir(rows, memory) for memory in own if memory.superseded_by]
+                heirs = [supersession.find_heir(rows, memory) for memory in own if memory.superseded_by]
                 warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
                 chosen += [replace(one, memory=heir, passage=None) for heir in warm]
                 continue
-            if not own and threads.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
+            if not own and supersession.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
                 continue
             if not all(map(is_shown, own)) or not tells(one):
                 continue

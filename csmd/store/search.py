@@ -212,6 +212,14 @@ def stating_turns(rows: Rows, memory_seqs: Sequence[int], *, projects: Sequence[
     )
 
 
+def superseded_in(rows: Rows, turn_seqs: Sequence[int]) -> list[tuple[int, int]]:
+    """(turn, memory) of the superseded memories that these turns state or confirm, by row keys."""
+    return rows.all(
+        "select t.seq, m.seq from turns t cross join provenance p on p.uuid = t.uuid and p.role <> 'beside' "  # noqa: S608
+        f"cross join memories m on m.seq = p.memory_seq and m.superseded_by <> '' where {in_keys('t.seq', turn_seqs)}"
+    )
+
+
 def user_turns_between(
     rows: Rows, since: str, until: str, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, str]]:

@@ -82,7 +82,7 @@ def _kind(kind: str, of_memories: dict[str, str]) -> str:
 def hit_json(hit: Hit, *, explain: bool) -> Json:
     """A hit as `csmd search --json` shows it (design section 8)."""
     row = {key: value for key, value in asdict(hit).items() if key not in ("factors", "answers")}
-    row |= {"score": round(hit.score, 4), "newer": hit.newer or None, "source_uuids": lines_of(hit.source_uuids)}
+    row |= {"score": round(hit.score, 4), "source_uuids": lines_of(hit.source_uuids)}
     return {**row, "factors": hit.factors} if explain else row
 
 

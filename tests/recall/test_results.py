@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,16 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from recall_fixtures import ordinary
 from session_writer import Talk, go_through
 
 from csmd.capture import project_identity
 from csmd.memory import remember
-from csmd.recall import ranking, results, threads, visibility
+from csmd.recall import results, visibility
 from csmd.recall.results import Part
-from csmd.store import digests, failures, memories, passages, projects, turns
+from csmd.store import digests, failures, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
@@ -112,16 +111,18 @@ def test_no_two_hits_show_one_exchange_and_none_shows_more_than_a_hit_may(shelf:
 
 
 @pytest.mark.invariant(
-    "No turn is shown in two hits of a search, and a hit is explained by the features that its score was made from"
+    "No turn is shown in two hits of a search, and a hit is explained by the parts that its score is the sum of"
 )
-def test_a_hit_is_told_with_the_features_that_its_score_was_made_from(shelf: Shelf) -> None:
+def test_a_hit_is_told_with_the_parts_that_its_score_is_the_sum_of(shelf: Shelf) -> None:
     shelf.state("the kangaroo gateway listens on 8443")
     shelf.say("the gateway of yesterday", on="2026-03-17", session="s2")
-    hits = [*shelf.find("kangaroo gateway yesterday", kind="turn"), *shelf.find("kangaroo gateway", kind="memory")]
-    assert {hit.kind for hit in hits} == {"memory", "turn"}
-    for hit in hits:
-        assert hit.answers == pytest.approx(ranking.bearing(hit.factors), abs=2e-3)
-        assert set(hit.factors) >= {"shared", "rarest"} and "meaning" not in hit.factors
+    (first, *_), (memory, *_) = (
+        shelf.find("kangaroo gateway yesterday", kind="turn"), shelf.find("kangaroo gateway", kind="memory")
+    )  # fmt: skip
+    assert first.score == pytest.approx(sum(first.factors.values()), abs=1e-3)
+    assert memory.score == pytest.approx(results.MEMORY_SHARE * sum(memory.factors.values()), abs=1e-3)
+    assert {"words", "session"} <= memory.factors.keys() and "meaning" not in memory.factors
+    assert first.factors["time"] == results.TIME_WEIGHT
 
 
 @pytest.mark.invariant("A time that a question names prefers and never filters")
@@ -190,7 +191,21 @@ def test_what_replaced_something_is_found_by_what_it_replaced_and_stands_above_i
     old = shelf.state("Use npm in the web client for packages", session="s1")
     new = shelf.state("Use pnpm in the web client for packages, not npm", session="s2", on="2026-03-05")
     hits = shelf.find("npm", kind="memory")
-    assert [(hit.id, hit.superseded_by, hit.newer) for hit in hits] == [(new, "", ""), (old, new, new)]
+    assert [(hit.id, hit.superseded_by, hit.superseded_at[:10]) for hit in hits] == [
+        (new, "", ""),
+        (old, new, "2026-03-05"),
+    ]
+
+
+@pytest.mark.invariant("A hit that was overtaken says by what and when, a memory and the turn that states it alike")
+def test_a_turn_that_states_what_was_replaced_names_what_holds_now_at_the_end_of_the_line(shelf: Shelf) -> None:
+    shelf.state("Use npm in the web client for packages", session="s1")
+    shelf.state("Use pnpm in the web client for packages, not npm", session="s2", on="2026-03-05")
+    last = shelf.state("Use bun in the web client for packages, not pnpm", session="s3", on="2026-03-09")
+    for kind in ("turn", "memory"):
+        hits = shelf.find("packages in the web client", kind=kind)
+        overtaken = {hit.session_id: (hit.superseded_by, hit.superseded_at[:10]) for hit in hits}
+        assert overtaken == {"s1": (last, "2026-03-09"), "s2": (last, "2026-03-09"), "s3": ("", "")}, kind
 
 
 def test_what_replaced_something_in_other_words_comes_with_it(shelf: Shelf) -> None:
@@ -202,86 +217,6 @@ def test_what_replaced_something_in_other_words_comes_with_it(shelf: Shelf) -> N
             lambda rows, heir=heir: rows.run("update memories set superseded_by = :n where id = :o", n=heir, o=old)
         )
         assert [hit.id for hit in shelf.find("which packages in the web client?", kind="memory")] == found
-
-
-def link(shelf: Shelf, older: str, newer: str, sure: float) -> None:
-    of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
-    shelf.store.write(
-        lambda rows: passages.link_passages(
-            rows, int(rows.value(of, uuid=older)), int(rows.value(of, uuid=newer)), sure, most=3
-        )
-    )
-
-
-@pytest.mark.invariant(
-    "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
-)
-def test_what_was_said_later_on_the_same_matter_stands_above_and_is_named(shelf: Shelf) -> None:
-    old = shelf.say("the kangaroo gateway listens on port 8080, behind the old proxy", session="s1")
-    new = shelf.say("from today the gateway takes 8443", session="s2", on="2026-03-05")
-    shelf.say("the gateway is written in Go", session="s3", on="2026-03-06")
-    asked = "which port does the kangaroo gateway listen on behind the proxy?"
-    assert shelf.find(asked)[0].source_uuids[0] == old
-    link(shelf, old, new, 0.9)
-    hits = shelf.find(asked)
-    order = [hit.source_uuids[0] for hit in hits]
-    assert order.index(new) < order.index(old)
-    scores = [hit.score for hit in hits]
-    assert scores == sorted(scores, reverse=True), "what stands above shows no lower score"
-    assert {hit.source_uuids[0]: hit.newer for hit in hits if hit.newer} == {old: new}
-    assert not any(hit.newer for hit in shelf.find(asked, kind="turn", until="2026-03-02"))
-
-
-def test_a_thread_that_is_not_sure_moves_nothing(shelf: Shelf) -> None:
-    old = shelf.say("the kangaroo gateway listens on port 8080, behind the old proxy", session="s1")
-    new = shelf.say("from today the gateway takes 8443", session="s2", on="2026-03-05")
-    asked = "which port does the kangaroo gateway listen on behind the proxy?"
-    before = shelf.find(asked)
-    link(shelf, old, new, results.LEADS - 0.1)
-    assert shelf.find(asked) == before
-
-
-def test_of_many_threads_that_are_as_sure_none_moves_a_hit(shelf: Shelf) -> None:
-    old = shelf.say("the kangaroo gateway listens on port 8080, behind the old proxy", session="s1")
-    newer = [
-        shelf.say(f"the gateway of stage {n} takes 844{n}", session=f"s{n}", on=f"2026-03-0{n}") for n in (3, 4, 5)
-    ]
-    asked = "which port does the kangaroo gateway listen on behind the proxy?"
-    before = shelf.find(asked)
-    for one in newer:
-        link(shelf, old, one, threads.SURE)
-    assert shelf.find(asked) == before
-
-
-@pytest.mark.invariant(
-    "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
-)
-@settings(max_examples=25)
-@given(
-    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=10),
-    st.sampled_from(["turn", "memory", "all"]),
-)
-def test_whatever_follows_whatever_no_hit_is_lost_and_the_newer_one_is_shown(
-    links: list[tuple[int, int]], kind: str
-) -> None:
-    """Circles included."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = Store(Path(folder) / "csmd.db", now="2026-03-01T10:00:00.000Z")
-        try:
-            shelf = Shelf(store)
-            for number in range(8):
-                shelf.state(f"the gateway of {PLACES[number]} has rule {number} and is open", session=f"s{number}")
-            before = {hit.id for hit in shelf.find("gateway rule", kind=kind)}
-            for older, newer in links:
-                link(shelf, f"u{older + 1}", f"u{newer + 1}", 0.9)
-            hits = shelf.find("gateway rule", kind=kind)
-            assert {hit.id for hit in hits} == before and len(hits) == len(before)
-            assert all(hit.newer != hit.id and (not hit.newer or hit.newer in before) for hit in hits)
-        finally:
-            store.close()
-
-
-PLACES = ("Oslo", "Lisbon", "Bergen", "Turin", "Ghent", "Porto", "Graz", "Basel")
 
 
 def test_a_session_that_speaks_of_all_of_it_comes_before_one_that_names_a_word(shelf: Shelf) -> None:
@@ -324,7 +259,7 @@ def test_a_search_for_what_nobody_spoke_of_says_that_nothing_is_close(shelf: She
         ("kafka retention", "user: Set the retention to a week.\n[after] assistant: Kafka is not used here.", False),
     ],
 )
-def test_a_hit_that_contains_all_content_words_of_the_question_is_close_whatever_its_score(
+def test_a_hit_that_holds_most_content_words_of_the_question_is_close_whatever_its_score(
     query: str, said: str, is_close: bool
 ) -> None:
     hit = Hit(id="u1", kind="turn", text=said, score=0.1, project=HERE, session_id="s1", source_uuids=("u1",), at="")
@@ -345,18 +280,10 @@ def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf
     "No session fills the front of a list where another answers nearly as well; no hit is lost by that"
 )
 def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> None:
-    def shown(session: str, number: int, score: float) -> results.RankedHit:
-        hit = Hit(
-            id=f"{session}{number}",
-            kind="turn",
-            text="",
-            score=score,
-            project="",
-            session_id=session,
-            source_uuids=(),
-            at="",
-        )
-        return results.RankedHit(hit, number)
+    def shown(session: str, number: int, score: float) -> Hit:
+        return Hit(
+            id=f"{session}{number}", kind="turn", text="", score=score, project="", session_id=session, source_uuids=(), at=""
+        )  # fmt: skip
 
     hits = [
         *(shown("long", number, 1.0 - number / 100) for number in range(6)),
@@ -364,10 +291,10 @@ def test_no_session_fills_the_front_where_another_answers_nearly_as_well() -> No
         shown("far", 8, 0.2),
     ]
     order = results._varied(hits)
-    front = [one.hit.session_id for one in order[: results.FRONT]]
+    front = [one.session_id for one in order[: results.FRONT]]
     assert front.count("short") == 1 and "far" not in front
-    assert sorted(one.hit.id for one in order) == sorted(one.hit.id for one in hits)
-    assert [one.hit.id for one in order if one.hit.session_id == "long"] == [f"long{number}" for number in range(6)]
+    assert sorted(one.id for one in order) == sorted(one.id for one in hits)
+    assert [one.id for one in order if one.session_id == "long"] == [f"long{number}" for number in range(6)]
 
 
 def test_a_question_that_utf_8_cannot_carry_is_answered_as_without_what_it_cannot(shelf: Shelf) -> None:
@@ -409,7 +336,7 @@ rows = st.integers(1, 30)
 
 
 @pytest.mark.invariant(
-    "No turn is shown in two hits of a search, and a hit is explained by the features that its score was made from"
+    "No turn is shown in two hits of a search, and a hit is explained by the parts that its score is the sum of"
 )
 @given(
     st.lists(rows, unique=True, max_size=20),
