@@ -1,10 +1,10 @@
-"""What each feature of ranking is worth in search: takes one out at a time and asks both sets again.
+"""What each part of the ranking is worth in search: takes one out at a time and asks both sets again.
 
     python tests/bench/ablation.py --labelled HOME --locomo HOME [--eval DIR] [--every N]
 
 Each HOME is a CSMD_HOME whose daemon is off: one that holds DIR/transcripts, one filled by bench_locomo.py. The stores
-are read as a daemon reads them; the questions are embedded once. A row of the table is what was taken out: a feature has no
-weight (the others keep theirs, nothing is fitted anew), a rule of the order has no effect.
+are read as a daemon reads them; the questions are embedded once. A row of the table is what was taken out: a part of the
+score counts nothing, a rule of the order has no effect.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
-from csmd.recall import hybrid_search, ranking, results, visibility
+from csmd.recall import hybrid_search, results, visibility
 from csmd.store import sqlite
 from csmd.store.sqlite import Rows
 from csmd.tools.retrieval import hit_json
@@ -44,25 +44,19 @@ def _alone(ranked: Any, _near: Any, scores: Any, **named: Any) -> list[list[int]
     return _groups(ranked, {}, scores, **named)
 
 
-def _without(feature: str) -> list[tuple[Any, str, Any]]:
-    """What takes a feature out: weights without it, for each kind of score."""
-    weights = {kind: {k: v for k, v in of.items() if k != feature} for kind, of in ranking.weights().items()}
-    return [(ranking, "weights", lambda: weights)]
-
-
 #: What is taken out -> what is set, where, for that.
 WITHOUT: dict[str, list[tuple[Any, str, Any]]] = {
     "(all on)": [],
-    **{name: _without(name) for name in ranking.weights()["meaning"] if name},
-    "next to it": [(results, "ADJACENT_WEIGHT", 0.0)],
+    "words": [(results, "WORDS_SHARE", 0.0)],
+    "meaning": [(results, "WORDS_SHARE", 1.0)],
+    "next to it": [(results, "NEAR_SHARE", 0.0)],
+    "session": [(results, "SESSION_SHARE", 0.0)],
     "time": [(results, "TIME_WEIGHT", 0.0)],
     "what mended it": [(results, "MENDED_WEIGHT", 0.0)],
-    "newest first": [(results, "_newest_first", lambda _rows, _asked, ranked: [one.hit for one in ranked])],
     "a varied front": [(results, "REPEATED_SHARE", 1.0)],
     "talk at work": [(results, "group_exchanges", _all_turns)],
     "exchange": [(results, "group_exchanges", _alone)],
     "memories' turns": [(hybrid_search, "MEMORIES", 0)],
-    "half the candidates": [(hybrid_search, "CANDIDATES", hybrid_search.CANDIDATES // 2)],
     "half the pool": [(hybrid_search, "POOL", hybrid_search.POOL // 2)],
 }
 

@@ -25,7 +25,7 @@ from csmd.cli.main import GROUPS, SUBJECTS, main
 from csmd.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
-       "superseded_by", "refuted", "edited", "scene", "newer"}  # fmt: skip
+       "superseded_by", "superseded_at", "refuted", "edited", "scene"}  # fmt: skip
 MEMORY = {"id", "text", "gate", "type", "category", "tier", "decay", "authority", "confidence", "attention", "pinned",
           "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by", "is_refuted", "is_edited",
           "project", "origin", "scene"}  # fmt: skip
@@ -311,7 +311,7 @@ def test_search_answers_as_the_contract_says(full: Machine) -> None:
     assert [hit["score"] for hit in found["hits"]] == sorted((hit["score"] for hit in found["hits"]), reverse=True)
     for hit in found["hits"]:
         assert 1 <= len(hit["source_uuids"]) <= 4 and len(hit["text"]) <= 1200 and hit["session_id"] == "first"
-        assert hit["at"].endswith("Z") and 0 <= hit["confidence"] <= 1 and hit["newer"] is None
+        assert hit["at"].endswith("Z") and 0 <= hit["confidence"] <= 1 and hit["superseded_at"] == ""
     explained = full.csmd("search", "database_url", "--kind", "memory", "--limit", "1", "--explain", "--json")["hits"]
     assert len(explained) == 1 and set(explained[0]) == HIT | {"factors"}
     assert full.csmd("search", "database_url", "--project", "/usr", "--kind", "turn", "--json")["hits"] == []

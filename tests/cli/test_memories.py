@@ -153,7 +153,7 @@ HIT: dict[str, Any] = {
     "id": "79a0968a-1234-5678", "kind": "turn", "score": 1.47, "project": "/p", "session_id": "2cfdacb8-99", "gate": "",
     "text": "assistant: The gateway listens on 8443.\n[before] user: which port does the gateway use, and why is it that one of all "
     "the ports that there are?\n[after] user: thanks", "source_uuids": ["a", "b"], "at": "2026-02-11T10:00:00.000Z", "confidence": 0.0,
-    "authority": "", "superseded_by": "m1234", "newer": "x", "factors": {"words": 0.6, "meaning": 0.47, "asks": 0.0},
+    "authority": "", "superseded_by": "m1234", "superseded_at": "2026-03-01T09:00:00.000Z", "factors": {"words": 0.6, "meaning": 0.47, "asks": 0.0},
 }  # fmt: skip
 
 
@@ -170,22 +170,28 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
     )
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8  1.47  superseded by m1234")
+    assert lines[0].startswith(" 1  turn  2026-02-11  79a0968a-12  session 2cfdacb8  1.47")
+    assert " ".join(" ".join(lines[:2]).split()).endswith("1.47 superseded by m1234 of 2026-03-01")
+    del lines[1]
     assert lines[1] == "  > assistant: The gateway listens on 8443."
     assert lines[2].startswith("    before, user: which port does the gateway use")
     assert "    after, user: thanks" in lines
     assert "    1.47 from words 0.60, meaning 0.47" in lines
 
 
-def test_what_a_newer_hit_replaces_names_it_by_its_number(capsys: pytest.CaptureFixture[str]) -> None:
-    hits = [{**HIT, "newer": None}, {**HIT, "id": "0", "superseded_by": "", "refuted": False, "newer": HIT["id"]}]
-    render.show(
-        memories.show_hits(
-            {"query": "x", "close": True, "hits": hits, "degraded": [], "took_ms": 3.0}, explain=False, everywhere=True
-        )
-    )
-    heads = [line for line in capsys.readouterr().out.splitlines() if line[:2].strip()]
-    assert [head.rpartition("  ")[2] for head in heads[:2]] == ["superseded by m1234", "replaced by number 1"]
+def test_what_was_replaced_says_by_what_and_when_and_where_that_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    now = {
+        **HIT,
+        "id": "m1234",
+        "kind": "memory",
+        "superseded_by": "",
+        "superseded_at": "",
+        "refuted": False,
+        "edited": False,
+    }
+    value = {"query": "x", "close": True, "hits": [now, HIT], "degraded": [], "took_ms": 3.0}
+    render.show(memories.show_hits(value, explain=False, everywhere=True))
+    assert "superseded by m1234 of 2026-03-01, number 1 here" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_score_without_features_stands_alone() -> None:

@@ -147,7 +147,7 @@ def test_walls_hold_for_models(machine: Machine) -> None:
 def hit(said: str, number: int = 0, **more: Any) -> dict[str, Any]:
     return {"id": f"m{number:010d}", "kind": "memory", "text": said, "score": 1.0, "project": "/p", "session_id": "s",
             "source_uuids": [], "at": "2026-05-04T08:00:00.000Z", "confidence": 0.9, "gate": "epistemic",
-            "authority": "user", "superseded_by": "", "newer": None, "refuted": False, "edited": False, "scene": "", **more}  # fmt: skip
+            "authority": "user", "superseded_by": "", "superseded_at": "", "refuted": False, "edited": False, "scene": "", **more}  # fmt: skip
 
 
 def answered(machine: Machine, value: Any) -> str:
@@ -160,28 +160,26 @@ def answered(machine: Machine, value: Any) -> str:
 
 
 def test_what_was_superseded_says_by_what(machine: Machine) -> None:
-    said = answered(machine, {"hits": [hit("Old.", superseded_by="m1")], "degraded": []})
-    assert "SUPERSEDED by m1" in said
+    old = hit("Old.", superseded_by="m1", superseded_at="2026-06-01T08:00:00.000Z")
+    assert "SUPERSEDED by m1 of 2026-06-01" in answered(machine, {"hits": [old], "degraded": []})
     assert "REFUTED" in answered(machine, {"hits": [hit("Wrong.", refuted=True)], "degraded": []})
 
 
-@pytest.mark.invariant(
-    "An order of hits loses none; what was said later on the same matter stands above and is named, within one project"
-)
-def test_what_is_newer_on_the_same_matter_comes_first_and_the_older_says_so(machine: Machine) -> None:
-    old = hit("The gateway takes 8080.", 1, score=1.0, source_uuids=["u1"])
+@pytest.mark.invariant("A hit that was overtaken says by what and when, a memory and the turn that states it alike")
+def test_what_replaced_a_memory_comes_before_it_and_the_older_says_so(machine: Machine) -> None:
+    new = hit("The gateway takes 8443.", 3, score=0.5, source_uuids=["u3"])
+    old = hit("The gateway takes 8080.", 1, source_uuids=["u1"], superseded_by=new["id"], superseded_at=new["at"])
     other = hit("The gateway is written in Go.", 2, score=0.9, source_uuids=["u2"])
-    said = hit("take 8443 from today", kind="turn", id="u3", score=0.5, source_uuids=["u3"])
-    same = {**old, "kind": "turn", "id": "u1/2", "score": 1.1, "newer": "u3"}
+    same = {**old, "kind": "turn", "id": "u1/2", "score": 1.1}
 
     def ask(_: str, params: dict[str, Any]) -> Any:
-        return {"hits": [said, same] if params["kind"] == "turn" else [old, other], "degraded": []}
+        return {"hits": [same] if params["kind"] == "turn" else [old, other, new], "degraded": []}
 
     _, *lines, _ = answer(asker(machine), ask, "search", {"query": "x"})[0].splitlines()
     assert [line.partition(" (")[0] for line in lines] == [
-        "1. take 8443 from today", "2. The gateway takes 8080.", "3. The gateway is written in Go.",
+        "1. The gateway takes 8443.", "2. The gateway takes 8080.", "3. The gateway is written in Go.",
     ]  # fmt: skip
-    assert [("REPLACED by 1" in line) for line in lines] == [False, True, False]
+    assert [(f"SUPERSEDED by {new['id']} of 2026-05-04" in line) for line in lines] == [False, True, False]
 
 
 def test_where_something_was_said_is_told_with_it(machine: Machine) -> None:
