@@ -30,8 +30,6 @@ PAGE_LINES, SECTION_LINES = 100, 16
 OPEN_DAYS = 14
 #: So many times as many memories as have room, the surest, are considered for a page.
 CONSIDERED = 2.5
-#: Most memories below the line that replaced them, the latest first.
-BEFORE = 2
 #: Least confidence of an assistant's statement on a page: that of what no person is asked about.
 LEAST_SURE = review_answers.LOW
 #: A line repeats another one where, of at least so many words, at most this share is its own, and no number.
@@ -150,7 +148,7 @@ def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """What stands beside memories, by id: symptoms of a gotcha, the memories that one replaced, wordings that wait for an answer.
+    """What stands beside memories, by id: symptoms of a gotcha, wordings that wait for an answer.
 
     `new` are waiting lines (heading, text) that would be memories of their own. With `edits` the lines say that their
     code was edited since, not a heading.
@@ -158,7 +156,6 @@ class Annotations:
 
     shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
     waits: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    before: Mapping[str, Sequence[Memory]] = field(default_factory=dict)
     new: Sequence[tuple[str, str]] = ()
     edits: bool = False
 
@@ -177,10 +174,8 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
     shows = [display.cut(display.squeeze(symptom), SHOWN_CHARACTERS) for symptom in symptoms]
     scene = [f"said {memory.scene}"] if memory.scene else []
     scene += ["its code edited since"] if memory.is_edited and annotations.edits else []
-    replaced = annotations.before.get(memory.id, ())[:BEFORE]
     return Item(
         text=_balance_emphasis(compose.durable_text(memory)), id=memory.id, scene=", ".join(scene), shows=tuple(shows[:1]),
-        before=tuple((old.confirmed_at[:10], _balance_emphasis(old.text), old.id) for old in replaced),
         waits=tuple(annotations.waits.get(memory.id, ())),
     )  # fmt: skip
 
@@ -207,21 +202,6 @@ def _repeats(memory: Memory, other: Memory) -> bool:
     return is_retold and is_same_session and not any(map(str.isdigit, "".join(differing)))
 
 
-def find_replaced(memories: Iterable[Memory], replaced: Mapping[str, str], was: Read) -> dict[str, tuple[Memory, ...]]:
-    """Memory (id) with a line -> those that it replaced, the latest first; what a person pinned or moved keeps its line."""
-    known = {memory.id: memory for memory in memories}
-    moved = {item.id for section in was.sections if not is_ours(section.heading) for item in section.items}
-    stays = {memory.id for memory in known.values() if memory.pinned or memory.id in moved}
-    found: dict[str, tuple[Memory, ...]] = {}
-    for old in sorted(replaced.keys() & known.keys() - stays, key=lambda ident: (known[ident].confirmed_at, ident)):
-        new = replaced[old]
-        while new in replaced and new not in stays:
-            new = replaced[new]
-        if new in known and compose.durable_text(known[new]) and not evidence.find_transience(known[new]):
-            found[new] = (known[old], *found.get(new, ()))
-    return found
-
-
 def sureness(memory: Memory) -> tuple[object, ...]:
     """The order in which the memories of a page are considered: pinned, the user's, the surest, the latest."""
     return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
@@ -237,8 +217,7 @@ def build_sections(
     total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
 
     def has_text(memory: Memory) -> bool:
-        text_of = compose.durable_text if memory.id in annotations.before else compose.standalone_text
-        return bool(text_of(memory)) and not evidence.find_transience(memory)
+        return bool(compose.standalone_text(memory)) and not evidence.find_transience(memory)
 
     usable = list(filter(has_text, considered))
     quoted = {(one.project_seq, tokens.normalise(quote)) for one in usable for quote in _QUOTED.findall(one.scene)}
@@ -381,7 +360,7 @@ def build_theme_page(
     """What is known of a theme, project by project; of a single project only what its own page does not list (`listed`)."""
     headings = {seq: link_to(place) for seq, place in places.items()}
     order = [headings[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
-    annotations = Annotations(waits=annotations.waits, before=annotations.before, edits=True)
+    annotations = Annotations(waits=annotations.waits, edits=True)
     moved = _find_moved(memories, annotations, was)
     on_own_page = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in moved]
     own = [one for one in memories if one.id not in moved and one not in on_own_page]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections import Counter, defaultdict
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +17,6 @@ from csmd.dream.page_format import Page, Read
 from csmd.hosts.claude.environment import INDEX
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
-from csmd.recall import threads
 from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
 from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
@@ -71,13 +69,6 @@ def build_pages(
     for seq, place in places.items():
         row = known.get(place.path)
         was = read_last(row)
-        # As many as are considered for a page are searched for what replaced them.
-        considered = round(page_content.CONSIDERED * page_content.PAGE_LINES)
-        surest = heapq.nlargest(considered, memories[seq], key=page_content.sureness)
-        replaced = page_content.find_replaced(surest, threads.find_replaced(rows, surest), was)
-        annotations = replace(annotations, before={**annotations.before, **replaced})
-        old = {memory.id for olds in replaced.values() for memory in olds}
-        memories[seq] = [memory for memory in memories[seq] if memory.id not in old]
         left_out = frozenset(row.left_out if row else ())
         numbers = Counter(tags[memory.seq][0].name for memory in memories[seq] if tags.get(memory.seq))
         page = page_content.build_page(

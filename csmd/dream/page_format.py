@@ -26,14 +26,13 @@ _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of a list: its memory's id or "", where it was said, a gotcha's symptoms, the memories that it replaced
-    (date, text, id), and wordings that wait for a person's answer."""
+    """One line of a list: its memory's id or "", where it was said, a gotcha's symptoms, and wordings that wait for a
+    person's answer."""
 
     text: str
     id: str = ""
     scene: str = ""
     shows: tuple[str, ...] = ()
-    before: tuple[tuple[str, str, str], ...] = ()
     waits: tuple[str, ...] = ()
 
 
@@ -129,7 +128,6 @@ def _render_body(section: Section) -> Iterator[str]:
 def _render_item(item: Item) -> list[str]:
     first = f"- {to_line(item.text)}" + (f" <!-- m:{item.id} -->" if item.id else "")
     own = [to_line(item.scene)] if item.scene else []
-    own += [f"(before, {day}: {to_line(text)}) <!-- m:{ident} -->" for day, text, ident in item.before]
     own += [f"{WAITS}{to_line(text)}" for text in item.waits]
     below = (*(f"{SHOWS}{to_line(text)}" for text in item.shows), *(f"{text} {_SELF}" for text in own))
     return [first, *(f"  - {text}" for text in below)]

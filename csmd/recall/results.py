@@ -1,7 +1,7 @@
 """Search results: memories and exchanges, each once, best first; and the neighbours of a memory.
 
 A turn is ranked by the plain fusion of both indexes: its best passage's words and meaning, each normalised among what was
-found, and a share of the turns next to it. A memory is ranked by the turns that state it.
+found, a share of the turns next to it and of the best of its session. A memory is ranked by itself or by its turns.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from csmd.values import Hit, Memory
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
 CHARACTERS, MATCHED_SHARE = 1200, 0.5
 #: Of a turn's score: words against meaning, and what the turns next to it and the best of its session add.
-WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.55, 0.3, 0.1
+WORDS_SHARE, NEAR_SHARE, SESSION_SHARE = 0.55, 0.3, 0.5
 #: What the time that is asked for adds, and having fixed a pasted failure.
 TIME_WEIGHT, MENDED_WEIGHT = 0.3, 0.5
 #: Most turns whose neighbours are looked up, and least share of the score that is left of a superseded statement.
@@ -94,8 +94,9 @@ def find(
     window = query.find_window(question, now) if now else None
     mended, causes = _find_mended(rows, question, asked)
     ranked = _rank_turns(rows, pool)
-    hits = _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
-    hits += _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
+    # Memories first: their turns count for them without those next to them.
+    hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
+    hits += _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
     hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
     merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
     # A hit has at least the score of the hits behind it.
@@ -218,6 +219,7 @@ def _find_turns(
     limit: int,
 ) -> list[Hit]:
     """The best exchanges, each by the turn that bears most on the question."""
+    alone = {turn: ranked.score(turn) for turn in ranked.parts}
     if window is not None:
         prompts = search.user_turns_between(
             rows, window.since, window.until, projects=asked.places, limit=PROMPTS_OF_TIME
@@ -228,7 +230,7 @@ def _find_turns(
     where = search.turn_neighbours(rows, sorted(ranked.parts), projects=asked.places)
     if window is not None:
         ranked.add("time", {turn: TIME_WEIGHT for turn, place in where.items() if window.holds(place.at)})
-    near = {turn: ranked.score(place.before) + ranked.score(place.after) for turn, place in where.items()}
+    near = {turn: alone.get(place.before, 0.0) + alone.get(place.after, 0.0) for turn, place in where.items()}
     ranked.add("near", {turn: NEAR_SHARE * score for turn, score in near.items()})
     scores = {turn: ranked.score(turn) for turn in where}
     groups = group_exchanges(
@@ -303,6 +305,10 @@ def _exchange(
     )
 
 
+def _total(parts: Mapping[str, float]) -> float:
+    return sum(parts.values())
+
+
 def _factors(parts: Mapping[str, float]) -> dict[str, float]:
     return {name: round(value, 4) for name, value in parts.items() if value}
 
@@ -313,8 +319,9 @@ def _factors(parts: Mapping[str, float]) -> dict[str, float]:
 def _find_memories(
     rows: Rows, asked: Query, pool: Pool, ranked: Ranking, window: query.Window | None, causes: Sequence[Memory]
 ) -> list[Hit]:
-    """The memories that match best by themselves, and what replaced them, each by the turns that state it."""
-    alone = hybrid_search.blend(pool.memory_words, pool.memory_meaning)
+    """The memories that match best, and what replaced them, each by itself or by the turns that state it."""
+    by_words = ranking.normalised(pool.memory_words)
+    alone = hybrid_search.blend(pool.memory_words, pool.memory_meaning) if pool.memory_meaning else by_words
     best = sorted(alone, key=lambda seq: (-alone[seq], seq))[: hybrid_search.MEMORIES]
     stating: dict[int, list[int]] = {}
     for stated, turn in search.stating_turns(rows, best, projects=asked.places) if best else []:
@@ -322,10 +329,9 @@ def _find_memories(
     known = memories.by_seqs(rows, best)
     parts: dict[int, dict[str, float]] = {}
     for seq, memory in known.items():
-        if found := [turn for turn in stating.get(seq, ()) if turn in ranked.parts]:
-            parts[seq] = ranked.parts[max(found, key=ranked.score)]
-        else:
-            parts[seq] = {"memory": alone[seq]}
+        said = [ranked.parts[turn] for turn in stating.get(seq, ()) if turn in ranked.parts]
+        best_parts: dict[str, float] = max([{"memory": alone[seq]}, *said], key=_total)
+        parts[seq] = dict(best_parts)
         if window is not None and window.holds(memory.confirmed_at):
             parts[seq] = {**parts[seq], "time": TIME_WEIGHT}
     for memory in causes:
@@ -336,9 +342,10 @@ def _find_memories(
     seen = {heir.seq for heir in heirs.values() if asked.places is None or heir.project_seq in asked.places}
     passing = asked.filtered(rows, "memory", sorted(seen - known.keys()))
     for seq, heir in heirs.items():
-        if heir.seq in passing:
-            known.setdefault(heir.seq, heir)
-            parts.setdefault(heir.seq, parts[seq])
+        if heir.seq in passing or heir.seq in known:
+            known[heir.seq] = heir
+            # What replaced others matches as well as the best of them.
+            parts[heir.seq] = max(parts.get(heir.seq, {}), parts[seq], key=_total)
     roots = search.roots(rows)
     return [
         _memory_hit(memory, heirs.get(seq), parts[seq], roots.get(memory.project_seq, ""), pool)

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from csmd.cache import cached
-from csmd.recall import hybrid_search, ranking
-from csmd.store import cursors, fulltext, passages, search, vectors
+from csmd.recall import ranking
+from csmd.store import cursors, fulltext, passages, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import prose, tokens
-from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
 
 Stems = frozenset[str]
@@ -196,37 +195,6 @@ def _compete(links: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     odds = [(seq, sure / max(1e-6, 1.0 - sure)) for seq, sure in links]
     total = 1.0 + sum(value for _, value in odds)
     return [(seq, value / total) for seq, value in odds]
-
-
-def stating_passages(
-    rows: Rows, among: Sequence[Memory], *, projects: Sequence[int] | None
-) -> tuple[dict[int, Memory], dict[int, Passage]]:
-    """The passages of these projects (None: all) that state some memories, by row keys: which memory, and the passage."""
-    by_seq = {memory.seq: memory for memory in among}
-    turns = search.stating_turns(rows, sorted(by_seq), projects=projects) if by_seq else []
-    in_turns = passages.of_turns(rows, sorted({turn for _, turn in turns}))
-    read = passages.by_seqs(rows, sorted({seq for seqs in in_turns.values() for seq in seqs}))
-    stated = {
-        seq: by_seq[memory]
-        for memory, turn in turns
-        for seq in in_turns.get(turn, ())
-        if seq in read and hybrid_search.states_memory(read[seq].text, by_seq[memory])
-    }
-    return stated, {seq: read[seq] for seq in stated}
-
-
-def find_replaced(rows: Rows, among: Sequence[Memory]) -> dict[str, str]:
-    """Memory -> the one of these, by ids, that surely says what holds now in its place, the last that was said."""
-    stated, read = stating_passages(rows, among, projects=None)
-    heirs: dict[str, Memory] = {}
-    for seq, ends in follow_threads(rows, sorted(stated), least=SURE).items():
-        old = stated[seq]
-        later = [stated[end] for end, sure in ends if sure >= SURE and end in stated and read[end].at > read[seq].at]
-        later += [heirs[old.id]] if old.id in heirs else []
-        last = max(later, key=lambda memory: (memory.confirmed_at, memory.id), default=old)
-        if last.confirmed_at > old.confirmed_at:
-            heirs[old.id] = last
-    return {older: newer.id for older, newer in heirs.items()}
 
 
 class PairFinder:

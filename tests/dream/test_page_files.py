@@ -20,7 +20,6 @@ from csmd.store import (
     dreams,
     markdown_pages,
     memories,
-    passages,
     projects,
     tombstones,
     topics,
@@ -1013,65 +1012,3 @@ def test_an_index_that_somebody_writes_into_keeps_their_words_and_its_limits(hom
     home.write(now=LATER)
     assert "- remember the milk" in home.text("MEMORY.md") and "projects/gull-" in home.text("MEMORY.md")
     assert home.read(now=LAST) == 0
-
-
-OLD, NEW = (
-    "The heron gateway listens on port 8080 for the sensors",
-    "From today the heron gateway takes 8443 for its sensors",
-)
-
-
-def followed(home: Home, scope: str | None = None) -> tuple[str, str]:
-    """Two memories of two sessions, of which a thread says that the second tells what holds now; their ids."""
-    project, said = home.project(), []
-    for number, words in enumerate((OLD, NEW)):
-        at, uuid = f"2026-02-0{number + 1}T10:00:00.000Z", f"u{number}"
-        turn = Turn(uuid=uuid, session_id=f"s{number}", kind="user", text=words, at=at, cwd="/p/gull")
-        source = Provenance(uuid=uuid, session_id=turn.session_id, at=at)
-        statement = Statement(text=words, gate="epistemic", category="fact", confidence=0.85, authority="user")
-
-        def write(rows: Rows, turn: Turn = turn, statement: Statement = statement, source: Provenance = source) -> str:
-            turns.add_turn(rows, turn, text_hash=turn.text, host="claude", project=project, path="")
-            return remember.remember(
-                rows, statement, source, project=project, origin="stated", key=home.store.hash_key, scope=scope
-            )[0]
-
-        said.append(home.store.write(write))
-    of = "select p.seq from passages p join turns t on t.seq = p.turn_seq where t.uuid = :uuid"
-    home.store.write(
-        lambda rows: passages.link_passages(
-            rows, int(rows.value(of, uuid="u0")), int(rows.value(of, uuid="u1")), 0.9, most=3
-        )
-    )
-    return said[0], said[1]
-
-
-@pytest.mark.invariant(
-    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
-)
-@pytest.mark.parametrize("scope", [None])
-def test_what_a_later_memory_replaced_stands_below_it_as_before(home: Home, scope: str | None) -> None:
-    old, new = followed(home, scope)
-    home.write()
-    (path,) = home.directory.glob("projects/gull-*.md") if scope is None else [home.directory / "user.md"]
-    text = path.read_text()
-    assert f"- {NEW} <!-- m:{new} -->\n  - (before, 2026-02-01: {OLD}) <!-- m:{old} --> <!-- csmd -->" in text
-    assert text.count(OLD) == 1 and home.read() == 0 and home.write(now=LATER) == []
-
-
-def test_the_line_of_a_replaced_memory_that_a_person_moved_stays(home: Home) -> None:
-    old, new = followed(home)
-    home.write()
-    (path,) = [str(one.relative_to(home.directory)) for one in home.directory.glob("projects/gull-*.md")]
-    home.put(path, home.text(path) + f"\n## Sensors\n\n- {OLD} <!-- m:{old} -->\n")
-    home.read()
-    home.write(now=LATER)
-    assert f"## Sensors\n\n- {OLD} <!-- m:{old} -->" in home.text(path) and f"<!-- m:{new} -->" in home.text(path)
-
-
-def test_what_is_forgotten_stands_below_no_line(home: Home) -> None:
-    old, _ = followed(home)
-    home.write()
-    (path,) = home.directory.glob("projects/gull-*.md")
-    without, count = markdown_pages.without_lines(path.read_text(), lambda ids: {old} & set(ids))
-    assert count == 1 and OLD not in without and NEW in without

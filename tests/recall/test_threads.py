@@ -16,8 +16,10 @@ from recall_fixtures import memory, ordinary, passage
 from csmd.capture import project_identity
 from csmd.embedding import models
 from csmd.embedding.models import Embedder
+from csmd.memory import supersession
+from csmd.memory.supersession import Replaced
 from csmd.recall import prompt, threads, visibility
-from csmd.recall.threads import Pair, Replaced
+from csmd.recall.threads import Pair
 from csmd.store import passages, projects, purge, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -406,10 +408,12 @@ SAID = [
 def test_a_restatement_repeats_only_the_superseded_text_before_its_successor(
     said: str, at: str, session: str, repeats: bool
 ) -> None:
-    assert (threads.find_restated(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
+    assert (supersession.find_restated(said, at=at, session=session, replaced=[OLD]) is not None) is repeats
 
 
 @given(st.text(max_size=60), st.sampled_from(["s1", "s2"]))
 def test_nothing_restates_where_nothing_is_superseded_and_the_successor_never_does(said: str, session: str) -> None:
-    assert threads.find_restated(said, at="2026-06-01", session=session, replaced=[]) is None
-    assert threads.find_restated(f"{OLD.heir.text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
+    assert supersession.find_restated(said, at="2026-06-01", session=session, replaced=[]) is None
+    assert (
+        supersession.find_restated(f"{OLD.heir.text} {said}", at="2026-06-01", session=session, replaced=[OLD]) is None
+    )
