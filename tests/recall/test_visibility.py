@@ -234,7 +234,7 @@ def test_vectors_find_what_words_do_not_and_follow_their_scope(store: Store, tin
         hits, degraded = find(store, "staging cluster VPN", embed=embed)
         assert degraded == []
         assert said[0] in hits[0].text and hits[0].source_uuids[0] == "s0-1"
-        assert {"shared", "meaning"} <= set(hits[0].factors)
+        assert {"words", "meaning"} <= set(hits[0].factors)
         assert find(store, "staging cluster VPN", root=THERE, embed=embed)[0] == []
     finally:
         embedder.close()
