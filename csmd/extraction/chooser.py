@@ -13,6 +13,8 @@ The user's words go ways of their own. In a typed prompt each sentence that asse
 (`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
 another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and some
 forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
+
+A passage that names the cause of something needs less than the bar.
 """
 
 from __future__ import annotations
@@ -46,6 +48,8 @@ MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
+#: What plainly names a cause needs so much only, where the bar is higher: a diagnosis is short.
+DIAGNOSED = 0.4
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
@@ -99,6 +103,11 @@ _CODE_LINE = re.compile(
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
 #: What is said about it stands behind it.
 _LEADS_ON = re.compile(r"[:：]\W*$")
+#: What names the cause of something, and how it comes about.
+_CAUSE = _re(
+    r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
+    r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
+)
 #: A title without its number, and one that names a part of a text and nothing that it is about.
 _NUMBERED = _re(r"^\W*(?:(?:step|phase|part|task|issue|fix|bug)\b\W*)?\d*[.:)]*\s*")
 _NO_TITLE = _re(
@@ -294,7 +303,9 @@ def _of_source(
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
     ]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
-    candidates = [passage for value, passage in weighed if value >= weights.bar]
+    candidates = [
+        passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
+    ]
     if not candidates and not _is_sure(outline, weights):
         asserted = []
     if len(asserted) == 1:  # told with what goes on about it
