@@ -183,8 +183,8 @@ def sources_of_notifications(turns: Iterable[StoredTurn]) -> list[Source]:
     sources = []
     for turn in turns:
         if turn.kind in _BESIDE:
-            role, said = _BESIDE[turn.kind]
-            if text := said(turn.text):
+            role, words_in = _BESIDE[turn.kind]
+            if text := words_in(turn.text):
                 sources.append(Source(replace(turn, kind="assistant", text=text), role))
     return sources
 
@@ -196,8 +196,8 @@ def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> So
     """
     if result is None or tool not in tool_calls.CALLS:
         return None
-    role, said = tool_calls.CALLS[tool]
-    text = said(turn.text, result.text)
+    role, words_in = tool_calls.CALLS[tool]
+    text = words_in(turn.text, result.text)
     place = result if role == "report" else replace(turn, ordinal=result.ordinal)
     return Source(replace(place, kind="assistant", text=text), role) if text else None
 
@@ -359,20 +359,20 @@ def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
 def _is_repeated(passage: Passage, known: Iterable[Said], *, is_assertion: bool) -> bool:
     """Whether a passage was said before: a user's assertion by the user, in most of its own words; else by anybody."""
     if not is_assertion:
-        return any(_same(passage.content, said.content) for said in known)
+        return any(_same(passage.content, earlier.content) for earlier in known)
     turns = gist(passage.text).turns
     return any(
-        said.by_user
-        and len(passage.content & said.content) >= OWN_SHARE * len(passage.content)
-        and not _says_another(passage.content, turns, said)
-        for said in known
+        earlier.by_user
+        and len(passage.content & earlier.content) >= OWN_SHARE * len(passage.content)
+        and not _says_another(passage.content, turns, earlier)
+        for earlier in known
     )
 
 
-def _says_another(content: frozenset[str], turns: tuple[str, ...], said: Said) -> bool:
+def _says_another(content: frozenset[str], turns: tuple[str, ...], earlier: Said) -> bool:
     """Whether of two statements of one size one has a word in another's place, or turns the other round."""
-    is_of_one_size = len(said.content) <= ONE_SIZE * len(content)
-    return is_of_one_size and (bool(content - said.content and said.content - content) or turns != said.turns)
+    is_of_one_size = len(earlier.content) <= ONE_SIZE * len(content)
+    return is_of_one_size and (bool(content - earlier.content and earlier.content - content) or turns != earlier.turns)
 
 
 def said_before(text: str, *, by_user: bool) -> Said:
@@ -436,27 +436,39 @@ def passages(outline: Sequence[prose.Sentence], speaker: Speaker) -> list[Passag
 
 def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     """Whether a sentence may be part of a passage: prose that states something, outside sections of steps."""
-    said = stated.text
-    read = parse(said, speaker)
-    if speaker == "user" and read.language != "en" and (not read.lasting or read.kind != "states" or read.is_of_moment):
+    text = stated.text
+    parsed = parse(text, speaker)
+    if (
+        speaker == "user"
+        and parsed.language != "en"
+        and (not parsed.lasting or parsed.kind != "states" or parsed.is_of_moment)
+    ):
         return False
-    if speaker == "assistant" and sentence.has("proposes", read.language, said):
+    if speaker == "assistant" and sentence.has("proposes", parsed.language, text):
         return False  # the user decides; see acceptance.py
-    has_words = len(_WORDY.findall(said)) >= 3 or (read.language in sentence.UNSPACED and len(said) >= LEAST_UNSPACED)
-    if len(said) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(said):
+    has_words = len(_WORDY.findall(text)) >= 3 or (parsed.language in sentence.UNSPACED and len(text) >= LEAST_UNSPACED)
+    if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
         return False
-    kind = read.kind
+    kind = parsed.kind
     if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
         return False
-    if kind == "asks" and (speaker == "user" or read.opens_with_question) and not _is_told_with_a_question(said, read):
+    if (
+        kind == "asks"
+        and (speaker == "user" or parsed.opens_with_question)
+        and not _is_told_with_a_question(text, parsed)
+    ):
         return False
-    is_short = speaker == "user" and kind == "orders" and len(content_words(said)) <= SHORT_ORDER
-    return not (is_short and certainty(said, shipped()) < LASTING)
+    is_short = speaker == "user" and kind == "orders" and len(content_words(text)) <= SHORT_ORDER
+    return not (is_short and certainty(text, shipped()) < LASTING)
 
 
-def _is_told_with_a_question(said: str, read: sentence.Sentence) -> bool:
+def _is_told_with_a_question(text: str, parsed: sentence.Sentence) -> bool:
     """Whether a sentence tells something, and only its end asks."""
-    return sentence.ends_with_question(said) and (not read.opens_with_question or "." in said) and read.language == "en"
+    return (
+        sentence.ends_with_question(text)
+        and (not parsed.opens_with_question or "." in text)
+        and parsed.language == "en"
+    )
 
 
 def _from(
@@ -492,16 +504,16 @@ def _from(
 
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     """How surely a sentence of a prompt asserts something that lasts, 0-1."""
-    read = parse(stated.text)
-    if not _is_usable(stated, "user") or (read.is_of_moment and not read.lasting):
+    parsed = parse(stated.text)
+    if not _is_usable(stated, "user") or (parsed.is_of_moment and not parsed.lasting):
         return 0.0
-    asks_for_something = sentence.request_in(stated.text) and not (read.lasting or read.remembers)
-    if read.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
+    asks_for_something = sentence.request_in(stated.text) and not (parsed.lasting or parsed.remembers)
+    if parsed.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
         return 0.0
-    if sentence.has("trouble", read.language, stated.text) and (read.language != "en" or not read.lasting):
+    if sentence.has("trouble", parsed.language, stated.text) and (parsed.language != "en" or not parsed.lasting):
         return 0.0  # what goes wrong is told to be mended
     # What is lasting in another language says so (`_is_usable`).
-    return 1.0 if read.remembers or read.language != "en" else certainty(stated.text, weights)
+    return 1.0 if parsed.remembers or parsed.language != "en" else certainty(stated.text, weights)
 
 
 def _bars(outline: Sequence[prose.Sentence]) -> tuple[float, float]:
@@ -563,17 +575,17 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
 
 def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:
     """Whether an order lays something down: "use British spelling", not "add a test"."""
-    read = parse(stated.text)
-    is_order = read.kind == "orders" and read.language == "en" and not read.is_of_moment
+    parsed = parse(stated.text)
+    is_order = parsed.kind == "orders" and parsed.language == "en" and not parsed.is_of_moment
     return is_order and _is_usable(stated, "user") and certainty(stated.text, weights) >= SURE_ORDER
 
 
-def wordings(said: str) -> list[str]:
+def wordings(text: str) -> list[str]:
     """All wordings that a statement of a text may have: its sentences and passages, whole and trimmed."""
-    outline = prose.outline(said)
-    found = [one.text for one in outline]
-    found += [one.text for speaker in get_args(Speaker) for one in passages(outline, speaker)]
-    return list(dict.fromkeys([*found, *map(trimmed, found), *verbatim_statements.picks(said)]))
+    outline = prose.outline(text)
+    texts = [each.text for each in outline]
+    texts += [each.text for speaker in get_args(Speaker) for each in passages(outline, speaker)]
+    return list(dict.fromkeys([*texts, *map(trimmed, texts), *verbatim_statements.picks(text)]))
 
 
 # --- weighing
@@ -682,14 +694,14 @@ def _content(turn: StoredTurn | None) -> frozenset[str]:
 
 
 @cached(8)
-def _bare(said: str) -> str:
+def _bare(text: str) -> str:
     """A text reduced to its words, to find one text in another."""
-    return " ".join(["", *words_of(said), ""])
+    return " ".join(["", *words_of(text), ""])
 
 
-def _quotes(said: str, other: str) -> bool:
+def _quotes(text: str, other: str) -> bool:
     """Whether most of a text occurs word for word in another, which is bare."""
-    own = words_of(said)
+    own = words_of(text)
     runs = range(len(own) - QUOTED_WORDS + 1)
     taken = {
         at + step

@@ -157,15 +157,15 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
     # What says all of it lacks at most an "always" and an "every" of its words.
     if len(before) - shared <= 2 and _says_all_of(newer, older):
         return Comparison(relation="same" if _says_all_of(older, newer) else "entails")
-    found, every = _replacement(older, newer, renames or {}), clauses.parts(older)
-    if found is not None and found.replaces:
-        return replace(found, parts=every or (older,))
+    whole, every = _replacement(older, newer, renames or {}), clauses.parts(older)
+    if whole is not None and whole.replaces:
+        return replace(whole, parts=every or (older,))
     of_parts = [(part, _replacement(part, newer, renames or {})) for part in every] if len(every) > 1 else []
     ended = {part: how for part, how in of_parts if how is not None and how.replaces}
     if ended:
         return replace(next(iter(ended.values())), relation="replaces part", parts=tuple(ended))
-    if found is not None:
-        return found
+    if whole is not None:
+        return whole
     sizes = len(before), len(after)
     # Of two that share a single word, it has to be half of the longer one.
     few = min(sizes) if shared > 1 else max(sizes)
