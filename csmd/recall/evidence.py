@@ -108,7 +108,11 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     return not any(read.is_of_moment for read in reads) and any(
         read.lasting
         and len(read.text) <= LONGEST_RULE
-        and (is_everywhere or (read.lasting != "taste" and not read.core.casefold().startswith(("i ", "i'"))))
+        and (
+            is_everywhere
+            or read.words[:2] == ("i", "prefer")
+            or not (read.lasting == "taste" or read.words[:1] == ("i",))
+        )
         and _is_said_of_things(read)
         and (read.lasting in _STRICT or _is_strict(read) if strictly else len(read.words) >= LEAST_LAID_DOWN)
         for read in reads

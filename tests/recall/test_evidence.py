@@ -16,7 +16,8 @@ from csmd.values import Memory, Provenance
 SAID: dict[str, tuple[str, str]] = {
     "a ban": ("never write to the archive bucket from a worker", "a rule without exception"),
     "a rule behind a reason": ("the vendor bills by call, so always batch the lookups", "a rule without exception"),
-    "a liking of the moment": ("i prefer one assertion a test", evidence.PLAIN),
+    "a preference": ("i prefer one assertion a test", "a rule without exception"),
+    "a liking of the moment": ("i like the second layout", evidence.PLAIN),
     "who is in charge": ("mira owns the billing adapter", "a rule without exception"),
     "a choice": ("we use bazel here, not make", "lays something down"),
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
