@@ -49,7 +49,7 @@ MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
 #: What plainly names a cause needs so much only, where the bar is higher: a diagnosis is short.
-DIAGNOSED = 0.4
+DIAGNOSED = 0.3
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
