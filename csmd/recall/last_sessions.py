@@ -14,7 +14,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.text.sentence import bare_order, opens, parse
+from csmd.text.sentence import bare_order, is_passing, opens, parse
 from csmd.text.similarity import gist, overlap, share
 from csmd.text.tokens import content_words
 
@@ -31,6 +31,8 @@ SHORT_ID = 8
 TWIN_OVERLAP, DONE_SHARE = 0.6, 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
 _CHECKS = frozenset(name for name, _ in CHECKS)
+#: Branches that say nothing of the work on them.
+_TRUNKS = frozenset({"main", "master", "HEAD"})
 _FIRST_SENTENCE = re.compile(r"^(.*?[.?!])(?:\s|$)")
 
 
@@ -99,7 +101,8 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     parts: list[str] = []
     if subjects:
         quoted = [f'"{display.cut(subject, COMMIT_CHARACTERS)}"' for subject in subjects]
-        parts.append("committed " + _list_names(quoted[:COMMITS], len(quoted)))
+        branch = "".join(f" on {name}" for name in session.texts("branch")[-1:] if name not in _TRUNKS)
+        parts.append("committed " + _list_names(quoted[:COMMITS], len(quoted)) + branch)
     elif files:
         parts.append("changed " + _list_names([PurePosixPath(path).name for path in files[:FILES]], len(files)))
     parts += [f"opened {pull}" for pull in session.texts("pull")[-1:]]
@@ -108,7 +111,12 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
     if is_last or not subjects:
-        parts += [f"at its end: {last}" for last in session.texts("last")[-1:]]
+        ends = [
+            last
+            for last in session.texts("last")[-1:]
+            if not (is_passing(last, "assistant") or opens("now", "en", last))
+        ]
+        parts += [f"at its end: {last}" for last in ends]
     text = ": ".join(filter(None, (topic, "; ".join(parts))))
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
 

@@ -134,12 +134,12 @@ def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
 def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
     """(kind, text, kind and time of the turn it came from) of what a digest says in a line.
 
-    Goal, files, commits and their reasons, pull requests, open ends, how it ended; errors of checks that failed to the end are `failing`.
+    Goal, files, commits and their reasons, branches, pull requests, open ends, how it ended; errors of checks that failed to the end are `failing`.
     """
     return rows.all(
         "select case i.kind when 'error' then 'failing' else i.kind end, i.text, coalesce(t.kind, ''), coalesce(t.at, '') "
         "from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest and (i.kind in "
-        "('goal', 'file', 'commit', 'reason', 'pull', 'open', 'last') or (i.kind = 'error' and i.state = 'failed')) order by i.seq",
+        "('goal', 'file', 'commit', 'reason', 'pull', 'branch', 'open', 'last') or (i.kind = 'error' and i.state = 'failed')) order by i.seq",
         digest=digest_seq,
     )
 

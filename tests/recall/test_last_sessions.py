@@ -80,8 +80,8 @@ CASES: dict[str, tuple[Items, str, str]] = {
         'committed "Read the settings from YAML files"',
     ),
     "a pull request": (
-        (("goal", "Settings"), ("commit", "1a2b3c4 Read the settings from YAML"), ("pull", "#12 Settings are YAML")), "committed",
-        'Settings: committed "Read the settings from YAML"; opened #12 Settings are YAML',
+        (("goal", "Settings"), ("commit", "1a2b3c4 Read the settings from YAML"), ("branch", "yaml"), ("pull", "#12 Settings are YAML")), "committed",
+        'Settings: committed "Read the settings from YAML" on yaml; opened #12 Settings are YAML',
     ),
     "a question names nothing": (
         (("goal", "Are there hooks that tell of a restore?"), ("file", "docs/notes.md")), "corrected",
