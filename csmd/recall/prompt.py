@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -21,8 +21,9 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
 from csmd.store import memories, passages, receipts, search
+from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, sentence, similarity
+from csmd.text import display, prose, quotations, sentence, similarity
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
 from csmd.values import Brief, Memory
@@ -214,6 +215,7 @@ def find_lines(
     read = passages.by_seqs(rows, [seq for of in passages.of_turns(rows, warm).values() for seq in of])
     cosines = hybrid_search.read_cosines(rows, asked, read)
     picks = memories.memories_by_turn(rows, sorted({one.uuid for one in read.values() if one.kind == "user"}))
+    own = _read_own_words(rows, read.values())
     statements = [
         replace(hit, features={**_meaning_of(hit), "warm": min(1.0, heat / most)})
         for hit, heat in zip(hits, map(_heat_of_rank, range(len(hits))), strict=True)
@@ -239,7 +241,7 @@ def find_lines(
         for by_user in [
             one.memory.authority == "user" if one.memory else bool(one.passage and one.passage.kind in PROMPTS)
         ]
-        for text in _decisive(one)
+        for text in _decisive(one, own)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
 
@@ -268,7 +270,19 @@ def _is_pick(memory: Memory) -> bool:
     return memory.authority == "user" and ARROW in memory.text
 
 
-def _decisive(statement: ScoredStatement) -> Iterator[str]:
+def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
+    """What users say themselves in the turns (by row key) of some passages, on one line: nothing pasted, quoted or fenced.
+
+    An answer in a tool's result is theirs as it stands.
+    """
+    turns = sorted({one.turn_seq for one in read if one.kind in PROMPTS and "/" not in one.uuid})
+    return {
+        seq: display.squeeze(prose.without_code(quotations.own_words(turn.text)))
+        for seq, turn in search.turns_by_seq(rows, turns).items()
+    }
+
+
+def _decisive(statement: ScoredStatement, own: Mapping[int, str]) -> Iterator[str]:
     """What of a statement decides: a memory's own words, all that a user lays down in a passage, of an assistant's each sentence by itself."""
     memory, passage = statement.memory, statement.passage
     if passage is None or (memory is not None and (memory.pinned or memory.is_edited or _is_pick(memory))):
@@ -277,6 +291,8 @@ def _decisive(statement: ScoredStatement) -> Iterator[str]:
     speaker: Speaker = "user" if passage.kind in PROMPTS else "assistant"
     rows_of_text = prose.lines_of_prose(query.unquoted(passage.text) if speaker == "user" else passage.text)
     said = [one for row in rows_of_text for one in prose.sentences(row) if _decides(one, speaker)]
+    if speaker == "user" and passage.turn_seq in own:
+        said = [one for one in said if display.squeeze(one) in own[passage.turn_seq]]
     whole = " ".join(said)
     yield from [whole] if speaker == "user" and 0 < len(whole) <= LINE_CHARACTERS else said
 
