@@ -23,7 +23,7 @@ from csmd.recall.ranking import SearchTerms
 from csmd.store import memories, passages, receipts, search
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, quotations, sentence, similarity
+from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
 from csmd.values import Brief, Memory
@@ -46,6 +46,8 @@ MOST_TURNS = 120
 FIRST_HITS, UNMISTAKABLE = 10, 0.4
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
 SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
+#: An order of so many words at most is told a rule of the user's on it, if nothing else.
+ORDER_WORDS = 3
 #: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
 SHORT, WHOLE = (4, 120), (12, 400)
 #: Most conversations that are told; a line has at least this share of the best one's score.
@@ -122,7 +124,10 @@ def recall(
     blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id) if asks else []
     asked = as_query(rows, prompt, places, embed, degraded)
     terms = hybrid_search.weigh_terms(rows, asked, degraded)
-    hits = hybrid_search.find(rows, asked, degraded)[:HITS] if rate_subject(terms) >= LEAST_SUBJECT else []
+    # The same prompt, put before, decides nothing.
+    found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
+    hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
+    names_nothing = rate_subject(terms) < LEAST_SUBJECT
     if hits:
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -132,11 +137,14 @@ def recall(
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
         lines = _without_older(rows, lines, session_id)
         values = measure(hits, lines, terms)
-        sure = max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
-        lines_at_most, tokens = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
+        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
+        most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
+        rules = [line for line in lines if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
+        if sure < floor and rules:
+            lines, most, sure = sorted(rules, key=lambda line: -line.values["covers"]), 1, floor
         if sure >= floor:
-            blocks += _describe(rows, choose(lines, most=min(lines_at_most, max_items), tokens=tokens), places)
-        if not blocks and sure >= POINTED * floor:
+            blocks += _describe(rows, choose(lines, most=min(most, max_items), tokens=room), places)
+        if not (blocks or names_nothing) and sure >= POINTED * floor:
             blocks = _point(rows, filter_visible(hits), session_id)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(made, degraded=tuple(sorted(set(degraded))))
@@ -316,6 +324,13 @@ def _answers(line: Line) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
     is_rule = line.values["user"] and line.values["lasting"]
     return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
+
+
+def _applies(line: Line, terms: SearchTerms) -> bool:
+    """Whether a line is a rule of the user's, and no complaint, that has a third or more of a short order's words."""
+    shared = terms.rarity.keys() & ranking.stems(line.text)
+    is_rule = bool(line.values["user"] and line.values["lasting"]) and not sentence.has("trouble", "en", line.text)
+    return is_rule and 3 * len(shared) >= len(terms.rarity)
 
 
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:

@@ -656,9 +656,9 @@ def _accepted_from(rows: Rows, seq: int) -> list[str]:
         "select distinct x.text, t.text from session_turn here join session_turn there "
         "on there.session_seq = here.session_seq and there.ordinal > here.ordinal "
         "join statements x on x.turn_seq = there.turn_seq join turns t on t.seq = here.turn_seq "
-        "where here.turn_seq = :seq and instr(x.text, :arrow) > 0"
+        "where here.turn_seq = :seq and x.text like :picked"
     )
-    found = rows.all(sql, seq=seq, arrow=ARROW)
+    found = rows.all(sql, seq=seq, picked=f"%{ARROW}%")
     return [text for text, said in found if Needle(text.partition(ARROW)[0].rstrip("…")).spans(said)]
 
 

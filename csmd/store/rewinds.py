@@ -108,14 +108,15 @@ def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str
 
     A line that is no turn (thinking, a note of the host) is taken to stand behind the turn before it.
     """
-    of_turn = "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq where "
     while line and line != ancestor:
         known = rows.one(
-            of_turn + "t.uuid = :line and st.session_seq = :session and st.ordinal < :place",
+            "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
+            "where t.uuid = :line and st.session_seq = :session and st.ordinal < :place",
             line=line, session=session_seq, place=place,
         )  # fmt: skip
         before = known or rows.one(
-            of_turn + "st.session_seq = :session and st.ordinal < :place and t.source = 'transcript' "
+            "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
+            "where st.session_seq = :session and st.ordinal < :place and t.source = 'transcript' "
             "order by st.ordinal desc limit 1",
             session=session_seq, place=place,
         )  # fmt: skip
