@@ -10,7 +10,7 @@ RULES = {
     "deploy to staging": "we deploy to staging with ./ship staging, only after the smoke suite is green",
     "commit this": "commit messages start with the ticket id, always",
     "install lodash": "install packages with pnpm add -E, exact versions only",
-    "release a new version": "a release is always tagged by `scripts/release.sh`, it bumps the chart as well",
+    "release it": "a release is always tagged by `scripts/release.sh`, it bumps the chart as well",
     "start the dev server": "the dev server is started with `make up`, port 4010",
     "add the package zod": "we vendor npm packages with yarn, not npm",
     "commit and push": "don't push to main directly, open a merge request",
