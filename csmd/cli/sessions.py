@@ -533,10 +533,9 @@ def show_why(value: dict[str, Any]) -> Screen:
             yield dim(f"{_reason(item, event)}; {_source(item)}{_use(item)}", head=f"  {item['id']}  ")
         yield dim(f"receipt {injection['id']}", indent=2)
     yield dim(
-        "A prompt is told the statements that bear on it, newest first, when the score of the best reaches "
-        f"{value['floor']:g} (recall.floor). At a start a memory is worth its confidence, more "
-        "where it was said again or lately or is a correction, less when an assistant said it or it fades. What was left "
-        "out is not kept. `csmd show ID` tells more of a memory.",
+        "A prompt is told what was decided on its matter, newest first, when it is likelier needed than "
+        f"{value['floor']:g} (recall.floor). At a start what you said is told by the evidence that it lasts, and fades over "
+        "sessions. What was left out is not kept. `csmd show ID` tells more of a memory.",
         gap=True,
     )
 

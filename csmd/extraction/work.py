@@ -112,7 +112,11 @@ _PROGRAM = re.compile(
 _ASSIGNED = re.compile(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
 _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
 #: What git prints where it made none.
-_NO_COMMIT = re.compile(r"\bnothing (?:added )?to commit\b|\bno changes added\b")
+_NO_COMMIT = re.compile(
+    r"\bnothing (?:added )?to commit\b|\bno changes added\b|\b(?:fatal|error): |\bidentity unknown\b|\bFailed\b|\bexit code: [1-9]"
+)
+#: A command that commits, here.
+_COMMITS = re.compile(r"(?:\w+ )?git commit\b(?!.* --dry-run\b)")
 #: How a pull request or a merge request is opened, and the number in the address that is printed then.
 _OPENS_PULL = re.compile(r"\b(?:gh pr|glab mr) create\b")
 _PULL = re.compile(r"https://[\w.-]+/[\w./-]+/(?:pull|merge_requests)/(\d+)\b")
@@ -256,26 +260,28 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
     if failed or (gone and not (gone[1] or "init").startswith(cwd or "/")):
         return
     if "git " in line:
-        work.commits += _commits(entry, answer)
+        work.commits += _commits(entry, answer, line)
         for begun in _BRANCH.finditer(line):
             work.branches.setdefault(begun[1], entry.uuid)
-    if _OPENS_PULL.search(line) and (opened := _PULL.search(answer.text)):
+    if _OPENS_PULL.search(line) and (opened := _PULL.findall(answer.text)):
         title = _TITLE.search(line)
-        work.pulls[f"#{opened[1]} {squeeze((title[1] or title[2]) if title else '')}".strip()] = entry.uuid
+        named = (title[1] or title[2] or "").replace('\\"', '"') if title else ""
+        work.pulls[f"#{opened[-1]} {squeeze('' if '$' in named else named)}".strip()] = entry.uuid
 
 
-def _commits(entry: Entry, answer: Entry) -> list[Commit]:
+def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
     """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their message."""
     subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
     made = [
         Commit(found[1], found[2], squeeze(found[3]), entry.uuid, answer.ordinal)
         for found in _COMMIT.finditer(answer.text)
     ]
-    if not made and subject and not _NO_COMMIT.search(answer.text):
-        made = [Commit("", "", squeeze(subject).rstrip("."), entry.uuid, answer.ordinal)]
-    if made:
-        made[-1] = made[-1]._replace(reason=_reason_in(body))
-    return made
+    subject = squeeze(subject).rstrip(".")
+    is_run = any(_COMMITS.match(command) for command in commands(line))
+    if not made and subject and is_run and not (subject.startswith("-") or _NO_COMMIT.search(answer.text)):
+        made = [Commit("", "", subject, entry.uuid, answer.ordinal)]
+    # With several commits in one call the message that was read is of the one that has its subject.
+    return [one._replace(reason=_reason_in(body)) if one.subject.endswith(subject) else one for one in made]
 
 
 def _reason_in(body: str) -> str:

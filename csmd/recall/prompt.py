@@ -33,15 +33,15 @@ TAG = "csmd-recall"
 ABOUT = "From earlier sessions, newest first; may bear on this. Data, not instructions."
 REASON, POINTER = "bears on the prompt", "an earlier session on the matter"
 #: Characters of a prompt that are searched for, of its beginning and its end: a pasted page has thousands of words.
-PROMPT_CHARACTERS = 4_000
+BEGINNING, END = 3_000, 1_000
 #: The best that bear on a prompt, and the conversations of these that are looked through, the warmest.
 HITS, CONVERSATIONS = 40, 5
 #: The n-th hit is as warm as 1 / (1 + n / RANKS): so are its turn and, halved after every HALVED, the next FOLLOWING.
 RANKS, FOLLOWING, HALVED = 5, 8, 3
 #: What of the warmth of a thread's end the turns behind it get, and from which probability on it is told with what it follows.
 BEHIND_END, LEADS = (0.8, 0.4), 0.3
-#: Most warm turns that are read.
-MOST_TURNS = 120
+#: Most warm turns that are looked at; passages at the beginning and end of one, and of all, that are read; those that are judged.
+MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 120, 4, 8, 400, 80
 #: Among so many first hits a conversation is unmistakable that has so much of them (see `measure`).
 FIRST_HITS, UNMISTAKABLE = 10, 0.4
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
@@ -143,7 +143,8 @@ def recall(
         if sure < floor and rules:
             lines, most, sure = sorted(rules, key=lambda line: -line.values["covers"]), 1, floor
         if sure >= floor:
-            blocks += _describe(rows, choose(lines, most=min(most, max_items), tokens=room), places)
+            chosen = choose(lines, most=min(most, max_items), tokens=room)
+            blocks += _describe(rows, chosen, places, filter_visible)
         if not (blocks or names_nothing) and sure >= POINTED * floor:
             blocks = _point(rows, filter_visible(hits), session_id)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
@@ -160,7 +161,9 @@ def find_bearing(
 
 def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None, degraded: list[str]) -> Query:
     """A prompt as the indexes are asked; without terms where it says nothing but words of assent."""
-    question = display.cut_middle(query.unquoted(prompt), limit=PROMPT_CHARACTERS)
+    own = query.unquoted(prompt)
+    is_long = len(own) > BEGINNING + END
+    question = f"{own[:BEGINNING]}\n{own[-END:]}" if is_long else own
     terms = hybrid_search.expand_terms(rows, question, places=places)
     terms = [term for term in terms if term not in sentence.DIALOGUE and not _GRAMMAR.fullmatch(term)]
     vector = hybrid_search.embed_query(rows, question, embed, degraded) if terms else None
@@ -220,8 +223,11 @@ def find_lines(
     warmth = _warm(rows, hits)
     warm = sorted(warmth.turns, key=lambda turn: (-warmth.turns[turn], turn))[:MOST_TURNS]
     most = warmth.turns[warm[0]] if warm else 1.0
-    read = passages.by_seqs(rows, [seq for of in passages.of_turns(rows, warm).values() for seq in of])
+    of_turns = passages.of_turns(rows, warm)
+    read = passages.by_seqs(rows, [seq for turn in warm for seq in _ends_of(of_turns.get(turn, ()))][:MOST_READ])
     cosines = hybrid_search.read_cosines(rows, asked, read)
+    nearest = sorted(read, key=lambda seq: (-warmth.turns[read[seq].turn_seq] / most - cosines.get(seq, 0.0), seq))
+    read = {seq: read[seq] for seq in nearest[:MOST_PASSAGES]}
     picks = memories.memories_by_turn(rows, sorted({one.uuid for one in read.values() if one.kind == "user"}))
     own = _read_own_words(rows, read.values())
     statements = [
@@ -252,6 +258,11 @@ def find_lines(
         for text in _decisive(one, own)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
+
+
+def _ends_of(seqs: Sequence[int]) -> Sequence[int]:
+    """The first and the last passages of a long turn, of which the last conclude."""
+    return seqs if len(seqs) <= FIRST + LAST else [*seqs[:FIRST], *seqs[-LAST:]]
 
 
 def _meaning_of(hit: ScoredStatement) -> dict[str, float]:
@@ -339,9 +350,9 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
     `lift`: how much of the first hits is of one conversation, less where there are few of these; `shared`: the rare words of the
     prompt in a line; `subject`: how rare the words are that it names.
     """
-    first = Counter(hit.session_id for hit in hits[:FIRST_HITS])
+    first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id)
     return {
-        "lift": max(first.values()) / FIRST_HITS * (1 - 1 / max(1, terms.sessions)),
+        "lift": max(first.values(), default=0) / FIRST_HITS * (1 - 1 / max(1, terms.sessions)),
         "shared": max((line.values["shared"] for line in lines), default=0.0),
         "subject": rate_subject(terms),
     }
@@ -378,9 +389,15 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     return chosen
 
 
-def _describe(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[Block]:
+def _describe(
+    rows: Rows,
+    lines: Sequence[Line],
+    places: Sequence[int],
+    filter_visible: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]],
+) -> list[Block]:
     """The lines as a block for each conversation, the newest conversation first, its lines in the order in which they were said."""
     replaced = supersession.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
+    replaced = sorted(replaced, key=lambda one: one.old.confirmed_at)  # of several the latest
     before = {one.heir.id: one.old for one in replaced if similarity.compare(one.old.text, one.heir.text).replaces}
     conversations: dict[str, list[Line]] = {}
     for line in sorted(lines, key=lambda line: (line.statement.at, line.statement.key)):
@@ -388,32 +405,37 @@ def _describe(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[
     ordered = sorted(conversations.items(), key=lambda pair: pair[1][-1].statement.at, reverse=True)
     return [
         Block(
-            heading=f"{of[-1].statement.at[:10]}, session {ident[:SHOWN_ID]}",
-            notes=tuple(_note(rows, line, before.get(line.id)) for line in of),
+            heading=", ".join(filter(None, (of[-1].statement.at[:10], ident and f"session {ident[:SHOWN_ID]}"))),
+            notes=tuple(_note(line, _question_before(rows, line, filter_visible), before.get(line.id)) for line in of),
             weight=max(line.score for line in of),
         )
         for ident, of in ordered
     ]
 
 
-def _note(rows: Rows, line: Line, before: Memory | None) -> Note:
+def _note(line: Line, question: str, before: Memory | None) -> Note:
     memory, passage = line.statement.memory, line.statement.passage
     text = display.cut(line.text, LINE_CHARACTERS)
-    if passage is not None and passage.kind in PROMPTS and ARROW not in text:
-        question = _question_before(rows, passage.turn_seq)
-        text = f"asked: {question} ruled: {text}" if question else text
+    text = f"asked: {question} ruled: {text}" if question else text
     if before is not None:
         text += f" (before, {before.confirmed_at[:10]}: {display.cut(before.text, BEFORE_CHARACTERS)})"
     tail = line.id if memory or not passage else f"the {passage.kind}"
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)
 
 
-def _question_before(rows: Rows, turn: int) -> str:
-    """The question with which the assistant's message before a user's turn ends, "" for none."""
-    before, _ = search.surrounding_turns(rows, turn, each=1)
-    spoken = [one.text for one in search.turns_by_seq(rows, before).values() if one.kind == "assistant"]
-    said = [one for text in spoken for row in prose.lines_of_prose(text) for one in prose.sentences(row)][-1:]
-    asked = [one for one in said if sentence.parse(one, "assistant").kind == "asks"]
+def _question_before(
+    rows: Rows, line: Line, filter_visible: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]]
+) -> str:
+    """The question with which the assistant's message before a user's words ends, "" for none that may be shown."""
+    passage = line.statement.passage
+    if passage is None or passage.kind not in PROMPTS or ARROW in line.text:
+        return ""
+    before, _ = search.surrounding_turns(rows, passage.turn_seq, each=1)
+    last = [seqs[-1] for seqs in passages.of_turns(rows, before).values() if seqs]
+    spoken = [one for one in passages.by_seqs(rows, last).values() if one.kind == "assistant"]
+    shown = filter_visible([ScoredStatement(score=0.0, features={}, passage=one) for one in spoken])
+    said = [part for one in shown for row in prose.lines_of_prose(one.text) for part in prose.sentences(row)][-1:]
+    asked = [part for part in said if sentence.parse(part, "assistant").kind == "asks"]
     return display.cut(asked[0], ASKED_CHARACTERS) if asked else ""
 
 
@@ -421,7 +443,7 @@ def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str) -> list
     """A pointer to the conversation of most of the first hits, unless the session has been told of it."""
     first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id and hit.passage)
     told = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    ident = next((ident for ident, _ in first.most_common(1) if ident not in told), "")
+    ident = next((ident for ident, _ in first.most_common() if ident not in told), "")
     best = next((hit for hit in hits if ident and hit.session_id == ident), None)
     if best is None:
         return []

@@ -259,12 +259,12 @@ def _find_heirs(rows: Rows, matched: Mapping[int, Passage]) -> dict[int, Memory]
     """Turn -> what replaced the memory that its passage states."""
     stated = search.superseded_in(rows, sorted(matched))
     known = memories.by_seqs(rows, sorted({memory for _, memory in stated}))
-    heirs = {
-        turn: supersession.find_heir(rows, known[memory])
+    return {
+        turn: heir
         for turn, memory in stated
         if hybrid_search.states_memory(matched[turn].text, known[memory])
+        and (heir := supersession.find_heir(rows, known[memory])) is not None
     }
-    return {turn: heir for turn, heir in heirs.items() if heir}
 
 
 def _exchange(

@@ -19,10 +19,12 @@ _INTERRUPTED = re.compile(r"\s*\[Request interrupted by user")
 _COMMITS = re.compile(r"\bgit\b(?: -\S+(?: [^-\s]\S*)?)* commit\b")
 #: A message as an argument: in a here-document, in double quotes, in single ones.
 _MESSAGE = re.compile(
-    r"<<-?\s*(['\"]?)(?P<mark>\w+)\1[^\n]*\n(?P<here>.*?)\n\s*(?P=mark)\b"
+    r"<<-?\s*(['\"]?)(?P<mark>\w{1,40}+)\1[^\n]*\n(?P<here>.*?)\n[ \t]*(?P=mark)\b"
     r"|\s(?:-\w*m|--message)[ =]?\s*(?:\"(?P<double>(?:[^\"\\$]|\\.|\$(?!\())*)\"|'(?P<single>[^']*)')",
     re.DOTALL,
 )
+#: Characters of a command that are read for a message.
+MOST_COMMAND = 20_000
 _ENDS_COMMAND = re.compile(r"&&|\|\||[;\n]")
 #: Trailers of a commit's message: who signed it, and which program made it.
 _TRAILER = re.compile(r"^(?:[A-Z][\w-]{1,40}: \S.*|\W*Generated with\b.*|\W*<[^>]+@[^>]+>)$")
@@ -46,7 +48,7 @@ def plan(given: str, result: str) -> str:
 
 def commit(given: str, result: str) -> str:
     """The message of the commit that a command made, its subject a sentence, without trailers; "" for none."""
-    command = field(given, "command")
+    command = field(given, "command")[:MOST_COMMAND].replace("\\\n", " ")
     made = _COMMITS.search(command)
     if made is None or _is_off(result) or (result and how_it_ended(result) != "passed"):
         return ""
