@@ -109,7 +109,7 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
             rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
-            today=event.at[:10], exclude=besides, asking=event.cwd,
+            today=event.at[:10], exclude=besides, asking=event.cwd, key=key,
         )  # fmt: skip
 
     opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=most, brief=session_brief)

@@ -15,9 +15,9 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model, upkeep
 from csmd.memory.self_model import Capability, StoredEnding
 from csmd.memory.upkeep import Belief
-from csmd.recall import compose, last_sessions
+from csmd.recall import compose
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, digests, memories, receipts
+from csmd.store import candidates, digests, memories, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
@@ -37,6 +37,8 @@ LINES_OF_PART = 8
 BELIEF_SESSIONS = 2
 #: How the reasons in receipts of its lines begin.
 REASON = "advisory: "
+#: How many of the latest sessions are asked how they ended.
+LATEST_SESSIONS = 7
 #: Most packets, candidates and memories that are read: a hook may wait for it.
 PACKETS, CANDIDATES, MEMORIES = 200, 50, 200
 _QUOTED = re.compile(r"[\"“][^\"”]*[\"”]")
@@ -176,14 +178,15 @@ def _shorten(text: str) -> str:
 def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_tokens: int = MAX_TOKENS) -> list[Line]:
     """Every line of the living state of these places, with why it is shown or not."""
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
-    ended = last_sessions.read_session_summaries(rows, places=places, session_id=session_id)
+    ended = digests.latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
+    named = sessions.named(rows, [row.session_seq for row in ended])
     latest = candidates.latest_packets(rows, projects=places, limit=PACKETS)
     counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(
             [packet for packet in latest if packet.session_id != session_id],
-            {one.session_id: one.outcome for one in ended},
+            {named[row.session_seq]: row.outcome for row in ended},
         ),
         *signals(waiting),
         *capabilities(self_model.capabilities(counted)),

@@ -35,6 +35,10 @@ GOALS, LAID_DOWN, PICKED, OPEN = (
 STATEMENT_CHARACTERS = 240
 #: Two statements that share so much of their words are one.
 TWIN_OVERLAP = 0.6
+#: How many of the worthiest are considered: a hook waits.
+CONSIDERED = 200
+#: Characters of statements that are compared in full.
+COMPARED_CHARACTERS = 600
 #: How many memories of its scopes, and of its last sessions, a brief is chosen from.
 PRELOADED, SESSIONS_COUNTED = 1000, 200
 #: A stem that so many statements have, at most, tells their matter; two of one matter have so many of these in common.
@@ -58,17 +62,25 @@ def choose(candidates: Sequence[Candidate], *, known: Callable[[str], bool] = ne
     gists: list[tuple[Gist, str]] = []
     used: Counter[str] = Counter()
     newest_first = sorted(candidates, key=lambda one: (one.memory.confirmed_at, one.memory.id), reverse=True)
-    for candidate in sorted(newest_first, key=lambda one: -one.worth.value):
+    for candidate in sorted(newest_first, key=lambda one: -one.worth.value)[:CONSIDERED]:
         text, worth = candidate.memory.text, candidate.worth
         own = gist(text)
         if used[worth.why] >= worth.most or known(text):
             continue
-        if any(overlap(own, other) >= TWIN_OVERLAP or compare(text, said).says_all for other, said in gists):
+        if any(_says_same(text, own, said, other) for other, said in gists):
             continue
         gists.append((own, text))
         chosen.append(candidate)
         used[worth.why] += 1
     return chosen
+
+
+def _says_same(text: str, own: Gist, said: str, other: Gist) -> bool:
+    """Whether a statement says no more than one that is told; only short ones that share words are compared in full."""
+    if overlap(own, other) >= TWIN_OVERLAP:
+        return True
+    is_near = not own.stems.isdisjoint(other.stems) and max(len(text), len(said)) <= COMPARED_CHARACTERS
+    return is_near and compare(text, said).says_all
 
 
 def note_of(candidate: Candidate) -> Note:
@@ -125,6 +137,7 @@ def session_brief(
     today: str = "",
     exclude: Collection[str] = (),
     asking: str = "",
+    key: bytes,
 ) -> Brief:
     """The brief for a session that starts in `asking`, where `places` are seen; nothing that its context holds already, nor `exclude` (ids).
 
@@ -139,7 +152,7 @@ def session_brief(
         and not visibility.is_of_other_checkout(rows, candidate.memory, asking=asking)
     ]
     known, said = visibility.instructions_filter(rows, places), visibility.index_sentences((before,) if before else ())
-    summaries = last_sessions.read_session_summaries(rows, places=places, session_id=session_id)
+    summaries = last_sessions.read_session_summaries(rows, places=places, session_id=session_id, key=key)
     ended = [
         one._replace(items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))
         for one in summaries
@@ -162,7 +175,7 @@ def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today
     ends = sessions.ends(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
     candidates: list[Candidate] = []
     plain: list[Memory] = []
-    for memory in memories.list_memories(rows, projects=places, limit=PRELOADED):
+    for memory in memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True):
         worth = rate_at_start(memory, ends=ends, near=near, today=today)
         if worth.value:
             heading = OPEN if worth == PROMISED else PICKED if evidence.is_pick(memory) else LAID_DOWN
@@ -196,11 +209,11 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
     return list(later.values())
 
 
-def worth_at_start(rows: Rows, memory: Memory) -> Worth:
-    """What one memory is worth at the next start in its project, whoever asks."""
-    place = [memory.project_seq]
-    ends = sessions.ends(rows, projects=place, other_than="", limit=SESSIONS_COUNTED)
-    near = receipts.recent_sessions(rows, place, "")
+def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
+    """What one memory is worth at the next start in its project or, if it holds in more, where `places` are seen."""
+    places = [memory.project_seq] if memory.scope == "project" else places
+    ends = sessions.ends(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
+    near = receipts.recent_sessions(rows, places, "")
     return rate_at_start(memory, ends=ends, near=near, today=max(projects.active_days(rows, 0), default=""))
 
 
@@ -211,7 +224,8 @@ def rate_at_start(memory: Memory, *, ends: Sequence[str], near: Collection[str],
     """
     if memory.tier == "archive" or not is_injectable(memory):
         return Worth(0.0, "archived, superseded or refuted")
-    if due := confidence.due(memory.text, gate=memory.gate, at=memory.created_at):
+    due = confidence.due(memory.text, gate=memory.gate, at=memory.created_at)
+    if due and memory.authority == "user" and not memory.pinned:
         return PROMISED if due >= today else Worth(0.0, "its day has passed")
     if (
         memory.tier == "session"

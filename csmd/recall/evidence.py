@@ -55,7 +55,7 @@ class Worth(NamedTuple):
 
 
 #: What a promise for a day is worth until then.
-PROMISED = Worth(0.8, "promised for a day to come", 3)
+PROMISED = Worth(0.8, "promised for a day to come", 3, math.inf)
 #: Why a statement is not told for which there is no evidence, and nothing against it.
 PLAIN = "nothing says that it lasts"
 #: What is worth less is not told.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -11,9 +12,9 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import digests, receipts, sessions
+from csmd.store import digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import display
+from csmd.text import display, prose
 from csmd.text.sentence import bare_order, is_passing, opens, parse
 from csmd.text.similarity import gist, overlap, share
 from csmd.text.tokens import content_words
@@ -31,6 +32,8 @@ SHORT_ID = 8
 TWIN_OVERLAP, DONE_SHARE = 0.6, 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
 _CHECKS = frozenset(name for name, _ in CHECKS)
+#: What somebody said, of what a digest tells.
+SAID = frozenset({"goal", "open", "last", "reason"})
 #: Branches that say nothing of the work on them.
 _TRUNKS = frozenset({"main", "master", "HEAD"})
 _FIRST_SENTENCE = re.compile(r"^(.*?[.?!])(?:\s|$)")
@@ -80,7 +83,7 @@ def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
     for session in ended[:LATEST_SESSIONS]:
         for reason in session.texts("reason")[::-1]:
             if len(notes) < REASONS and not any(_is_twin(reason, note.text) for note in notes):
-                ident = f"{session.session_id}#{len(notes)}"
+                ident = f"{session.session_id}#{zlib.crc32(reason.encode()):08x}"
                 notes.append(Note(id=ident, text=reason, tail=session.tail, reason=WHY_CHANGED))
     return tuple(notes)
 
@@ -148,20 +151,20 @@ def _list_names(names: Sequence[str], total: int) -> str:
     return ", ".join(dict.fromkeys(names)) + more
 
 
-def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str) -> list[Block]:
+def session_blocks(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[Block]:
     """What the last sessions of these places were on and came to, without what a session has in its context."""
-    ended = read_session_summaries(rows, places=places, session_id=session_id)
+    ended = read_session_summaries(rows, places=places, session_id=session_id, key=key)
     known = receipts.ids_in_context(rows, session_id) if session_id else ()
     notes = tuple(note for note in session_notes(ended, every=True) if note.id not in known)
     return [Block(heading=ENDED[0], notes=notes, weight=2.0)] if notes else []
 
 
-def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str) -> list[SessionSummary]:
-    """The latest sessions of these places but this one, the latest first, without what was superseded since."""
+def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str, key: bytes) -> list[SessionSummary]:
+    """The latest sessions of these places but this one, the latest first, without what was superseded or forgotten since."""
     own = [place for place in places if place]
     latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
-    holds = _holds_still(rows, own)
+    holds = _holds_still(rows, own, key)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]
@@ -176,13 +179,20 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     return summaries
 
 
-def _holds_still(rows: Rows, places: Sequence[int]) -> Callable[[str, str, str, str], bool]:
-    """Whether what somebody said (kind, text, time, session) was not replaced by a statement of these places."""
+def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
+    """Whether what somebody said (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
     replaced = supersession.read_replaced(rows, places)
+    anything_forgotten = tombstones.has(rows, "memory")
+
+    def is_forgotten(text: str, at: str) -> bool:
+        wordings = {text, text.partition(": ")[2], *prose.sentences(text)} - {""}
+        return any(tombstones.is_forgotten(rows, one, authority="assistant", at=at, key=key) for one in wordings)
 
     def holds(kind: str, text: str, at: str, session: str) -> bool:
-        if kind not in ("goal", "open"):  # nobody said it
+        if kind not in SAID:
             return True
+        if anything_forgotten and is_forgotten(text, at):
+            return False
         return supersession.find_restated(text, at=at, session=session, replaced=replaced) is None
 
     return holds

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from csmd.recall import compose, hybrid_search, last_sessions, query, ranking, t
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
+from csmd.recall.visibility import StatementFilter
 from csmd.store import memories, passages, receipts, search
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
@@ -121,7 +122,7 @@ def recall(
     """What was decided on the matter of a prompt put in the directory `asking`, or where; "" where nothing reaches `floor` (0-1)."""
     prompt, degraded = wire.clean(prompt), list[str]()
     asks = query.is_about_last_session(prompt)
-    blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id) if asks else []
+    blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id, key=key) if asks else []
     asked = as_query(rows, prompt, places, embed, degraded)
     terms = hybrid_search.weigh_terms(rows, asked, degraded)
     # The same prompt, put before, decides nothing.
@@ -217,7 +218,7 @@ def find_lines(
     hits: Sequence[ScoredStatement],
     asked: Query,
     terms: SearchTerms,
-    filter_visible: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]],
+    filter_visible: StatementFilter,
 ) -> list[Line]:
     """What decides in the conversations of the hits and may be shown, the best first."""
     warmth = _warm(rows, hits)
@@ -393,7 +394,7 @@ def _describe(
     rows: Rows,
     lines: Sequence[Line],
     places: Sequence[int],
-    filter_visible: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]],
+    filter_visible: StatementFilter,
 ) -> list[Block]:
     """The lines as a block for each conversation, the newest conversation first, its lines in the order in which they were said."""
     replaced = supersession.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
@@ -423,9 +424,7 @@ def _note(line: Line, question: str, before: Memory | None) -> Note:
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)
 
 
-def _question_before(
-    rows: Rows, line: Line, filter_visible: Callable[[Sequence[ScoredStatement]], list[ScoredStatement]]
-) -> str:
+def _question_before(rows: Rows, line: Line, filter_visible: StatementFilter) -> str:
     """The question with which the assistant's message before a user's words ends, "" for none that may be shown."""
     passage = line.statement.passage
     if passage is None or passage.kind not in PROMPTS or ARROW in line.text:
@@ -433,7 +432,7 @@ def _question_before(
     before, _ = search.surrounding_turns(rows, passage.turn_seq, each=1)
     last = [seqs[-1] for seqs in passages.of_turns(rows, before).values() if seqs]
     spoken = [one for one in passages.by_seqs(rows, last).values() if one.kind == "assistant"]
-    shown = filter_visible([ScoredStatement(score=0.0, features={}, passage=one) for one in spoken])
+    shown = filter_visible([ScoredStatement(score=0.0, features={}, passage=one) for one in spoken], questions=True)
     said = [part for one in shown for row in prose.lines_of_prose(one.text) for part in prose.sentences(row)][-1:]
     asked = [part for part in said if sentence.parse(part, "assistant").kind == "asks"]
     return display.cut(asked[0], ASKED_CHARACTERS) if asked else ""

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Literal, Protocol
 
 from csmd.cache import cached
 from csmd.capture import project_identity
@@ -125,9 +125,15 @@ _BREAK = re.compile(r"[:;,]\s+|\s[-\u2013\u2014]+\s")
 MOST_BREAKS, MOST_IN_A_ROW = 6, 5
 
 
+class StatementFilter(Protocol):
+    """Leaves out of some statements those that may not be shown; with `questions` those that only ask may be."""
+
+    def __call__(self, statements: Sequence[ScoredStatement], *, questions: bool = False) -> list[ScoredStatement]: ...
+
+
 def statement_filter(
     rows: Rows, *, places: Sequence[int], session_id: str, prompt: str, key: bytes, asking: str = ""
-) -> Callable[[Sequence[ScoredStatement]], list[ScoredStatement]]:
+) -> StatementFilter:
     """A function that leaves out of some statements those that may not be shown to a session in the directory `asking`.
 
     What replaced a superseded memory takes its place. What is cold as a memory was still said, like all that never became
@@ -152,7 +158,7 @@ def statement_filter(
             return True
         return tokens.normalise(statement.text) != asked and compose.has_statement(statement.text)
 
-    def choose(statements: Sequence[ScoredStatement]) -> list[ScoredStatement]:
+    def choose(statements: Sequence[ScoredStatement], *, questions: bool = False) -> list[ScoredStatement]:
         # A thread may lead to what was moved out of these places, or behind a wall, since it was linked.
         statements = [one for one in statements if one.passage is None or one.passage.project_seq in places]
         quoted = [one.passage for one in statements if one.passage]
@@ -186,7 +192,7 @@ def statement_filter(
                 continue
             if not own and supersession.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
                 continue
-            if not all(map(is_shown, own)) or not tells(one):
+            if not all(map(is_shown, own)) or not (questions or tells(one)):
                 continue
             quote = replace(one, memory=own[0] if own else None)
             if any(map(is_cold, own)):

@@ -193,13 +193,19 @@ def by_id(rows: Rows, memory_id: str) -> Memory | None:
     return found[0] if found else None
 
 
-def list_memories(rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31) -> list[Memory]:
-    """The memories of some projects (None: all), the surest and newest first, at most `limit`."""
+def list_memories(
+    rows: Rows, *, projects: Sequence[int] | None, limit: int = 2**31, only_users: bool = False
+) -> list[Memory]:
+    """The memories of some projects (None: all), the surest and newest first, at most `limit`.
+
+    With `only_users` those that the user said or pinned.
+    """
     return where(
         rows,
-        f"{in_keys('m.project_seq', projects)} "
+        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1) "
         "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
         limit=limit,
+        everybodys=not only_users,
     )
 
 

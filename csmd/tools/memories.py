@@ -193,7 +193,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     goals = checkpoint.goals_block(rows, seen, "")
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
-        goals=goals.notes if goals else (), asking=project,
+        goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
         blocks=advisory.advisory_blocks(advisory.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
     return brief_json(ctx, composed)
@@ -277,9 +277,9 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }
 
 
-def _start(rows: Rows, memory: Memory) -> Json:
+def _start(rows: Rows, memory: Memory, asking: str) -> Json:
     """Whether the next session's start is told a memory, why, and for how many sessions more (None: for good)."""
-    worth = brief.worth_at_start(rows, memory)
+    worth = brief.worth_at_start(rows, memory, visibility.scopes(rows, asking) if asking else [memory.project_seq])
     left = None if math.isinf(worth.left) else math.floor(worth.left)
     return {"told": worth.value > 0, "why": worth.why, "sessions_left": left}
 
@@ -305,7 +305,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
-        "start": _start(rows, memory),
+        "start": _start(rows, memory, asking),
         "cools": {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}},
         "told": {
             "times": times,

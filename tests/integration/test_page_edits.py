@@ -73,7 +73,11 @@ def test_status_and_brief_tell_what_is_asked_and_what_is_not_read(parts: Any) ->
     }  # fmt: skip
     assert KEY in memories(parts), "nothing is dropped unasked"
     places = parts.store.read(lambda found: recall.scopes(found, str(parts.machine.project)))
-    told = parts.store.read(lambda found: brief.session_brief(found, places=places, session_id="s2", max_tokens=1200))
+    told = parts.store.read(
+        lambda found: brief.session_brief(
+            found, places=places, session_id="s2", max_tokens=1200, key=parts.store.hash_key
+        )
+    )
     assert f"- csmd review asks about 1 line that was removed from {name}\n" in told.text
     assert DECISION.removeprefix("Good. ") in told.text
     asked = parts.call("csm_review_list", project=str(parts.machine.project))["items"]

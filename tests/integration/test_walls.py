@@ -110,7 +110,7 @@ def seen_from(rows: Rows, root: str) -> set[str]:
             ids |= {hit.id for hit in hits if hit.kind == "memory"}
         seen |= {s.uuid for memory in memories.list_memories(rows, projects=places) for s in memory.provenance}
     places = visibility.scopes(rows, root)
-    made = [brief.session_brief(rows, places=places, session_id="", max_tokens=2000)]
+    made = [brief.session_brief(rows, places=places, session_id="", max_tokens=2000, key=b"k")]
     made += [
         prompt.recall(
             rows,

@@ -197,7 +197,7 @@ def digest(store: Store, ident: str, uuid: str, number: int, *more: Item) -> Non
 def brief_of(store: Store, ident: str = "", **more: object) -> Brief:
     return store.read(
         lambda rows: brief.session_brief(
-            rows, places=visibility.scopes(rows, HERE), session_id=ident, max_tokens=900, **more  # type: ignore[arg-type]
+            rows, places=visibility.scopes(rows, HERE), session_id=ident, max_tokens=900, key=store.hash_key, **more  # type: ignore[arg-type]
         )
     )  # fmt: skip
 

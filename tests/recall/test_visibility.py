@@ -120,7 +120,9 @@ def test_another_projects_turns_and_memories_stay_there(store: Store) -> None:
     assert {hit.project for hit in find(store, "deploys")[0]} == {HERE}
     assert {hit.project for hit in find(store, "deploys", root=None)[0]} == {HERE, THERE}
     told = store.read(
-        lambda rows: brief.session_brief(rows, places=visibility.scopes(rows, HERE), session_id="", max_tokens=900)
+        lambda rows: brief.session_brief(
+            rows, places=visibility.scopes(rows, HERE), session_id="", max_tokens=900, key=store.hash_key
+        )
     )
     assert "make ship" in told.text
     assert "just push" not in told.text
@@ -173,7 +175,9 @@ def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
         def told(rows: Rows, asking: str, ask: str = ask) -> str:
             places = visibility.scopes(rows, asking)
             if ask == "brief":
-                return brief.session_brief(rows, places=places, session_id="", max_tokens=900, asking=asking).text
+                return brief.session_brief(
+                    rows, places=places, session_id="", max_tokens=900, asking=asking, key=store.hash_key
+                ).text
             return prompts.recall(
                 rows, places=places, session_id="", prompt="what does the importer write to, only fixes on Node?", floor=0.0,
                 max_tokens=400, max_items=5, embed=None, key=store.hash_key, asking=asking,
@@ -189,7 +193,7 @@ def test_an_unknown_place_sees_only_what_holds_everywhere(store: Store) -> None:
     )
     told = store.read(
         lambda rows: brief.session_brief(
-            rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900
+            rows, places=visibility.scopes(rows, "/nowhere"), session_id="", max_tokens=900, key=store.hash_key
         )
     )
     assert told.text == ""
@@ -248,7 +252,9 @@ def start(store: Store, source: str, number: int) -> None:
 
 def brief_of(store: Store, number: int) -> str:
     made = store.read(
-        lambda rows: brief.session_brief(rows, places=visibility.scopes(rows, HERE), session_id="s9", max_tokens=900)
+        lambda rows: brief.session_brief(
+            rows, places=visibility.scopes(rows, HERE), session_id="s9", max_tokens=900, key=store.hash_key
+        )
     )
     if made.text:
         store.write(

@@ -73,7 +73,7 @@ def told(store: Store, ident: str) -> str:
 
     def look(rows: Rows) -> str:
         places = visibility.scopes(rows, HERE)
-        start = brief.session_brief(rows, places=places, session_id=ident, max_tokens=900)
+        start = brief.session_brief(rows, places=places, session_id=ident, max_tokens=900, key=store.hash_key)
         # Against the same scope as the prompt: what a fresh context holds is another rule.
         match = prompt.recall(
             rows,
