@@ -126,7 +126,8 @@ def _sentences(memory: Memory) -> list[Sentence]:
 def _is_said_of_things(read: Sentence) -> bool:
     """Whether a sentence is about how things are, and not what somebody thinks of, or orders for, the matter at hand."""
     words = read.body.casefold().split()
-    is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or opens("routine", "en", read.core)
+    is_routine = opens("routine", "en", read.core) and not _is_strict(read)
+    is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = read.words[:1] == ("it",) or refers_back(read)
     return is_plain and not (is_at_hand or refers or _thinks(read) or _ASKS.search(read.text))

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from csmd import wire
 from csmd.memory import supersession
-from csmd.recall import compose, hybrid_search, last_sessions, query, ranking, threads, visibility
+from csmd.recall import compose, evidence, hybrid_search, last_sessions, query, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
@@ -339,10 +339,11 @@ def _answers(line: Line) -> float:
 
 
 def _applies(line: Line, terms: SearchTerms) -> bool:
-    """Whether a line is a rule of the user's, and no complaint, that has a third or more of a short order's words."""
+    """Whether a line is what the user laid down, as a start is told it, and has half of a short order's words or more."""
+    memory = line.statement.memory
     shared = terms.rarity.keys() & ranking.stems(line.text)
-    is_rule = bool(line.values["user"] and line.values["lasting"]) and not sentence.has("trouble", "en", line.text)
-    return is_rule and 3 * len(shared) >= len(terms.rarity)
+    lays_down = memory is not None and evidence.rate(memory, sessions_since=0).value > 0
+    return lays_down and 2 * len(shared) >= len(terms.rarity)
 
 
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:

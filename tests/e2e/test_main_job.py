@@ -15,6 +15,7 @@ import psutil
 import pytest
 from e2e import client, scripted_api
 from e2e.client import in_order
+from terminal import Terminal
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Recorder, Sandbox
@@ -151,11 +152,16 @@ def assert_sync_changes_nothing(sandbox: Sandbox, csmd: Csmd) -> None:
 
 
 def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
-    """A fresh session's first request carries the three statements, each once, as `csmd brief` foretells.
+    """A fresh session's first request carries the three statements once a person pinned them, each once, as `csmd brief` foretells.
 
     Its start brings them, or where that had no answer in time its prompt; a session that a busy machine told nothing at
     all has no receipt, and the next is asked.
     """
+    # With `-p` a program runs the client: what it hands over is told at no start until a person makes it theirs.
+    for known in csmd("memories", "--all-projects", "--json")["memories"]:
+        if any(said.words in known["text"] for said in SAID):
+            typed = Terminal("pin", known["id"], cwd=sandbox.project, environment=sandbox.environment())
+            assert typed.ends() == 0, typed.said
     brief = csmd("brief", "--project", str(sandbox.project), "--json")["text"]
     for _ in range(BUSY):
         run = in_order(claude.run("Please start on the worker of the job queue.", "Started."), 1, sandbox.home)

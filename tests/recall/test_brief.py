@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -359,3 +360,28 @@ def test_what_the_user_lays_down_is_told_again_once_a_session_used_it(store: Sto
     (found,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     store.write(lambda rows: remember.use(rows, found, at=day(18)))
     assert text in brief_of(store, "new").text
+
+
+def test_what_was_forgotten_is_told_of_no_session(store: Store) -> None:
+    secret = "The vault phrase of the billing exporter is walrus"
+    uuid = session(store, "s0", 0, secret)
+    save_memory(store, secret, "epistemic", "decision", uuid, "s0", 0)
+    digest(
+        store, "s0", uuid, 0, Item("open", secret, uuid), Item("last", f"{secret}.", uuid),
+        Item("reason", f"Rename the exporter: {secret}", uuid),
+    )  # fmt: skip
+    assert secret in brief_of(store, "new").text
+    (known,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
+    store.write(lambda rows: remember.forget(rows, known, key=store.hash_key, now=day(1), by_person=True))
+    told = brief_of(store, "new").text
+    assert "walrus" not in told and "move the settings to YAML" in told
+
+
+def test_no_assistants_promise_is_told_and_a_pinned_one_whatever_its_day(store: Store) -> None:
+    promise = memory("we freeze the API on March 10", gate="promissory", category="plan")
+    for changes, is_told in (({}, True), ({"authority": "assistant"}, False)):
+        one = replace(promise, **changes)
+        assert (brief.rate_at_start(one, ends=[], near=(), today="2026-03-01").value > 0) is is_told
+    late = {"ends": [], "near": (), "today": "2026-04-01"}
+    assert brief.rate_at_start(promise, **late).value == 0  # type: ignore[arg-type]
+    assert brief.rate_at_start(replace(promise, pinned=True), **late).why == "pinned"  # type: ignore[arg-type]
