@@ -241,7 +241,9 @@ def find_lines(
         if asked.vector is not None:
             heat["meaning"] = cosines.get(seq, 0.0)
         plain = ScoredStatement(score=0.0, features=heat, passage=passage)
-        statements += [plain] if passage.kind != "relayed" else []
+        # An answer is told with its question, as it is remembered: the question alone is the assistant's.
+        is_answer = "/" in passage.uuid and ARROW in passage.text
+        statements += [] if is_answer or passage.kind == "relayed" else [plain]
         statements += [replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if _is_pick(memory)]
     lines = [
         Line(
