@@ -456,8 +456,8 @@ def _fades(value: dict[str, Any]) -> str:
         return "refuted: no session is told it until it is said anew or kept in `csmd review`"
     at_start, today, warm = value["start"], cools["today"], cools["warm_until"]
     left = at_start["sessions_left"]
-    sessions = "for good" if left is None else f"for {amount(left, 'more session')}"
-    start = f"told at a session's start {sessions} ({at_start['why']})" if at_start["told"] else ""
+    sessions = "every session's start" if left is None else f"a session's start for {amount(left, 'more session')}"
+    start = f"told at {sessions} ({at_start['why']})" if at_start["told"] else ""
     start = start or f"not told at a session's start ({at_start['why']})"
     if warm is None:
         return f"{start}; when a prompt matches, for good"

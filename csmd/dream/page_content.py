@@ -17,7 +17,6 @@ from csmd.extraction import statement_context
 from csmd.hosts.claude.environment import INDEX, INDEX_LINES, INDEX_UNITS
 from csmd.memory import review_answers
 from csmd.recall import compose, evidence, visibility
-from csmd.recall.brief import TWIN_OVERLAP
 from csmd.text import display, markdown, prose, similarity, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
 from csmd.text.sentence import states_something
@@ -190,7 +189,7 @@ def _repeats(memory: Memory, other: Memory) -> bool:
     mine, others = similarity.gist(memory.text), similarity.gist(other.text)
     if mine.turns != others.turns:
         return False
-    if similarity.overlap(mine, others) >= TWIN_OVERLAP:
+    if similarity.is_twin(mine, others):
         return True
     own, differing = mine.stems - others.stems, mine.stems ^ others.stems
     is_inside = len(mine.stems) >= LEAST_INSIDE and similarity.share(mine.stems, others.stems) >= INSIDE

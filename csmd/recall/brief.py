@@ -19,7 +19,7 @@ from csmd.recall.visibility import is_injectable, never
 from csmd.store import markdown_pages, memories, projects, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display
-from csmd.text.similarity import Gist, compare, gist, overlap
+from csmd.text.similarity import Gist, compare, gist, is_twin
 from csmd.values import Brief, Memory
 
 TAG = "csmd-memory"
@@ -33,8 +33,6 @@ GOALS, LAID_DOWN, PICKED, OPEN = (
 )
 #: Most characters of a statement.
 STATEMENT_CHARACTERS = 240
-#: Two statements that share so much of their words are one.
-TWIN_OVERLAP = 0.6
 #: How many of the worthiest are considered: a hook waits.
 CONSIDERED = 200
 #: Characters of statements that are compared in full.
@@ -77,7 +75,7 @@ def choose(candidates: Sequence[Candidate], *, known: Callable[[str], bool] = ne
 
 def _says_same(text: str, own: Gist, said: str, other: Gist) -> bool:
     """Whether a statement says no more than one that is told; only short ones that share words are compared in full."""
-    if overlap(own, other) >= TWIN_OVERLAP:
+    if is_twin(own, other):
         return True
     is_near = not own.stems.isdisjoint(other.stems) and max(len(text), len(said)) <= COMPARED_CHARACTERS
     return is_near and compare(text, said).says_all
@@ -212,6 +210,10 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
 def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     """What one memory is worth at the next start in its project or, if it holds in more, where `places` are seen."""
     places = [memory.project_seq] if memory.scope == "project" else places
+    candidates = read_candidates(rows, places=places, session_id="")
+    own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
+    if own is not None:
+        return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
     ends = sessions.ends(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
     near = receipts.recent_sessions(rows, places, "")
     return rate_at_start(memory, ends=ends, near=near, today=max(projects.active_days(rows, 0), default=""))

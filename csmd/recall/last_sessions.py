@@ -16,7 +16,7 @@ from csmd.store import digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, is_passing, opens, parse
-from csmd.text.similarity import gist, overlap, share
+from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 
 #: Most sessions that are shown, and how many of the latest they are looked for among.
@@ -28,8 +28,8 @@ ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
 HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was changed"
 SHORT_ID = 8
-#: Two subjects that share so much of their words are of one commit; a later one that has so much of an open end's did it.
-TWIN_OVERLAP, DONE_SHARE = 0.6, 0.6
+#: A later commit that has so much of an open end's words did it.
+DONE_SHARE = 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
 _CHECKS = frozenset(name for name, _ in CHECKS)
 #: What somebody said, of what a digest tells.
@@ -89,7 +89,7 @@ def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
 
 
 def _is_twin(one: str, other: str) -> bool:
-    return overlap(gist(one), gist(other)) >= TWIN_OVERLAP
+    return is_twin(gist(one), gist(other))
 
 
 def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool, is_last: bool) -> Note | None:

@@ -59,8 +59,6 @@ ON_SUBJECT, ALIKE = 0.99, 0.55
 POINTED = 0.9
 #: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic; tokens besides its text.
 LINE_CHARACTERS, ASKED_CHARACTERS, BEFORE_CHARACTERS, TOPIC_CHARACTERS, LINE_TOKENS = 300, 120, 120, 60, 4
-#: Two lines that share so much of their words say the same.
-TWIN_OVERLAP = 0.6
 #: Fewest words that decide something, an assistant's and a user's, and fewest characters of a script without spaces.
 LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
 LEAST_UNSPACED = 6
@@ -244,7 +242,9 @@ def find_lines(
         # An answer is told with its question, as it is remembered: the question alone is the assistant's.
         is_answer = "/" in passage.uuid and ARROW in passage.text
         statements += [] if is_answer or passage.kind == "relayed" else [plain]
-        statements += [replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if _is_pick(memory)]
+        statements += [
+            replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if evidence.is_pick(memory)
+        ]
     lines = [
         Line(
             text=text,
@@ -287,11 +287,6 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
     return [line for line in lines if seen.isdisjoint(following.get(line.statement.key[0], ()))]
 
 
-def _is_pick(memory: Memory) -> bool:
-    """Whether a memory is what the user took of a question or a proposal, both in its text."""
-    return memory.authority == "user" and ARROW in memory.text
-
-
 def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
     """What users say themselves in the turns (by row key) of some passages, on one line: nothing pasted, quoted or fenced.
 
@@ -307,7 +302,7 @@ def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
 def _decisive(statement: ScoredStatement, own: Mapping[int, str]) -> Iterator[str]:
     """What of a statement decides: a memory's own words, all that a user lays down in a passage, of an assistant's each sentence by itself."""
     memory, passage = statement.memory, statement.passage
-    if passage is None or (memory is not None and (memory.pinned or memory.is_edited or _is_pick(memory))):
+    if passage is None or (memory is not None and (memory.pinned or memory.is_edited or evidence.is_pick(memory))):
         yield memory.text if memory is not None else ""
         return
     speaker: Speaker = "user" if passage.kind in PROMPTS else "assistant"
@@ -375,7 +370,7 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
 
     def add(line: Line) -> bool:
         nonlocal used
-        if any(similarity.overlap(line.gist, other.gist) >= TWIN_OVERLAP for other in chosen):
+        if any(similarity.is_twin(line.gist, other.gist) for other in chosen):
             return True
         conversations = {other.statement.session_id for other in chosen} | {line.statement.session_id}
         cost = display.estimate_tokens(line.text[:LINE_CHARACTERS]) + LINE_TOKENS
@@ -410,20 +405,26 @@ def _describe(
     return [
         Block(
             heading=", ".join(filter(None, (of[-1].statement.at[:10], ident and f"session {ident[:SHOWN_ID]}"))),
-            notes=tuple(_note(line, _question_before(rows, line, filter_visible), before.get(line.id)) for line in of),
+            notes=tuple(
+                _note(line, _question_before(rows, line, filter_visible), before.get(line.id), of[-1].statement.at)
+                for line in of
+            ),
             weight=max(line.score for line in of),
         )
         for ident, of in ordered
     ]
 
 
-def _note(line: Line, question: str, before: Memory | None) -> Note:
+def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
+    """A line with the question that it answers and what it replaced, and its date where that is not its block's `day`."""
     memory, passage = line.statement.memory, line.statement.passage
     text = display.cut(line.text, LINE_CHARACTERS)
     text = f"asked: {question} ruled: {text}" if question else text
     if before is not None:
         text += f" (before, {before.confirmed_at[:10]}: {display.cut(before.text, BEFORE_CHARACTERS)})"
-    tail = line.id if memory or not passage else f"the {passage.kind}"
+    source = line.id if memory or not passage else f"the {passage.kind}"
+    date = line.statement.at[:10]
+    tail = source if date == day[:10] else f"{date}, {source}"
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)
 
 

@@ -48,6 +48,8 @@ SAME_SHARE = 0.8
 ORDERING = frozenset({"from", "to", "into", "rather", "but"})
 #: A text of fewer words may be contained in one that says something else.
 LEAST_WITHIN = 3
+#: Two texts that share so much of their words say the same to a reader.
+TWIN_OVERLAP = 0.6
 #: Texts up to this length are memories, sentences and messages, which are compared again and again.
 GIST_KEPT = 600
 
@@ -83,6 +85,11 @@ def overlap(one: Gist, other: Gist) -> float:
     if not one.stems or one.turns != other.turns:
         return 0.0
     return len(one.stems & other.stems) / len(one.stems | other.stems)
+
+
+def is_twin(one: Gist, other: Gist) -> bool:
+    """Whether two texts share so much of their words that one is enough for a reader."""
+    return overlap(one, other) >= TWIN_OVERLAP
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:

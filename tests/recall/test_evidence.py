@@ -79,7 +79,7 @@ TRANSIENT = {
     "a state that somebody is about to leave": ("Right now the build fakes both binaries", "user", "about to change"),
     "one that starts with when": ("now when I rerun enable it writes the local settings", "user", "about to change"),
     "one that is asked to change": (
-        "enable writes the local settings. I'd like to change this so it asks",
+        "the importer writes its log beside the data. We should change it to a folder of its own",
         "user",
         "about to change",
     ),

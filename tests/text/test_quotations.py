@@ -107,7 +107,7 @@ PASTES: dict[str, tuple[str, str, str]] = {
     "a page in Chinese": ("请总结下面的内容：", "# 贡献指南\n提交之前必须运行格式化工具。不要使用制表符。所有合并请求必须由两位维护者批准。", ""),
     "a page in Russian": ("что это значит?", ("Работа с крышками\nКрышки никогда не открываются без проверки давления в главном клапане.\n"
                           "Оператор всегда обязан вести журнал всех проверенных клапанов и крышек."), ""),
-    "guidelines": ("shorten these guidelines:", ("# Contributing to Pots\nAlways run `stir fmt` before you commit. Never use lids of tin.\n"
+    "guidelines": ("shorten these guidelines:", ("# Contributing to Pots\nAlways run `stir fmt` ahead of each delivery. Lids of tin are never allowed.\n"
                    "All changes must be approved by two cooks."), ""),
     "a licence": ("may we use it?", ("Pot License\n\nPermission is hereby granted to any cook who obtains a copy of this pot, without limitation.\n"
                   "The above notice shall always be included in all copies of the pot and its lid."), ""),
