@@ -192,7 +192,7 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
     common = Counter(stem for some in stems.values() for stem in some)
     rare = {ident: {stem for stem in some if common[stem] <= RARE} for ident, some in stems.items()}
     later: dict[str, Candidate] = {}
-    for candidate in candidates:
+    for candidate in (one for one in candidates if one.heading != PICKED[0]):
         old = candidate.memory
         on_it = [
             memory

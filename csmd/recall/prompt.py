@@ -336,11 +336,16 @@ def _answers(line: Line) -> float:
 
 
 def _applies(line: Line, terms: SearchTerms) -> bool:
-    """Whether a line is what the user laid down, as a start is told it, and has half of a short order's words or more."""
+    """Whether a line is what the user laid down, as a start is told it, on what a short order names or, by its verb, is to do.
+
+    Of "run the linter" the linter counts; of "commit this" there is only the verb.
+    """
     memory = line.statement.memory
-    shared = terms.rarity.keys() & ranking.stems(line.text)
-    lays_down = memory is not None and evidence.rate(memory, sessions_since=0).value > 0
-    return lays_down and 2 * len(shared) >= len(terms.rarity)
+    if memory is None or evidence.is_pick(memory) or not evidence.rate(memory, sessions_since=0).value:
+        return False
+    named = terms.rarity.keys() - query.orders() or terms.rarity.keys()
+    opening = ranking.stems(" ".join(line.text.split()[:1]))
+    return 2 * len(named & ranking.stems(line.text)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
 
 
 def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: SearchTerms) -> dict[str, float]:
