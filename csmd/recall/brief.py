@@ -184,7 +184,7 @@ def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today
 
 
 def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> list[Candidate]:
-    """What the user said later on the matter of a candidate, the latest of each: it may have changed it, in passing.
+    """What the user said later on the matter of a firm statement, the latest of each: it may have changed it, in passing.
 
     A matter is known by two stems or more that few of these statements have.
     """
@@ -192,7 +192,7 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
     common = Counter(stem for some in stems.values() for stem in some)
     rare = {ident: {stem for stem in some if common[stem] <= RARE} for ident, some in stems.items()}
     later: dict[str, Candidate] = {}
-    for candidate in (one for one in candidates if one.heading != PICKED[0]):
+    for candidate in (one for one in candidates if one.worth.why in evidence.FIRM):
         old = candidate.memory
         on_it = [
             memory

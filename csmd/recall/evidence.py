@@ -130,7 +130,8 @@ def _is_said_of_things(read: Sentence) -> bool:
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = read.words[:1] == ("it",) or refers_back(read)
-    return is_plain and not (is_at_hand or refers or _thinks(read) or _ASKS.search(read.text))
+    is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
+    return is_plain and not (is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
 
 
 def _thinks(read: Sentence) -> bool:
@@ -157,6 +158,8 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
+#: What a later word in passing may have changed.
+FIRM = frozenset({"pinned", "asked to remember", "said again", "a rule without exception"})
 
 
 def rate(memory: Memory, *, sessions_since: int) -> Worth:

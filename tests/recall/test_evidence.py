@@ -27,6 +27,8 @@ SAID: dict[str, tuple[str, str]] = {
     "an opinion on the matter at hand": ("I'd always go with the second one here", "of the matter at hand"),
     "an order for the moment": ("only touch the parser in this commit", evidence.PLAIN),
     "a guess": ("maybe we should never cache that", evidence.PLAIN),
+    "a rule in doubt": ("the cache must never grow, it seems", evidence.PLAIN),
+    "what is wrong": ("the counter in the footer is broken and needs a second look", evidence.PLAIN),
     "a fact by itself": ("the parser is written by hand", "nothing says that it lasts"),
     "what is so now": ("the list currently lacks an index and needs one", "about to change"),
     "a ban in German": ("Nie direkt auf main pushen", "a rule without exception"),

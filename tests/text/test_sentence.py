@@ -247,7 +247,7 @@ LOOKED_FOR: dict[str, str] = {
     "presses.en": "as soon as possible", "leave.en": "no need to close the ledger", "adds.en": "plus the ledger",
     "routine.en": "rebase the ledger", "handover.en": "open a pull request", "ails.en": "the till is too slow", "fault.en": "the ledger drops pence",
     "advice.en": "the ledger should be closed", "first_person.en": "we closed the ledger", "strict.en": "from now on it is closed",
-    "unfailing.en": "it is closed everywhere",
+    "hedge.en": "it is probably closed", "unfailing.en": "it is closed everywhere",
     "present.en": "currently it is closed", "opens_present.en": "the current ledger", "mends.en": "improve that",
     "doubt.en": "I'm not really convinced", "changed.en": "it used to be open", "left.en": "the ledger is out of scope",
     "later.en": "I close it later", "offers.en": "shall I close it", "leave_asked.en": "all good?", "own.en": "I tend to forget",
