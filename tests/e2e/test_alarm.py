@@ -14,6 +14,7 @@ import struct
 import subprocess
 import termios
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -33,6 +34,7 @@ AWAY = f"{SAID}its daemon is not running (csmd start; csmd doctor says why)"
 REFUSED = f"{SAID}nothing can be stored (csmd doctor says why)"
 WORDS = {key: what for key, (what, _) in ALARMS.items()}
 LIMIT_S = 60.0
+NOWHERE = "http://127.0.0.1:9"
 latest_only = pytest.mark.parametrize("claude_build", client.VERSIONS[:1], indirect=True)
 
 
@@ -82,27 +84,34 @@ def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
 
 def test_a_person_in_a_terminal_reads_it(sandbox: Sandbox, csmd: Csmd, claude_build: tuple[str, list[str]]) -> None:
     csmd("install", "--no-start", "--json")
-    assert AWAY.replace(" ", "") in on_screen(sandbox, claude_build[1], until=AWAY)
+    assert AWAY.replace(" ", "") in on_screen(sandbox, claude_build[1], typed=[(AWAY, "")])
     assert [path.name[:8] for path in (sandbox.csmd_home / "run").glob("told-*")] == ["told-202"]
 
 
-def on_screen(sandbox: Sandbox, command: list[str], *, until: str) -> str:
-    """What the client writes to its terminal until it has written this, without any space; then it is ended."""
+def on_screen(sandbox: Sandbox, command: list[str], *, typed: Sequence[tuple[str, str]], api: str = NOWHERE) -> str:
+    """What the client writes to its terminal, without any space: as soon as words are seen, the keys beside them are typed.
+
+    It is ended after the last.
+    """
     master, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    env = {**client.environment(sandbox.home), "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    # The test serves the API outside of any namespace: whatever else is wanted is sent to a port that refuses.
+    nowhere = {"HTTPS_PROXY": NOWHERE, "HTTP_PROXY": NOWHERE, "NO_PROXY": "127.0.0.1"}
+    env = {**client.environment(sandbox.home), **nowhere, "ANTHROPIC_BASE_URL": api}
     process = subprocess.Popen(
-        [*client.namespace(), *command], cwd=sandbox.project, env=env, stdin=terminal, stdout=terminal,
+        command, cwd=sandbox.project, env=env, stdin=terminal, stdout=terminal,
         stderr=terminal, start_new_session=True,
     )  # fmt: skip
     os.close(terminal)
     # All of it is read anew: a letter or a terminal's command may come in two parts.
     raw, limit = b"", time.monotonic() + LIMIT_S
     try:
-        while until.replace(" ", "") not in words(raw.decode("utf-8", "replace")) and time.monotonic() < limit:
-            if select.select([master], [], [], 0.2)[0]:
-                with contextlib.suppress(OSError):
-                    raw += os.read(master, 65536)
+        for until, keys in typed:
+            while until.replace(" ", "") not in words(raw.decode("utf-8", "replace")) and time.monotonic() < limit:
+                if select.select([master], [], [], 0.2)[0]:
+                    with contextlib.suppress(OSError):
+                        raw += os.read(master, 65536)
+            os.write(master, keys.encode())
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

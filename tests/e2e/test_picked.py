@@ -1,0 +1,53 @@
+"""What the user takes of a question that the assistant asks, in a terminal of the real client, arrives in the next session."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from e2e import client, scripted_api
+from e2e.test_alarm import latest_only, on_screen
+
+if TYPE_CHECKING:
+    from e2e.conftest import Claude, Csmd, Sandbox
+
+pytestmark = pytest.mark.e2e
+
+PROMPT = "Give the mailer a queue."
+QUESTION = "Which queue should the mailer use?"
+PICKED, OTHER = "A table in Postgres", "A Redis stream"
+OUTCOME = "The mailer reads its queue now."
+ASKS = {
+    "text": "I need to know one thing.",
+    "tool": "AskUserQuestion",
+    "input": {
+        "questions": [
+            {
+                "question": QUESTION,
+                "header": "Queue",
+                "multiSelect": False,
+                "options": [
+                    {"label": PICKED, "description": "Nothing new to run."},
+                    {"label": OTHER, "description": "One more service."},
+                ],
+            }
+        ]
+    },
+}
+
+
+@latest_only
+def test_what_was_picked_in_a_terminal_is_told_at_the_next_start(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+    csmd("install", "--json")
+    api = scripted_api.serve({"prompt": PROMPT, "replies": [ASKS, OUTCOME], "log": str(sandbox.path / "api")})
+    address = f"http://127.0.0.1:{api.server_address[1]}"
+    typed = [(QUESTION, "\r"), (OUTCOME, "")]
+    on_screen(sandbox, [*claude.command, PROMPT], typed=typed, api=address)
+    api.shutdown()
+    api.server_close()
+    csmd("sync", "--json")
+
+    seen = scripted_api.seen_by_model(claude.run("Go on with the mailer.", "Done.").main[0])
+    (line,) = [line for line in seen.splitlines() if QUESTION in line]
+    assert PICKED in line and OTHER not in line, seen
+    assert client.hook_failures(sandbox.home) == []
