@@ -103,18 +103,25 @@ def prepare(home: Path, project: Path) -> None:
     """Makes `home` a user's who has answered the client's first questions, and `project` a git repository."""
     config = home / ".claude"
     config.mkdir(parents=True)
-    trusted = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
     state = {
         "hasCompletedOnboarding": True,
         "theme": "dark",
         "customApiKeyResponses": {"approved": [KEY[-20:]], "rejected": []},
-        "projects": {str(project): trusted},
     }
     (config / ".claude.json").write_text(json.dumps(state))
+    trust(home, project)
     project.mkdir(parents=True)
     identity = ["-c", "user.name=A Person", "-c", "user.email=person@example.org"]
     for step in (["init", "-q", "-b", "main"], ["commit", "-q", "--allow-empty", "-m", "Start"]):
         subprocess.run(["git", *identity, *step], cwd=project, check=True, env=environment(home))
+
+
+def trust(home: Path, directory: Path) -> None:
+    """Lets the client work in a directory without asking first."""
+    path = home / ".claude" / ".claude.json"
+    state = json.loads(path.read_text())
+    known = {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}
+    path.write_text(json.dumps({**state, "projects": {**state.get("projects", {}), str(directory): known}}))
 
 
 def environment(home: Path) -> dict[str, str]:

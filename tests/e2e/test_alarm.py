@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
-import re
-import select
-import signal
-import struct
-import subprocess
-import termios
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e import client, scripted_api
 from e2e.client import in_order
+from e2e.screen import on_screen
 from e2e.test_main_job import kill_daemon
 
 from csmd.daemon.alarms import ALARMS
@@ -34,7 +24,6 @@ AWAY = f"{SAID}its daemon is not running (csmd start; csmd doctor says why)"
 REFUSED = f"{SAID}nothing can be stored (csmd doctor says why)"
 WORDS = {key: what for key, (what, _) in ALARMS.items()}
 LIMIT_S = 60.0
-NOWHERE = "http://127.0.0.1:9"
 latest_only = pytest.mark.parametrize("claude_build", client.VERSIONS[:1], indirect=True)
 
 
@@ -86,43 +75,6 @@ def test_a_person_in_a_terminal_reads_it(sandbox: Sandbox, csmd: Csmd, claude_bu
     csmd("install", "--no-start", "--json")
     assert AWAY.replace(" ", "") in on_screen(sandbox, claude_build[1], typed=[(AWAY, "")])
     assert [path.name[:8] for path in (sandbox.csmd_home / "run").glob("told-*")] == ["told-202"]
-
-
-def on_screen(sandbox: Sandbox, command: list[str], *, typed: Sequence[tuple[str, str]], api: str = NOWHERE) -> str:
-    """What the client writes to its terminal, without any space: as soon as words are seen, the keys beside them are typed.
-
-    It is ended after the last.
-    """
-    master, terminal = pty.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    # The test serves the API outside of any namespace: whatever else is wanted is sent to a port that refuses.
-    nowhere = {"HTTPS_PROXY": NOWHERE, "HTTP_PROXY": NOWHERE, "NO_PROXY": "127.0.0.1"}
-    env = {**client.environment(sandbox.home), **nowhere, "ANTHROPIC_BASE_URL": api}
-    process = subprocess.Popen(
-        command, cwd=sandbox.project, env=env, stdin=terminal, stdout=terminal,
-        stderr=terminal, start_new_session=True,
-    )  # fmt: skip
-    os.close(terminal)
-    # All of it is read anew: a letter or a terminal's command may come in two parts.
-    raw, limit = b"", time.monotonic() + LIMIT_S
-    try:
-        for until, keys in typed:
-            while until.replace(" ", "") not in words(raw.decode("utf-8", "replace")) and time.monotonic() < limit:
-                if select.select([master], [], [], 0.2)[0]:
-                    with contextlib.suppress(OSError):
-                        raw += os.read(master, 65536)
-            os.write(master, keys.encode())
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=30)
-        os.close(master)
-    return words(raw.decode("utf-8", "replace"))
-
-
-def words(written: str) -> str:
-    """What is written between a terminal's commands, without space: some clients move the cursor instead."""
-    return re.sub(r"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b.|\s", "", written)
 
 
 @latest_only

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench import bench_changed
 from e2e import client, scripted_api
+from e2e.screen import converse
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -104,12 +105,13 @@ def live(claude: Claude, csmd: Csmd) -> None:
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
     elsewhere = claude.sandbox.path / "elsewhere"
     elsewhere.mkdir()
+    client.trust(claude.sandbox.home, elsewhere)
     for case in CASES:
-        seen_at_the_end(claude.run(case.decided, "Started; the first tests pass."), claude)
+        converse(claude, case.decided, "Started; the first tests pass.")
         claude.start_directory = elsewhere
-        seen_at_the_end(claude.run(case.elsewhere, "Changed."), claude)
+        converse(claude, case.elsewhere, "Changed.")
         claude.start_directory = None
-        seen_at_the_end(claude.run(case.changed, "Both are done."), claude)
+        converse(claude, case.changed, "Both are done.")
     csmd("sync", "--json")
     csmd("import", str(write_others(claude.sandbox)), "--json")
     brief = csmd("brief", "--project", str(claude.sandbox.project), "--json")["text"]

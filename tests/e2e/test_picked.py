@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from e2e import client, scripted_api
-from e2e.test_alarm import latest_only, on_screen
+from e2e.screen import converse
+from e2e.test_alarm import latest_only
 
 if TYPE_CHECKING:
     from e2e.conftest import Claude, Csmd, Sandbox
@@ -39,12 +40,7 @@ ASKS = {
 @latest_only
 def test_what_was_picked_in_a_terminal_is_told_at_the_next_start(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
     csmd("install", "--json")
-    api = scripted_api.serve({"prompt": PROMPT, "replies": [ASKS, OUTCOME], "log": str(sandbox.path / "api")})
-    address = f"http://127.0.0.1:{api.server_address[1]}"
-    typed = [(QUESTION, "\r"), (OUTCOME, "")]
-    on_screen(sandbox, [*claude.command, PROMPT], typed=typed, api=address)
-    api.shutdown()
-    api.server_close()
+    converse(claude, PROMPT, ASKS, OUTCOME, typed=[(QUESTION, "\r")])
     csmd("sync", "--json")
 
     seen = scripted_api.seen_by_model(claude.run("Go on with the mailer.", "Done.").main[0])

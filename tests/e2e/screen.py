@@ -1,0 +1,90 @@
+"""The real client in a terminal, its keys pressed as soon as words are seen: what a person types, no program hands over."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from e2e import client, scripted_api
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from e2e.conftest import Claude, Sandbox
+
+LIMIT_S = 60.0
+NOWHERE = "http://127.0.0.1:9"
+
+
+def converse(
+    claude: Claude, prompt: str, *replies: str | dict[str, Any], typed: Sequence[tuple[str, str]] = ()
+) -> None:
+    """A session that begins with a prompt and ends when the last reply is on the screen."""
+    folder = claude.sandbox.path / "screens" / str(len(list(claude.sandbox.path.glob("screens/*"))) + 1)
+    api = scripted_api.serve({"prompt": prompt, "replies": list(replies), "log": str(folder)})
+    command = [*claude.command, "--strict-mcp-config", prompt]
+    last = str(replies[-1])
+    try:
+        address = f"http://127.0.0.1:{api.server_address[1]}"
+        shown = on_screen(
+            claude.sandbox, command, typed=[*typed, (last, "")], api=address, start_directory=claude.start_directory
+        )
+    finally:
+        api.shutdown()
+        api.server_close()
+    assert words(last) in shown, f"the last reply never came: {shown[-2000:]}"
+
+
+def on_screen(
+    sandbox: Sandbox,
+    command: list[str],
+    *,
+    typed: Sequence[tuple[str, str]],
+    api: str = NOWHERE,
+    start_directory: Path | None = None,
+) -> str:
+    """What the client writes to its terminal, without any space: as soon as words are seen, the keys beside them are typed.
+
+    It is ended after the last.
+    """
+    master, terminal = pty.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    # The test serves the API outside of any namespace: whatever else is wanted is sent to a port that refuses.
+    nowhere = {"HTTPS_PROXY": NOWHERE, "HTTP_PROXY": NOWHERE, "NO_PROXY": "127.0.0.1"}
+    env = {**client.environment(sandbox.home), **nowhere, "ANTHROPIC_BASE_URL": api}
+    process = subprocess.Popen(
+        command, cwd=start_directory or sandbox.project, env=env, stdin=terminal, stdout=terminal,
+        stderr=terminal, start_new_session=True,
+    )  # fmt: skip
+    os.close(terminal)
+    # All of it is read anew: a letter or a terminal's command may come in two parts.
+    raw, limit = b"", time.monotonic() + LIMIT_S
+    try:
+        for until, keys in typed:
+            while until.replace(" ", "") not in words(raw.decode("utf-8", "replace")) and time.monotonic() < limit:
+                if select.select([master], [], [], 0.2)[0]:
+                    with contextlib.suppress(OSError):
+                        raw += os.read(master, 65536)
+            os.write(master, keys.encode())
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=30)
+        os.close(master)
+    return words(raw.decode("utf-8", "replace"))
+
+
+def words(written: str) -> str:
+    """What is written between a terminal's commands, without space: some clients move the cursor instead."""
+    return re.sub(r"\x1b\[[0-9;?<>=]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b.|\s", "", written)
