@@ -95,7 +95,7 @@ def _is_choice(memory: Memory) -> bool:
         return (
             is_pick(memory) and asks_of_something and parse(question, "assistant").kind not in ("narrates", "reports")
         )
-    is_proposal = has("proposes", "en", question) and not ends_with_question(question)
+    is_proposal = has("proposes", "en", question) and not (ends_with_question(question) or _announces(question))
     return is_proposal or _lays_down(memory, strictly=False)
 
 
@@ -129,15 +129,25 @@ def _is_said_of_things(read: Sentence) -> bool:
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
-    refers = read.words[:1] == ("it",) or refers_back(read)
+    refers = _first_word(read) == "it" or refers_back(read) or _announces(read.text)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
     return is_plain and not (is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
+
+
+def _announces(text: str) -> bool:
+    """Whether what a text is about comes only behind it."""
+    return text.rstrip().endswith(":")
+
+
+def _first_word(read: Sentence) -> str:
+    """What a sentence begins with: "it" of "it's"."""
+    return read.words[0].partition("'")[0] if read.words else ""
 
 
 def _thinks(read: Sentence) -> bool:
     """Whether a sentence tells what its speaker thinks, did or would like, and no liking or rule of theirs."""
     first = read.words[0] if read.words else ""
-    is_of_self = first.partition("'")[0] == "i" and read.lasting not in _STRICT and not _is_strict(read)
+    is_of_self = _first_word(read) == "i" and read.lasting not in _STRICT and not _is_strict(read)
     return first in _WOULD or is_of_self or has("musing", "en", read.core)
 
 
