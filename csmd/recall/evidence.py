@@ -73,6 +73,8 @@ _STRICT: frozenset[Lasting] = frozenset({"role", "taste"})
 _WOULD = frozenset({"i'd", "i'm", "i've", "i'll"})
 #: What opens an order for the moment, or a complaint.
 _AT_HAND = frozenset({"only", "still"})
+#: What was so tells how something went.
+_PAST = frozenset({"was", "were"})
 _ASKS = re.compile(r"[?？؟]")
 
 
@@ -88,15 +90,20 @@ def _was_asked_to_remember(memory: Memory) -> bool:
 
 
 def _is_choice(memory: Memory) -> bool:
-    """Whether an answer settles something: a mere yes to a question is leave for an errand, unless that lays something down."""
+    """Whether an answer settles something: leave for an errand, or what stands in place of one, is soon done.
+
+    A mere yes settles what its question proposes for good, or lays down.
+    """
     question, _, answer = memory.text.rpartition(ARROW)
-    if not is_pick(memory) or parse(answer).kind != "assents":
-        asks_of_something = len(content_words(question)) >= LEAST_ASKED
-        return (
-            is_pick(memory) and asks_of_something and parse(question, "assistant").kind not in ("narrates", "reports")
-        )
-    is_proposal = has("proposes", "en", question) and not (ends_with_question(question) or _announces(question))
-    return is_proposal or _lays_down(memory, strictly=False)
+    if not is_pick(memory):
+        return False
+    read = parse(question, "assistant")
+    if opens("offers", "en", question) or _announces(question):
+        return _lays_down(memory, strictly=False)
+    if parse(answer).kind == "assents":
+        is_proposal = has("proposes", "en", question) and not (ends_with_question(question) or read.is_of_moment)
+        return is_proposal or _lays_down(memory, strictly=False)
+    return len(content_words(question)) >= LEAST_ASKED and read.kind not in ("narrates", "reports")
 
 
 def _lays_down(memory: Memory, *, strictly: bool) -> bool:
@@ -105,7 +112,10 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     A liking counts only where it is of the user, wherever they are: in the middle of work it is one of the moment.
     """
     is_everywhere, reads = memory.scope != "project", _sentences(memory)
-    return not any(read.is_of_moment for read in reads) and any(
+    is_passing = any(
+        read.is_of_moment or (read.kind == "orders" and not read.lasting and not strictly) for read in reads
+    )
+    return not is_passing and any(
         read.lasting
         and len(read.text) <= LONGEST_RULE
         and (
@@ -130,8 +140,9 @@ def _is_said_of_things(read: Sentence) -> bool:
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = _first_word(read) == "it" or refers_back(read) or _announces(read.text)
+    is_over = not _PAST.isdisjoint(read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
-    return is_plain and not (is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
+    return is_plain and not (is_over or is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
 
 
 def _announces(text: str) -> bool:

@@ -15,7 +15,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.sentence import bare_order, is_passing, opens, parse
+from csmd.text.sentence import bare_order, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 
@@ -78,11 +78,15 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
-    """The latest commits whose message says why, one of each matter."""
+    """The latest commits whose message says why and what must or never may be, one of each matter: other reasons explain a step."""
     notes: list[Note] = []
     for session in ended[:LATEST_SESSIONS]:
         for reason in session.texts("reason")[::-1]:
-            if len(notes) < REASONS and not any(_is_twin(reason, note.text) for note in notes):
+            if (
+                len(notes) < REASONS
+                and has("unfailing", "en", reason)
+                and not any(_is_twin(reason, note.text) for note in notes)
+            ):
                 ident = f"{session.session_id}#{zlib.crc32(reason.encode()):08x}"
                 notes.append(Note(id=ident, text=reason, tail=session.tail, reason=WHY_CHANGED))
     return tuple(notes)
