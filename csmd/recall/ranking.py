@@ -32,6 +32,8 @@ _NEGATED = re.compile(r"n['’]?t\b")
 TELLING_WORDS = 4
 #: The words of a question are taken to be at least so rare together: a common one alone is not covered.
 LEAST_COVERED = 1.0
+#: Two letters that stand for a word in a script without spaces are half of one where letters are sounds.
+HALF, _SOUNDS = 0.5, re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
 #: So many words make a line as informative as can be.
 TELLING_LINE = 20
 #: How many of a session's best passages measure how much of it is about the question.
@@ -127,13 +129,14 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
 def line_features(text: str, terms: SearchTerms, found: Mapping[str, float], *, by_user: bool) -> dict[str, float]:
     """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model)."""
     words = stems(text)
-    shared = sum(terms.rarity[stem] for stem in terms.rarity.keys() & words)
+    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in words}
+    shared = sum(rarity * (HALF if _SOUNDS.fullmatch(stem) else 1.0) for stem, rarity in held.items())
     return {
         "warm": 0.0,
         "led": 0.0,
         **found,
         "shared": cap_shared(shared),
-        "covers": shared / max(LEAST_COVERED, sum(terms.rarity.values())),
+        "covers": sum(held.values()) / max(LEAST_COVERED, sum(terms.rarity.values())),
         "user": float(by_user),
         "lasting": float(bool(sentence.parse(text, "user" if by_user else "assistant").lasting)),
         "telling": min(TELLING_LINE, len(words)) / TELLING_LINE,
