@@ -46,8 +46,6 @@ VECTOR_SCALE = 127 / 0.25
 MOST_SHARED = 3.0
 #: Least number of passages that a home is taken to have.
 LEAST_PASSAGES = 2000
-#: In so many sessions half as many good matches come by chance as in very many.
-FEW_SESSIONS = 4
 #: A score below this share of the best one of its list counts 0.
 ZERO_AT = 0.5
 
@@ -115,7 +113,6 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
         "identifiers": float(names_something(match.text)),
         "telling": min(TELLING_WORDS, len(words - terms.rarity.keys())) / TELLING_WORDS,
         "kept": float(match.kept),
-        "few": 1 / (1 + terms.sessions / FEW_SESSIONS),
     }
     if match.meaning is not None:
         values |= {
@@ -161,7 +158,7 @@ def _count_binding(text: str) -> int:
 
 
 def bearing(values: Mapping[str, float]) -> float:
-    """How surely a statement with these features bears on the question, 0-1; csmd offers it from 0.5 on."""
+    """How well a statement with these features bears on the question, 0-1, beside others that were found for it."""
     return logistic(weights()["meaning" if "meaning" in values else "words"], values)
 
 
@@ -173,7 +170,7 @@ def logistic(weight: Mapping[str, float], values: Mapping[str, float]) -> float:
 
 @cache
 def weights() -> dict[str, dict[str, float]]:
-    """The fitted weights: `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
+    """The fitted weights of what is found, `meaning` (with a model) and `words` (without); of threads, lines and prompts."""
     return dict(wire.loads(resources.files("csmd.data").joinpath("relevance.json").read_bytes())["weights"])
 
 
