@@ -8,7 +8,6 @@ tells nothing is pointed at, once in a session.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -62,10 +61,6 @@ LINE_CHARACTERS, ASKED_CHARACTERS, BEFORE_CHARACTERS, TOPIC_CHARACTERS, LINE_TOK
 #: Fewest words that decide something, an assistant's and a user's, and fewest characters of a script without spaces.
 LEAST_WORDS: Mapping[Speaker, int] = {"assistant": 3, "user": 2}
 LEAST_UNSPACED = 6
-
-
-#: Hiragana alone is grammar: endings and particles, which every Japanese sentence has.
-_GRAMMAR = re.compile("[\u3040-\u309f]+")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +159,7 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
     is_long = len(own) > BEGINNING + END
     question = f"{own[:BEGINNING]}\n{own[-END:]}" if is_long else own
     terms = hybrid_search.expand_terms(rows, question, places=places)
-    terms = [term for term in terms if term not in sentence.DIALOGUE and not _GRAMMAR.fullmatch(term)]
+    terms = [term for term in terms if not query.names_nothing(term)]
     vector = hybrid_search.embed_query(rows, question, embed, degraded) if terms else None
     return Query(terms=terms, vector=vector, places=places)
 

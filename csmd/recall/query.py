@@ -14,7 +14,7 @@ from functools import cache
 
 from csmd import data
 from csmd.errors import BadInput
-from csmd.text import tokens
+from csmd.text import sentence, tokens
 
 #: Characters of a question that are read: the patterns look ahead from many places.
 READ = 1000
@@ -37,6 +37,8 @@ class Window:
 _WORD = re.compile(r"[^\W_]+")
 _CODE = re.compile(r"`([^`\n]+)`")
 _QUOTED = re.compile(r"[\"“]([^\"”\n]+)[\"”]|(?<!\w)'([^'\n]+)'(?!\w)")
+#: Hiragana is grammar (endings and particles, which every Japanese sentence has), and so are some letters of Chinese.
+_GRAMMAR = re.compile(".?[\u3040-\u309f的了一是在有和不也就都把被给給到这這那个個].?")
 _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}\b(?!\()")
 
 
@@ -62,6 +64,20 @@ def orders() -> frozenset[str]:
     """The stems of verbs of orders in several languages: a prompt that holds nothing else names no subject."""
     table = data.word_table("sentence_words.txt")
     return frozenset(tokens.stem(word) for name, words in table.items() if name.startswith("order.") for word in words)
+
+
+def names_nothing(term: str) -> bool:
+    """Whether a term is grammar, assent or a question: such a word, or letters of one where words are not told apart."""
+    return term in _empty_terms() or _GRAMMAR.fullmatch(term) is not None
+
+
+@cache
+def _empty_terms() -> frozenset[str]:
+    """Words of assent, and the pairs of letters that these and question words consist of."""
+    table = data.word_table("sentence_words.txt")
+    asking = (word for language in sentence.UNSPACED for word in table[f"asks.{language}"])
+    pairs = (pair for word in (*sentence.DIALOGUE, *asking) for pair in tokens.in_pairs(word))
+    return sentence.DIALOGUE | frozenset(pairs)
 
 
 def unquoted(text: str) -> str:

@@ -32,6 +32,8 @@ _NEGATED = re.compile(r"n['’]?t\b")
 TELLING_WORDS = 4
 #: The words of a question are taken to be at least so rare together: a common one alone is not covered.
 LEAST_COVERED = 1.0
+#: Two letters that stand for a word in a script without spaces are half of one where letters are sounds.
+HALF, _SOUNDS = 0.5, re.compile("[\u3040-\u30ff\uac00-\ud7af]+")
 #: So many words make a line as informative as can be.
 TELLING_LINE = 20
 #: How many of a session's best passages measure how much of it is about the question.
@@ -44,8 +46,6 @@ VECTOR_SCALE = 127 / 0.25
 MOST_SHARED = 3.0
 #: Least number of passages that a home is taken to have.
 LEAST_PASSAGES = 2000
-#: In so many sessions half as many good matches come by chance as in very many.
-FEW_SESSIONS = 4
 #: A score below this share of the best one of its list counts 0.
 ZERO_AT = 0.5
 
@@ -113,7 +113,6 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
         "identifiers": float(names_something(match.text)),
         "telling": min(TELLING_WORDS, len(words - terms.rarity.keys())) / TELLING_WORDS,
         "kept": float(match.kept),
-        "few": 1 / (1 + terms.sessions / FEW_SESSIONS),
     }
     if match.meaning is not None:
         values |= {
@@ -127,13 +126,14 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
 def line_features(text: str, terms: SearchTerms, found: Mapping[str, float], *, by_user: bool) -> dict[str, float]:
     """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model)."""
     words = stems(text)
-    shared = sum(terms.rarity[stem] for stem in terms.rarity.keys() & words)
+    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in words}
+    shared = sum(rarity * (HALF if _SOUNDS.fullmatch(stem) else 1.0) for stem, rarity in held.items())
     return {
         "warm": 0.0,
         "led": 0.0,
         **found,
         "shared": cap_shared(shared),
-        "covers": shared / max(LEAST_COVERED, sum(terms.rarity.values())),
+        "covers": sum(held.values()) / max(LEAST_COVERED, sum(terms.rarity.values())),
         "user": float(by_user),
         "lasting": float(bool(sentence.parse(text, "user" if by_user else "assistant").lasting)),
         "telling": min(TELLING_LINE, len(words)) / TELLING_LINE,
@@ -158,7 +158,7 @@ def _count_binding(text: str) -> int:
 
 
 def bearing(values: Mapping[str, float]) -> float:
-    """How surely a statement with these features bears on the question, 0-1; csmd offers it from 0.5 on."""
+    """How well a statement with these features bears on the question, 0-1, beside others that were found for it."""
     return logistic(weights()["meaning" if "meaning" in values else "words"], values)
 
 
@@ -170,7 +170,7 @@ def logistic(weight: Mapping[str, float], values: Mapping[str, float]) -> float:
 
 @cache
 def weights() -> dict[str, dict[str, float]]:
-    """The fitted weights: `meaning` (with a model), `words` (without), `thread` and `thread words` (csmd.recall.threads)."""
+    """The fitted weights of what is found, `meaning` (with a model) and `words` (without); of threads, lines and prompts."""
     return dict(wire.loads(resources.files("csmd.data").joinpath("relevance.json").read_bytes())["weights"])
 
 

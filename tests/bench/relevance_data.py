@@ -1,7 +1,8 @@
-"""The homes and labelled prompts that train_relevance.py learns from: carry-over scenarios, and questions of three projects.
+"""The homes and labelled prompts that train_relevance.py learns from: carry-over scenarios, questions and real prompts.
 
 A home is a directory made by `prepare`: the carry-over scenarios each alone, ten to a project and all in one project, and
-the transcripts of both labelled sets. Prompts are asked in process, so that features are those of csmd.recall.prompt.
+the transcripts of both labelled sets. Of real prompts it keeps copies of a store that grew session by session, one from
+before each session that is asked about. Prompts are asked in process, so that features are those of csmd.recall.prompt.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
+import shutil
+import sqlite3
 import subprocess
+import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from csmd.config import Settings
 from csmd.embedding import worker
 from csmd.recall import hybrid_search, prompt, threads, visibility
 from csmd.recall.hybrid_search import Embed, ScoredStatement
@@ -31,7 +38,9 @@ LABELLED = {"eval": ".", "projects": "projects"}
 #: Of an evidence turn a passage is right that covers so much of the quote; a quote of fewer words is always covered.
 COVERED, LEAST_WORDS = 0.3, 3
 #: Seconds that a daemon is waited for.
-PATIENCE = 20.0
+PATIENCE = 60.0
+#: Characters of a real prompt that are asked, as its scorer does.
+ASKED = 4_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,33 +53,22 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A prompt with its candidates.
+    """A prompt with its candidates, statements or lines, and the `values` that tell whether it needs any of its lines.
 
     `kind`: task, foreign (the task in a project that knows nothing of it), silent (work for which nothing is known), idle (no work),
-    question, unanswerable or ordinary. `part`: tune or check of carry-over, else the project.
+    question, unanswerable, ordinary, or y and n of real prompts. `part`: tune or check of carry-over, else the project.
     """
 
-    home: str
     kind: str
     part: str
-    candidates: list[Candidate]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecallCase:
-    """A prompt with the lines that recall found, `values` tell whether it needs any; `kind` as of a Case, or "y" and "n" of real prompts."""
-
-    kind: str
-    part: str
-    values: dict[str, float]
-    lines: list[Candidate]
+    candidates: list[Candidate] = field(default_factory=list)
+    values: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelledPair:
     """The features of an older and a newer passage, and whether the newer one changes what the older one decided."""
 
-    home: str
     part: str
     features: dict[str, float]
     right: bool
@@ -82,10 +80,14 @@ class Sets:
 
     root: Path
     carry: ModuleType = field(init=False)
+    replay: ModuleType = field(init=False)
     scenarios: list[dict[str, Any]] = field(init=False)
+    prompts: list[dict[str, Any]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.carry = load_module(self.root / "carryover" / "carry.py")
+        self.replay = load_module(self.root / "prompts" / "replay.py")
+        self.prompts = rows_of(self.root / "prompts" / "prompts.jsonl")
         self.scenarios = rows_of(self.root / "carryover" / "scenarios.jsonl")
 
     @property
@@ -148,14 +150,16 @@ class Asker:
         lines = prompt.find_lines(rows, hits, asked, terms, visible)
         return lines, prompt.measure(hits, lines, terms)
 
-    def recall(self, rows: Rows, cwd: str, said: str) -> tuple[str, float]:
-        """What a prompt would be told if nothing were too weak, and the best score in it (-1 for nothing)."""
+    def recall(self, rows: Rows, cwd: str, said: str) -> str:
+        """What a prompt is told in a directory; "" for nothing, and without one."""
         rows.of_this_read = {}
+        settings = Settings()
         made = prompt.recall(
-            rows, places=visibility.scopes(rows, cwd), session_id="", prompt=said, floor=0.0, max_tokens=500, max_items=14,
-            embed=self.embed(rows), key=b"x" * 32,
+            rows, places=visibility.scopes(rows, cwd), session_id="", prompt=said[:ASKED], floor=settings.recall_floor,
+            max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items, embed=self.embed(rows), key=b"x" * 32,
+            asking=cwd,
         )  # fmt: skip
-        return made.text, max((one.score for one in made.items), default=-1.0)
+        return made.text if cwd else ""
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
@@ -187,7 +191,7 @@ def opened(home: Path) -> Iterator[Rows]:
 # --- making the homes
 
 
-def prepare(sets: Sets, homes: Path, *, csmd: str, model: Path | None) -> None:
+def prepare(sets: Sets, homes: Path, *, csmd: str, model: Path) -> None:
     """Imports every set into a home of its own; a home that exists is left as it is."""
     for name, together in CARRY_OVER.items():
         home = homes / name
@@ -204,9 +208,52 @@ def prepare(sets: Sets, homes: Path, *, csmd: str, model: Path | None) -> None:
     for name, folder in LABELLED.items():
         if not (homes / name).exists():
             _import(homes / name, sets.root / folder / "transcripts", csmd=csmd, model=model)
+    for repo in sorted({one["repo"] for one in sets.prompts}):
+        if not (homes / "prompts" / repo.replace("/", "__")).exists():
+            _keep_stores(sets, repo, homes / "prompts" / repo.replace("/", "__"), csmd=csmd, model=model)
 
 
-def _import(home: Path, tree: Path, *, csmd: str, model: Path | None) -> None:
+def _import(home: Path, tree: Path, *, csmd: str, model: Path) -> None:
+    with _daemon(home, csmd=csmd, model=model) as call:
+        call("import", str(tree))
+        call("sync")
+
+
+def _keep_stores(sets: Sets, repo: str, out: Path, *, csmd: str, model: Path) -> None:
+    """Lets a store grow session by session, and keeps a copy from before each one of which prompts are labelled."""
+    name = repo.replace("/", "__")
+    tree = sets.root / "more" / "transcripts" / name
+    files = (tree if tree.exists() else sets.root / "transcripts").rglob("*.jsonl")
+    asked = {one["session"] for one in sets.prompts if one["repo"] == repo}
+    stores: list[dict[str, str]] = []
+    with tempfile.TemporaryDirectory(prefix="csmd") as folder:
+        home, kept = Path(folder), Path(folder, "kept")
+        kept.mkdir()
+        with _daemon(home, csmd=csmd, model=model) as call:
+            for file in sorted(files, key=lambda file: _first(file, "timestamp")):
+                cwd = _first(file, "cwd")
+                if file.stem in asked:
+                    call("sync")
+                    stores.append({"file": f"{file.stem}.db", "repo": repo, "session": file.stem, "cwd": cwd})
+                    with contextlib.closing(sqlite3.connect(home / "csmd" / "csmd.db")) as store:
+                        store.execute("VACUUM INTO ?", (str(kept / f"{file.stem}.db"),))
+                project = home / "claude" / "projects" / re.sub(r"[^A-Za-z0-9]", "-", cwd)
+                project.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, project)
+        (kept / "index.json").write_text(json.dumps(stores, indent=1))
+        shutil.copytree(kept, out)
+
+
+def _first(file: Path, key: str) -> str:
+    """The first value of a key in a transcript, "" for none."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        found = (re.search(rf'"{key}":\s*("[^"]+")', line) for line in lines)
+        return next((str(json.loads(one[1])) for one in found if one), "")
+
+
+@contextlib.contextmanager
+def _daemon(home: Path, *, csmd: str, model: Path) -> Iterator[Callable[..., None]]:
+    """A daemon of a home of its own, and how its commands are called."""
     (home / "claude").mkdir(parents=True)
     places = {"HOME": str(home), "CSMD_HOME": str(home / "csmd"), "CLAUDE_CONFIG_DIR": str(home / "claude")}
     env = {**os.environ, **places}
@@ -221,11 +268,8 @@ def _import(home: Path, tree: Path, *, csmd: str, model: Path | None) -> None:
             if time.monotonic() > until:
                 raise TimeoutError(f"no daemon in {home}")
             time.sleep(0.2)
-        if model is not None:
-            call("model", "add", str(model))
-        without = [] if model else ["--no-vectors"]
-        call("import", str(tree), *without)
-        call("sync", *without)
+        call("model", "add", str(model))
+        yield call
     finally:
         daemon.terminate()
         daemon.wait(PATIENCE)
@@ -239,17 +283,17 @@ def carry_over_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterat
     uuids, directories = _named(homes / name)
     with opened(homes / name) as rows:
         for one in sets.scenarios:
-            part, own = _part(sets, one), directories[one["id"]]
+            part, own = part_of(sets, one), directories[one["id"]]
             foreign = foreign_directory(directories, own)
             for task in one["prompts"]:
                 needed = {uuids[f"{one['id']}|{ref}"] for ref in task["needs"]}
                 found = asker.bearing(rows, own, task["text"])
-                yield _case(name, "task", part, found, lambda each: _decisive(sets, each, task, needed))  # noqa: B023
+                yield _case("task", part, found, lambda each: _decisive(sets, each, task, needed))  # noqa: B023
                 if foreign:
-                    yield _case(name, "foreign", part, asker.bearing(rows, foreign, task["text"]))
+                    yield _case("foreign", part, asker.bearing(rows, foreign, task["text"]))
             for each in one["silent"]:
                 kind = "silent" if each.get("work", True) else "idle"
-                yield _case(name, kind, part, asker.bearing(rows, own, each["text"]))
+                yield _case(kind, part, asker.bearing(rows, own, each["text"]))
 
 
 def labelled_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[Case]:
@@ -264,14 +308,14 @@ def labelled_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator
                 quotes.setdefault(each["uuid"], []).append(said)
             kind = "question" if one["evidence"] else "unanswerable"
             found = asker.bearing(rows, one["cwd"], one["question"])
-            yield _case(name, kind, project_of(one, name), found, lambda each: covers(each, quotes, words))  # noqa: B023
+            yield _case(kind, project_of(one, name), found, lambda each: covers(each, quotes, words))  # noqa: B023
         if name == "eval":
             for one in sets.ordinary():
                 found = asker.bearing(rows, one.get("cwd", questions[0]["cwd"]), one["text"])
-                yield _case(name, "ordinary", "eval", found)
+                yield _case("ordinary", "eval", found)
 
 
-def recall_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[RecallCase]:
+def recall_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[Case]:
     """The prompts of carry-over in one of its homes, with what recall finds for each, own and in a foreign project."""
     uuids, directories = _named(homes / name)
     with opened(homes / name) as rows:
@@ -288,7 +332,7 @@ def recall_cases(sets: Sets, homes: Path, name: str, asker: Asker) -> Iterator[R
                         Candidate(features=dict(line.values), right=_is_needed(sets, line, task, needed))
                         for line in found[0]
                     ]
-                    yield RecallCase(kind=kind, part=_part(sets, one), values=found[1], lines=lines)
+                    yield Case(kind=kind, part=part_of(sets, one), candidates=lines, values=found[1])
 
 
 def _is_needed(sets: Sets, line: Line, task: dict[str, Any], needed: set[str]) -> bool:
@@ -297,26 +341,25 @@ def _is_needed(sets: Sets, line: Line, task: dict[str, Any], needed: set[str]) -
     return said_there and any(sets.carry.first(line.text, group) >= 0 for group in task["says"])
 
 
-def prompt_cases(snapshots: Path, rows_of_prompts: Sequence[dict[str, Any]], asker: Asker) -> Iterator[RecallCase]:
-    """Real prompts that need something findable or nothing, each asked of a store of the sessions before its own.
+def prompt_cases(sets: Sets, homes: Path, asker: Asker) -> Iterator[Case]:
+    """Real prompts that need something findable or nothing, with what recall finds for each."""
+    for rows, store, asked in snapshots(sets, homes):
+        for one in asked:
+            if one["need"] == "n" or any(each["label"] == 2 for each in one["candidates"]):
+                found = asker.lines(rows, store["cwd"], one["prompt"][:ASKED])
+                if found:
+                    yield Case(kind=one["need"], part=store["repo"], values=found[1])
 
-    PROJECT/index.json below `snapshots` lists these stores: {"file", "repo", "session", "cwd"}.
-    """
-    for index in sorted(snapshots.glob("*/index.json")):
+
+def snapshots(sets: Sets, homes: Path) -> Iterator[tuple[Rows, dict[str, str], list[dict[str, Any]]]]:
+    """The kept stores, each with its row of the index and the labelled prompts of the session that came next."""
+    asked: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for one in sets.prompts:
+        asked[one["session"]].append(one)
+    for index in sorted((homes / "prompts").glob("*/index.json")):
         for store in json.loads(index.read_text(encoding="utf-8")):
-            asked = [
-                one for one in rows_of_prompts if (one["repo"], one["session"]) == (store["repo"], store["session"])
-            ]
-            with sqlite.open_rows(index.parent / Path(store["file"]).name, readonly=True) as rows:
-                for one in asked:
-                    is_findable = any(each["label"] == 2 for each in one["candidates"])
-                    found = (
-                        asker.lines(rows, store["cwd"], one["prompt"][:4000])
-                        if one["need"] == "n" or is_findable
-                        else None
-                    )
-                    if found:
-                        yield RecallCase(kind=one["need"], part=one["repo"], values=found[1], lines=[])
+            with sqlite.open_rows(index.parent / store["file"], readonly=True) as rows:
+                yield rows, store, asked[store["session"]]
 
 
 def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]:
@@ -336,7 +379,7 @@ def labelled_pairs(sets: Sets, homes: Path, name: str) -> Iterator[LabelledPair]
                     if pair.older.seq in parts and key not in seen:
                         seen.add(key)
                         found = threads.features(pair, rarity)
-                        yield LabelledPair(home=name, part=parts[key[0]], features=found, right=key in right)
+                        yield LabelledPair(part=parts[key[0]], features=found, right=key in right)
 
 
 def _changed(sets: Sets, rows: Rows, uuids: dict[str, str]) -> tuple[dict[int, str], set[tuple[int, int]]]:
@@ -356,7 +399,7 @@ def _changed(sets: Sets, rows: Rows, uuids: dict[str, str]) -> tuple[dict[int, s
         for task in one["prompts"]:
             new = holding(one, task["needs"], task["says"])
             old = holding(one, task["stale"], [task["stale_says"]]) if task.get("stale") else []
-            parts |= dict.fromkeys(old or new, _part(sets, one))
+            parts |= dict.fromkeys(old or new, part_of(sets, one))
             right |= {(older, newer) for older in old for newer in new}
     return parts, right
 
@@ -376,19 +419,16 @@ def _named(home: Path) -> tuple[dict[str, str], dict[str, str]]:
     return json.loads((home / "uuids.json").read_text()), json.loads((home / "cwds.json").read_text())
 
 
-def _part(sets: Sets, scenario: dict[str, Any]) -> str:
+def part_of(sets: Sets, scenario: dict[str, Any]) -> str:
+    """The half of carry-over that a scenario is in."""
     return "tune" if scenario["id"] in sets.tune else "check"
 
 
 def _case(
-    home: str,
-    kind: str,
-    part: str,
-    found: Sequence[ScoredStatement],
-    is_right: Callable[[ScoredStatement], bool] | None = None,
+    kind: str, part: str, found: Sequence[ScoredStatement], is_right: Callable[[ScoredStatement], bool] | None = None
 ) -> Case:
     candidates = [Candidate(features=dict(one.features), right=bool(is_right and is_right(one))) for one in found]
-    return Case(home=home, kind=kind, part=part, candidates=candidates)
+    return Case(kind=kind, part=part, candidates=candidates)
 
 
 def _decisive(sets: Sets, one: ScoredStatement, task: dict[str, Any], needed: set[str]) -> bool:

@@ -138,3 +138,13 @@ def test_reading_a_question_never_fails_and_a_window_ends_after_it_begins(asked:
 )  # fmt: skip
 def test_who_asks_where_they_stopped_asks_for_the_last_session(asked: str, does: bool) -> None:
     assert query.is_about_last_session(asked) is does
+
+
+@pytest.mark.parametrize("term", "を書 こと 写一 的提 什么 怎么 주세 인가 がと thanks 好的".split())
+def test_grammar_assent_and_questions_name_nothing(term: str) -> None:
+    assert query.names_nothing(term)
+
+
+@pytest.mark.parametrize("term", "注文 合計 カー 购物 发票 장바 토큰 order src/cart.ts".split())
+def test_words_of_a_subject_and_their_pairs_of_letters_name_something(term: str) -> None:
+    assert not query.names_nothing(term)
