@@ -114,7 +114,7 @@ ONLY_IN = {
     "filelock": {"daemon.run"},
     "psutil": {"machine", "installer.service"},
     "urllib": {"curator.providers", "embedding.worker", "tools.providers"},
-    "http": {"curator.providers"},
+    "http": {"curator.providers", "embedding.worker"},
     "keyring": {"curator.providers"},
     "click": {"cli"},
     "rich": {"cli"},

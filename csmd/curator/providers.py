@@ -53,6 +53,7 @@ def post(url: str, body: Mapping[str, Any], *, key: str, timeout_s: float) -> An
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=timeout_s) as response:
             data = response.read(MOST_BYTES)
     except urllib.error.HTTPError as error:
+        error.close()
         raise _http_failure(error) from error
     except (OSError, ValueError) as error:  # URLError is an OSError
         reason = getattr(error, "reason", error)
@@ -223,15 +224,14 @@ def _run(command: Sequence[str], text: str, folder: str, environment: Mapping[st
     except OSError as error:
         what = f"{command[0]}: {error.strerror}"
         raise ProviderFailed("dead", what, hint="csmd provider add assistant", spent=(0, 0)) from error
-    try:
-        printed, _ = process.communicate(text.encode(), timeout=timeout_s)
-    except subprocess.TimeoutExpired as error:
-        raise ProviderFailed("slow", f"no answer within {timeout_s:g} s") from error
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return printed
+    with process:
+        try:
+            return process.communicate(text.encode(), timeout=timeout_s)[0]
+        except subprocess.TimeoutExpired as error:
+            raise ProviderFailed("slow", f"no answer within {timeout_s:g} s") from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 # --- all of them

@@ -28,7 +28,7 @@ class ProviderRow:
     failure: str = ""
 
 
-_PROVIDER = columns(ProviderRow, "p")
+_COLUMNS = columns(ProviderRow, "p")
 
 
 def add_provider(rows: Rows, provider: ProviderRow) -> None:
@@ -44,7 +44,7 @@ def remove_provider(rows: Rows, name: str) -> bool:
 
 def providers(rows: Rows) -> list[ProviderRow]:
     """The providers, the one that was added last first."""
-    return rows.read(ProviderRow, f"select {_PROVIDER} from providers p order by p.seq desc")  # noqa: S608
+    return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
 
 
 def find_provider(rows: Rows, name: str) -> ProviderRow | None:
