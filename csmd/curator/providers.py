@@ -261,7 +261,7 @@ def read_key(order: Order) -> str:
     else:
         found = config.full_environment().get(order.key_from) if order.key_from else ""
         what = f"the variable {order.key_from} is not set where csmd runs"
-        hint = f"systemctl --user import-environment {order.key_from}, or start csmd where it is set"
+        hint = "docs/curator.md says where to set it; a keyring (--keyring) works everywhere"
     if order.key_from and not found:
         raise ProviderFailed("refused", what, hint=hint, spent=(0, 0))
     return found or ""
