@@ -129,7 +129,7 @@ class ProcessProvider:
     def _command(self, limit_s: float) -> tuple[list[str], dict[str, str]]:
         """The command of the process, and its environment."""
         package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
-        command = [self.python, "-P", "-m", "csmd.curator.providers"]
+        command = [self.python, "-P", "-m", "csmd.curator.calls"]
         if not self.is_managed:
             is_own = self.row.name == "assistant"
             whole = full_environment() if is_own else child_environment(self.row.key_from, *PROXIES)

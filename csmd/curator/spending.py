@@ -82,7 +82,7 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
     )
     if spent + tokens + question.most_tokens > cap:
         what = f"{spent:,} of {cap:,} tokens are spent today, and this takes {tokens + question.most_tokens:,} at most"
-        raise CapReached(what, hint="wait until tomorrow (UTC), or csmd config set curator.daily_tokens")
+        raise CapReached(what, hint="try again tomorrow (UTC), or raise curator.daily_tokens")
     call = Call(
         at=now, project_seq=workspaces.at_path(rows, question.project) or 0, purpose=question.purpose,
         provider=provider.name, model=provider.model, estimate_in=tokens, estimate_out=question.most_tokens,

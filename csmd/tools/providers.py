@@ -30,7 +30,9 @@ def _add(ctx: ToolContext, rows: Rows, name: str, place: str, model: str = "", k
     if name not in NAMES:
         raise BadInput(f"there is no provider {name!r}", hint=f"name one of {', '.join(NAMES)}")
     if key_from and not _VARIABLE.fullmatch(key_from):
-        raise BadInput("a key is named by the variable that holds it, not typed", hint="--key-env NAME, or --keyring")
+        raise BadInput(
+            "a key is named by the variable that holds it, not typed", hint="use --key-env NAME, or --keyring"
+        )
     if name != "assistant":
         place = _check_place(place, has_key=bool(key_from))
     provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
