@@ -77,7 +77,7 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
         raise ProviderFailed(cast("Reason", known.failure), what, hint="csmd provider test")
     tokens, spent, cap = (
         estimate(provider.name, question),
-        ledger.spent_on(rows, now[:10]),
+        ledger.spent_on(rows, now[:10], without="embed"),
         settings.curator_daily_tokens,
     )
     if spent + tokens + question.most_tokens > cap:
