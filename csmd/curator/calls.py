@@ -189,7 +189,7 @@ def ask_assistant(order: Order, question: Question, key: str) -> Reply:
     environment = config.full_environment() | ASSISTANT_ENVIRONMENT
     environment |= {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(question.most_tokens)}
     environment["PATH"] = f"{Path(order.place).parent}:{environment.get('PATH', os.defpath)}"  # a script's interpreter
-    if order.key_from == KEYRING:
+    if key:
         environment["ANTHROPIC_API_KEY"] = key
     with tempfile.TemporaryDirectory(prefix="csmd-") as folder:
         printed = _run(command, question.text, folder, environment, order.timeout_s)

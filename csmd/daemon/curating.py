@@ -23,6 +23,8 @@ from csmd.store.sqlite import Rows
 T = TypeVar("T")
 #: How long the background thread waits for an answer before it looks at other work.
 LOOK_S = 0.05
+#: How often the ledger gets a line of what was sent for vectors.
+BOOK_EVERY_S = 3_600.0
 #: How long no session may have reported anything.
 QUIET_S = 60.0
 TEST = Question(
@@ -110,8 +112,8 @@ def book_vectors(context: Context) -> bool:
 def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bool) -> None:
     provider, _, name = model.partition("/")
     call = ledger.Call(
-        at=now_iso(), project_seq=0, purpose="embed", provider=provider, model=name, estimate_in=tokens, estimate_out=0
-    )
+        at=now_iso(), project_seq=0, purpose="embed", provider=provider, model=name, estimate_in=tokens, tokens_in=tokens, tokens_out=0,
+    )  # fmt: skip
 
     def write(rows: Rows) -> None:
         ledger.book(rows, ledger.reserve(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated)
