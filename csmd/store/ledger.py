@@ -108,7 +108,7 @@ def underestimate(rows: Rows, provider: str, model: str) -> float:
         provider=provider,
         model=model,
     )
-    return max([1.0, *(float(tokens) / estimate for tokens, estimate in counted if estimate)])
+    return max([1.0, *(float(tokens / estimate) for tokens, estimate in counted if estimate)])
 
 
 def book(rows: Rows, seq: int, *, state: str, tokens: tuple[int, int] | None, is_estimated: bool = False) -> None:
