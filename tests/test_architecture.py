@@ -144,7 +144,7 @@ LAZY_ONLY = {
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "machine", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer", "curator.process", "curator.calls",
+    "cli", "client", "doctor", "installer", "curator.calls", "curator.process", "curator.endpoint",
 }  # fmt: skip
 
 

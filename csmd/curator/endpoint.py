@@ -1,6 +1,6 @@
 """The worker process whose vectors an endpoint makes; it speaks as csmd.embedding.worker does.
 
-    python -m csmd.curator.vectors MODEL_DIR --idle-s 300
+    python -m csmd.curator.endpoint MODEL_DIR --idle-s 300
 
 MODEL_DIR holds what csmd.embedding.models.write_endpoint wrote.
 """
