@@ -73,14 +73,14 @@ def read_answer(data: bytes) -> Reply | Vectors:
 
 
 def build_command(
-    arguments: Sequence[str], *, is_managed: bool, key_from: str, limit_s: float = 0.0, is_own: bool = False
+    module: str, *arguments: str, is_managed: bool, key_from: str, limit_s: float = 0.0, is_own: bool = False
 ) -> tuple[list[str], dict[str, str]]:
     """The command of a process that may use the network, and its environment; `is_own`: it runs the user's own assistant.
 
-    `arguments` are Python's. It is ended after `limit_s` seconds, 0: not at all.
+    It is ended after `limit_s` seconds, 0: not at all.
     """
     package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
-    command = [sys.executable, "-P", *arguments]
+    command = [sys.executable, "-P", "-m", module, *arguments]
     if not is_managed:
         return command, (full_environment() if is_own else child_environment(key_from, *PROXIES)) | package
     # The rest is the manager's own: what `systemctl --user import-environment` gave it is there.
@@ -136,9 +136,8 @@ class ProcessProvider:
 
     def _carry_out(self, order: Order) -> Reply | Vectors:
         limit_s = order.timeout_s + STARTING_S
-        arguments = ["-m", "csmd.curator.calls"]
         command, environment = build_command(
-            arguments, is_managed=self.is_managed, key_from=self.row.key_from, limit_s=limit_s,
+            "csmd.curator.calls", is_managed=self.is_managed, key_from=self.row.key_from, limit_s=limit_s,
             is_own=self.row.name == "assistant",
         )  # fmt: skip
         try:

@@ -97,9 +97,10 @@ def use_for_vectors(context: Context, task: Task) -> Work:
 
 def vectors_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
     """The command, and the environment, of the worker whose vectors an endpoint makes."""
-    arguments = ["-m", "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s)]
-    key_from = str(models.read_endpoint(folder)["key_from"])
-    return build_command(arguments, is_managed=started_by() == "systemd", key_from=key_from)
+    return build_command(
+        "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
+        key_from=str(models.read_endpoint(folder)["key_from"]),
+    )  # fmt: skip
 
 
 def book_vectors(context: Context) -> bool:
