@@ -76,7 +76,7 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
     if known is not None and question.purpose != "test" and (until := paused_until(known, now=now)):
         what = f"{provider.name} failed ({known.failure}) and is left alone until {until[11:16]} UTC"
         raise ProviderFailed(cast("Reason", known.failure), what, hint="csmd provider test")
-    estimated, spent = estimate(provider.name, question), ledger.spent_on(rows, now[:10], without="embed")
+    estimated, spent = estimate(provider.name, question), ledger.spent_on(rows, now[:10])
     # What this model's server has counted lately says how far off the estimate may be.
     tokens = math.ceil(estimated * ledger.underestimate(rows, provider.name, provider.model))
     cap = settings.curator_daily_tokens

@@ -130,5 +130,5 @@ def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | No
     return {
         "name": provider.name, "model": provider.model, "answered_at": provider.answered_at, "failure": provider.failure,
         "failing_since": provider.failing_since, "paused_until": spending.paused_until(provider, now=now),
-        "tokens": ledger.spent_on(rows, now[:10], without="embed"), "cap": settings.curator_daily_tokens,
+        "tokens": ledger.spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
     }  # fmt: skip

@@ -86,12 +86,11 @@ class Call:
     tokens_out: int
 
 
-def spent_on(rows: Rows, day: str, *, without: str = "") -> int:
-    """The tokens of a day, of calls for every purpose but one."""
+def spent_on(rows: Rows, day: str) -> int:
+    """The tokens of a day that count towards its cap: all but those of texts for vectors."""
     return rows.number(
-        "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> :without",
+        "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> 'embed'",
         day=day,
-        without=without,
     )
 
 

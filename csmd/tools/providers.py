@@ -66,7 +66,7 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
             )
             for provider in known
         ],
-        "tokens": ledger.spent_on(rows, now[:10], without="embed"), "cap": ctx.config.settings.curator_daily_tokens,
+        "tokens": ledger.spent_on(rows, now[:10]), "cap": ctx.config.settings.curator_daily_tokens,
     }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Js
     ]  # fmt: skip
     has_price = settings.curator_price_in > 0 or settings.curator_price_out > 0
     return {
-        "since": since, "rows": lines, "today": ledger.spent_on(rows, today, without="embed"), "cap": settings.curator_daily_tokens,
+        "since": since, "rows": lines, "today": ledger.spent_on(rows, today), "cap": settings.curator_daily_tokens,
         "has_price": has_price,
     }  # fmt: skip
 
