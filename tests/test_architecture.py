@@ -31,6 +31,7 @@ LAYERS = [
     "extraction",
     "memory",
     "recall",
+    "curator",
     "dream",
     "tools",
     "daemon",
@@ -49,7 +50,7 @@ VOCABULARY = {
     "wire",
 }
 RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
-STAGES = {"capture", "extraction", "memory", "recall", "dream"}
+STAGES = {"capture", "extraction", "memory", "recall", "curator", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
     "capture.markdown_imports",
@@ -112,6 +113,9 @@ ONLY_IN = {
     "frontmatter": {"text.markdown"},
     "filelock": {"daemon.run"},
     "psutil": {"machine", "installer.service"},
+    "urllib": {"curator.calls", "embedding.worker", "tools.providers"},
+    "http": {"curator.calls", "embedding.worker"},
+    "keyring": {"curator.calls"},
     "click": {"cli"},
     "rich": {"cli"},
     "textual": {"cli.top"},
@@ -133,13 +137,14 @@ LAZY_ONLY = {
     "onnxruntime",
     "numpy",
     "huggingface_hub",
+    "keyring",
     "markdown_it",
     "wcmatch",
 }
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "machine", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer",
+    "cli", "client", "doctor", "installer", "curator.calls", "curator.process", "curator.endpoint",
 }  # fmt: skip
 
 
