@@ -31,6 +31,7 @@ LAYERS = [
     "extraction",
     "memory",
     "recall",
+    "curator",
     "dream",
     "tools",
     "daemon",
@@ -49,7 +50,7 @@ VOCABULARY = {
     "wire",
 }
 RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
-STAGES = {"capture", "extraction", "memory", "recall", "dream"}
+STAGES = {"capture", "extraction", "memory", "recall", "curator", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
     "capture.markdown_imports",
