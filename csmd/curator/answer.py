@@ -35,6 +35,8 @@ MOST_WORDS, MOST_UNSPACED, MOST_READ = 40, 120, 60_000
 #: A note has at least this share of its content words from what it cites; a standing note is on the matter of what replaces
 #: or ends it that has this share of the shorter one's.
 OWN_SHARE, ON_MATTER = 0.5, 0.34
+#: So many words behind a denial are what is denied; a note tells of it that has more than this share of them.
+DENIED_WORDS, TOLD = 4, 0.5
 #: What a note does -> its gate and category.
 KINDS: dict[Does, tuple[Gate, Category]] = {
     "rule": ("behavioral", "convention"),
@@ -45,9 +47,13 @@ KINDS: dict[Does, tuple[Gate, Category]] = {
     "promise": ("promissory", "plan"),
 }
 
+_WORD = re.compile(r"[^\W_]+(?:[-'./_][^\W_]+)*|,")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-_QUOTED = re.compile(r"\"([^\"]{2,})\"|“([^”]{2,})”|„([^“”]{2,})[“”]|«([^»]{2,})»|「([^」]{2,})」|`([^`]{2,})`")
+_QUOTED = re.compile(r"\"([^\"]{2,})\"|“([^”]{2,})”|„([^“”]{2,})[“”]|«([^»]{2,})»|「([^」]{2,})」")
+#: Code between backticks, each word of which is a name, and marks around a word.
+_CODE = re.compile(r"`([^`]+)`")
+_MARKS = "\"'`()[]{}<>,;:!?*“”„«»「」…—–"
 #: Words by which a sentence says what is not to be, or not so.
 _DENIALS = data.word_table("similarity_words.txt")["denial"] | {"unless", "except", "instead", "rather", "neither"}
 _PLAIN = data.word_table("stop_words.txt")["english"]
@@ -231,12 +237,12 @@ def _names(note: str, source: str) -> Iterator[str]:
 
 def _marked(part: str) -> Iterator[tuple[str, bool]]:
     """The words of a sentence as they are written, each with whether it is an identifier, a path or a flag."""
+    code = {word for inside in _CODE.findall(part) for word in inside.split()}
     for raw in part.split():
-        word = raw.strip("\"'`()[]{}<>,;:!?*“”„«»「」…—–").rstrip(".").removesuffix("'s").removesuffix("’s")
+        word = raw.lstrip(_MARKS).rstrip(_MARKS + "./").removesuffix("'s").removesuffix("’s")
         if word and not _NUMBER.fullmatch(word):
-            inner = word[1:]
-            is_name = bool(re.search(r"[/_.@#=\\]|^--?\w|\d", word)) or (inner != inner.lower() and word.isascii())
-            yield word, is_name
+            is_marked = word in code or re.search(r"[/_.@#=\\]|^--?\w|\d", word) is not None
+            yield word, is_marked or (word[1:] != word[1:].lower() and word.isascii())
 
 
 def _is_common(word: str) -> bool:
@@ -258,13 +264,32 @@ def _is_turned(note: str, said: Sequence[str], source: str) -> bool:
     parts = [part for text in said for row in prose.lines_of_prose(text) for part in prose.sentences(row)]
     nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # what it refuses in front says nothing of what it says
-    return (_denies(nearest) and not denies) or similarity.compare(nearest, note).replaces
+    if not denies and _denies(nearest):
+        told, denied = tokens.content_stems(note), list(_denied(nearest))
+        # What is denied in passing, and not told, turns nothing.
+        if not denied or any(similarity.share(what, told) > TOLD for what in denied):
+            return True
+    return similarity.compare(nearest, note).replaces
+
+
+def _denied(said: str) -> Iterator[frozenset[str]]:
+    """The words behind each denial of a sentence, as stems; nothing where its language is not known so well."""
+    words = _WORD.findall(said.casefold().replace("’", "'"))
+    for at, word in enumerate(words):
+        if _is_denial(word) and (
+            behind := tokens.content_stems(" ".join(words[at + 1 : at + 1 + DENIED_WORDS]).split(",")[0])
+        ):
+            yield behind
 
 
 def _denies(text: str) -> bool:
     words = tokens.words_of(text.replace("’", "'"))
     language = sentence.language_of(text) or "en"
-    return any(word in _DENIALS or word.endswith("n't") for word in words) or sentence.has("ban", language, text)
+    return any(map(_is_denial, words)) or sentence.has("ban", language, text)
+
+
+def _is_denial(word: str) -> bool:
+    return word in _DENIALS or word.endswith("n't") or word == "dont"
 
 
 def _stems(text: str) -> frozenset[str]:
