@@ -56,7 +56,14 @@ _CODE = re.compile(r"`([^`]+)`")
 _MARKS = "\"'`()[]{}<>,;:!?*“”„«»「」…—–"
 #: Words by which a sentence says what is not to be, or not so.
 _DENIALS = data.word_table("similarity_words.txt")["denial"] | {"unless", "except", "instead", "rather", "neither"}
-_PLAIN = data.word_table("stop_words.txt")["english"]
+#: Stems of the words that csmd's own tables hold: a word of the language, and no name.
+_PLAIN = frozenset(
+    tokens.stem(part)
+    for name in ("sentence_words.txt", "similarity_words.txt", "stop_words.txt", "topic_words.txt", "word_classes.txt")
+    for words in data.word_table(name).values()
+    for word in words
+    for part in word.split("_")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,11 +233,9 @@ def _quoted(text: str) -> list[str]:
 def _names(note: str, source: str) -> Iterator[str]:
     """The identifiers, paths, flags and names of a note; the word that a sentence begins with is one unless it is plain."""
     known = tokens.content_stems(source)
-    for part in prose.sentences(note):
+    for part in (part for whole in prose.sentences(note) for part in whole.split(": ")):
         for place, (word, is_name) in enumerate(_marked(part)):
-            is_plain = word.isalpha() and (
-                word.casefold() in _PLAIN or tokens.stem(word.casefold()) in known or _is_common(word)
-            )
+            is_plain = tokens.stem(word.casefold()) in known | _PLAIN
             if is_name or (word[:1].isupper() and not (place == 0 and is_plain)):
                 yield word.casefold()
 
@@ -243,11 +248,6 @@ def _marked(part: str) -> Iterator[tuple[str, bool]]:
         if word and not _NUMBER.fullmatch(word):
             is_marked = word in code or re.search(r"[/_.@#=\\]|^--?\w|\d", word) is not None
             yield word, is_marked or (word[1:] != word[1:].lower() and word.isascii())
-
-
-def _is_common(word: str) -> bool:
-    """Whether a word that begins a sentence is one of the language, and no name: it orders, denies or is a word of grammar."""
-    return sentence.parse(word).kind == "orders" or sentence.has("ban", "en", word) or sentence.has("rule", "en", word)
 
 
 def _holds(folded: str, name: str) -> bool:
