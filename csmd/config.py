@@ -71,6 +71,14 @@ class Settings:
     """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
     embed_idle_s: int = 300
     """Seconds without work after which the embedding worker ends."""
+    curator_daily_tokens: int = 40_000
+    """Most tokens, in and out, that a language model may take in a day (UTC); nothing is asked beyond it."""
+    curator_projects: tuple[str, ...] = ()
+    """Directories of walled or excluded projects of which a language model may be asked all the same."""
+    curator_price_in: float = 0.0
+    """Price of a million tokens that are sent, in any currency, for `csmd ledger`; 0: no price is shown."""
+    curator_price_out: float = 0.0
+    """Price of a million tokens that are answered."""
     hooks_start_daemon: bool = True
     """Start a daemon that no service manager keeps again when a session starts, once a minute at most; not after `csmd stop`."""
     capture_tool_output_bytes: int = 8192
@@ -287,6 +295,7 @@ def parse_settings(text: str, *, where: str) -> Settings:
 LIMITS: dict[str, tuple[float, float]] = {
     "brief.max_tokens": (50, 9_000), "recall.max_tokens": (50, 9_000), "recall.max_items": (1, 100), "recall.floor": (0, 1),
     "dream.every_h": (1, 8_760), "dream.sessions": (0, 10_000), "dream.quiet_min": (0, 1_440), "dream.tier_max": (10, 1_000_000),
+    "curator.daily_tokens": (0, 1_000_000_000),
     "dream.keep_days": (1, 36_500), "embed.idle_s": (1, 86_400), "capture.tool_output_bytes": (0, 33_554_432),
     "capture.session_bytes": (10_000, 10_000_000_000), "storage.tool_output_days": (1, 36_500), "checkpoint.keep_days": (1, 36_500),
     "storage.max_mb": (20, 10_000_000), "backup.keep": (1, 10_000), "backup.every_h": (1, 8_760), "log.max_bytes": (10_000, 1_000_000_000),
@@ -407,12 +416,17 @@ def has_desktop(env: Mapping[str, str] = os.environ) -> bool:
     return sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS")))
 
 
-def child_environment() -> dict[str, str]:
-    """The environment for csmd's own children: no key of the user's, nothing that changes Python."""
+def full_environment() -> dict[str, str]:
+    """The whole environment of this process: for the user's own assistant, and for a key in a variable."""
+    return dict(os.environ)
+
+
+def child_environment(*more: str) -> dict[str, str]:
+    """The environment for csmd's own children, with `more` variables: no key of the user's, nothing that changes Python."""
     keep = ("HOME", "PATH", "LANG", "LC_ALL", "TMPDIR", "USER", "LOGNAME", "CSMD_HOME", "CLAUDE_CONFIG_DIR",
             "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS",
             "DISPLAY", "WAYLAND_DISPLAY", "TIKTOKEN_CACHE_DIR", "LD_LIBRARY_PATH")  # fmt: skip
-    return {**{name: os.environ[name] for name in keep if name in os.environ}, **SILENT}
+    return {**{name: os.environ[name] for name in (*keep, *more) if name in os.environ}, **SILENT}
 
 
 #: What a service manager does not know of the shell that installed csmd, and a daemon must: where things are.

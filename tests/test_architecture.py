@@ -113,6 +113,9 @@ ONLY_IN = {
     "frontmatter": {"text.markdown"},
     "filelock": {"daemon.run"},
     "psutil": {"machine", "installer.service"},
+    "urllib": {"curator.providers", "embedding.worker", "tools.providers"},
+    "http": {"curator.providers", "embedding.worker"},
+    "keyring": {"curator.providers"},
     "click": {"cli"},
     "rich": {"cli"},
     "textual": {"cli.top"},
@@ -134,13 +137,14 @@ LAZY_ONLY = {
     "onnxruntime",
     "numpy",
     "huggingface_hub",
+    "keyring",
     "markdown_it",
     "wcmatch",
 }
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "machine", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer",
+    "cli", "client", "doctor", "installer", "curator.process", "curator.providers",
 }  # fmt: skip
 
 

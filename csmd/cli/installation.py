@@ -281,6 +281,7 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str,
     if not model["name"]:
         hint = f"search is by words alone until {render.model_fetch(model['suggested'])} brings the embedding model"
         yield render.RawLine(_sentence(hint))
+    yield "no language model is asked, and none is needed; `csmd provider add` adds one"
 
 
 # --- uninstall

@@ -32,6 +32,7 @@ GROUPS: dict[str, str] = {
     ),
     "What happened": "session checkpoint errors self context memdir",
     "What is left out": "pause resume forget scan project",
+    "Language models": "provider ledger",
     "In and out": "import export sync model backup restore repair",
     "The installation": ("install uninstall hooks upgrade daemon start stop restart mcp plugin config completion"),
 }
@@ -47,6 +48,7 @@ SUBJECTS: dict[str, str] = {
     "intake": "import export sync model backup restore repair",
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
     "settings": "config",
+    "provider": "provider ledger",
     "main": "completion",
 }
 

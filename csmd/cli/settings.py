@@ -197,9 +197,10 @@ def show_value(row: dict[str, Any]) -> Screen:
 
 
 def _confirm(key: str, *, yes: bool) -> None:
-    """Asks before what is left out, or taken out, changes."""
-    if key.startswith("privacy."):
-        verb.confirm(f"Change {key}, which says what csmd leaves out?", yes=yes)
+    """Asks before what is left out, taken out, or sent to a language model changes."""
+    about = {"privacy": "csmd leaves out", "curator": "a language model may be sent"}.get(key.partition(".")[0])
+    if about:
+        verb.confirm(f"Change {key}, which says what {about}?", yes=yes)
 
 
 @CONFIG.action("set", KEY, verb.argument("values", "VALUE...", nargs=-1, required=True), verb.YES)

@@ -15,7 +15,7 @@ import click
 
 import csmd
 from csmd import config, wire
-from csmd.cli import dreams, render, verb
+from csmd.cli import dreams, provider, render, verb
 from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
@@ -39,7 +39,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: Values for fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -204,6 +204,8 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield "search", f"by words; {fetch} adds search by meaning", ""
     if value["dream"]:
         yield from dreams.rows_of_status(value["dream"], value["at"])
+    if value["provider"]:
+        yield from provider.rows_of_status(value["provider"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""
     if value["transcripts"]:
         yield "keeps", _retention(value["transcripts"], home), ""

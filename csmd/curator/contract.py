@@ -58,11 +58,13 @@ class Provider(Protocol):
 
 
 class ProviderFailed(CsmdError):
-    """A provider gave no answer that can be used; csmd goes on without it."""
+    """A provider gave no answer that can be used; csmd goes on without it. The message quotes nothing of the answer."""
 
-    def __init__(self, reason: Reason, message: str, *, hint: str = "") -> None:
+    def __init__(self, reason: Reason, message: str, *, hint: str = "", spent: tuple[int, int] | None = None) -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
+        self.spent = spent
+        """The tokens in and out that it cost all the same; None where nobody knows, and the estimate counts."""
 
 
 class CapReached(CsmdError):

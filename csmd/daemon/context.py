@@ -73,7 +73,9 @@ RESULTS = (
 class Task:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
-    kind: Literal["import", "sync", "model", "purge", "scan", "secrets", "backup", "export", "dream", "undo"]
+    kind: Literal[
+        "import", "sync", "model", "purge", "scan", "secrets", "backup", "export", "dream", "undo", "provider"
+    ]
     path: str = ""
     with_vectors: bool = True
     recent: int = 0

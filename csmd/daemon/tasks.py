@@ -26,7 +26,7 @@ from csmd.capture import project_identity, transcripts
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment, spool_places
-from csmd.daemon import housekeeping, reading
+from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.context import Context, Progress, Task, Work, carry_out, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
@@ -89,6 +89,7 @@ class Tasks:
             "model": partial(_use_model, context), "export": partial(_export, context),
             "purge": partial(_purge, context, dreaming=dreaming), "scan": partial(_scan, context),
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
+            "provider": partial(curating.try_provider, context),
         }  # fmt: skip
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from machine import eventually
+from scripted_models import ScriptedModels
 from systemd_machine import ServedMachine
 
 import csmd
@@ -193,3 +194,30 @@ def test_a_program_is_started_whatever_its_path(served: ServedMachine) -> None:
         served.sh("systemctl", "--user", "daemon-reload")
         served.sh("systemctl", "--user", "start", "csmd.service")
         assert (program.parent / "said").read_text() == "3 -P -m csmd.daemon\n", place
+
+
+@pytest.mark.invariant("The daemon has no network of its own; a language model is asked by a process beside its unit")
+def test_a_language_model_is_asked_beside_the_unit_that_has_no_network(served: ServedMachine) -> None:
+    served.csmd("install")
+    served.sh("systemctl", "--user", "set-environment", "MODEL_KEY=k-1")
+    with ScriptedModels() as server:
+        place = ("--url", f"{server.url}/v1", "--model", "small", "--key-env", "MODEL_KEY")
+        served.csmd("provider", "add", "openai", *place, "--yes")
+        tested = served.csmd("provider", "test", "--json")
+        assert (tested["tokens_in"], tested["tokens_out"]) == server.counted and server.keys == ["Bearer k-1"]
+    # What the daemon's unit says of the network is in force: a process in it gets no socket.
+    restricted = served.shown("RestrictAddressFamilies")["RestrictAddressFamilies"]
+    assert restricted == "AF_UNIX"
+    code = "import socket; socket.socket(); print('a network')"
+    within = (f"--property=RestrictAddressFamilies={families}" for families in (restricted, "AF_INET AF_UNIX"))
+    tried = [
+        served.sh("systemd-run", "--user", "--pipe", "--wait", "--collect", "--quiet", rule, sys.executable, "-c", code, check=False)
+        for rule in within
+    ]  # fmt: skip
+    assert tried == ["", "a network\n"]
+    served.sh("systemctl", "--user", "unset-environment", "MODEL_KEY")
+    assert "run-" not in served.sh(
+        "systemctl", "--user", "list-units", "--all", "--plain", "--no-legend", "--type=service"
+    )
+    assert served.run("provider", "test").returncode == 1
+    assert served.status()["provider"]["failure"] == "refused", "the variable is gone"

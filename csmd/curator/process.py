@@ -1,0 +1,144 @@
+"""The process that asks a provider: started for one question, since the daemon itself may use no network."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
+
+import csmd
+from csmd import wire
+from csmd.config import PLACES, child_environment, full_environment, manager_environment
+from csmd.curator.contract import ProviderFailed, Question, Reason, Reply
+from csmd.errors import BadInput
+
+if TYPE_CHECKING:
+    from csmd.store.ledger import ProviderRow
+
+#: What a proxy is named by; the assistant gets all of the environment.
+PROXIES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
+#: What the process may take beyond the provider's time: it starts in a third of a second.
+STARTING_S = 10.0
+#: Where systemd keeps the daemon, its unit lets it have no network: the process gets a unit of its own beside it.
+BESIDE = (
+    "systemd-run", "--user", "--pipe", "--wait", "--collect", "--quiet", "--property=NoNewPrivileges=yes",
+    "--property=UMask=0077", "--property=LimitCORE=0", "--property=MemoryMax=1G", "--property=OOMScoreAdjust=500",
+)  # fmt: skip
+#: Where a key is read from that is in no variable.
+KEYRING = "keyring"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Whom to ask, and what: a question, or with `texts` the vectors of these."""
+
+    provider: str
+    place: str
+    model: str
+    key_from: str
+    timeout_s: float
+    question: Question | None = None
+    texts: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The vectors of texts, in their order, and the tokens that the server counted."""
+
+    vectors: Sequence[Sequence[float]]
+    tokens_in: int
+    is_estimated: bool
+
+
+def write_order(order: Order) -> bytes:
+    """An order as the process reads it."""
+    return wire.dumps(asdict(order)).encode()
+
+
+def read_answer(data: bytes) -> Reply | Vectors:
+    """What the process printed; ProviderFailed where it says so, BadInput where it says nothing."""
+    value = wire.loads(data)
+    if not isinstance(value, dict):
+        raise BadInput("the asking process printed no answer")
+    if value.get("reason") in get_args(Reason):
+        spent = value["spent"] and (int(value["spent"][0]), int(value["spent"][1]))
+        raise ProviderFailed(cast("Reason", value["reason"]), str(value["what"]), hint=str(value["hint"]), spent=spent)
+    try:
+        return Reply(**value) if "text" in value else Vectors(**value)
+    except TypeError as error:
+        raise BadInput("the asking process printed nothing that is an answer") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessProvider:
+    """A provider that is asked by a process of its own; `is_managed` says that systemd keeps the daemon."""
+
+    row: ProviderRow
+    is_managed: bool
+    python: str = sys.executable
+
+    @property
+    def name(self) -> str:
+        """The provider's name."""
+        return self.row.name
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self.row.model
+
+    def ask(self, question: Question, *, timeout_s: float) -> Reply:
+        """The answer; ProviderFailed where there is none."""
+        reply = self._carry_out(self._order(self.row.model, timeout_s, question=question))
+        if not isinstance(reply, Reply):
+            raise ProviderFailed("babble", "the asking process gave vectors")
+        return reply
+
+    def embed(self, model: str, texts: Sequence[str], *, timeout_s: float) -> Vectors:
+        """A vector for each text; ProviderFailed where there is none."""
+        found = self._carry_out(self._order(model, timeout_s, texts=tuple(texts)))
+        if not isinstance(found, Vectors):
+            raise ProviderFailed("babble", "the asking process gave no vectors")
+        return found
+
+    def _order(
+        self, model: str, timeout_s: float, *, question: Question | None = None, texts: tuple[str, ...] = ()
+    ) -> Order:
+        return Order(
+            provider=self.row.name, place=self.row.place, key_from=self.row.key_from, model=model, timeout_s=timeout_s,
+            question=question, texts=texts,
+        )  # fmt: skip
+
+    def _carry_out(self, order: Order) -> Reply | Vectors:
+        limit_s = order.timeout_s + STARTING_S
+        command, environment = self._command(limit_s)
+        try:
+            done = subprocess.run(
+                command, env=environment, input=write_order(order), stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL, timeout=limit_s, check=False,
+            )  # fmt: skip
+            return read_answer(done.stdout)
+        except subprocess.TimeoutExpired as error:
+            raise ProviderFailed("slow", f"no answer within {order.timeout_s:g} s") from error
+        except (OSError, BadInput) as error:
+            raise ProviderFailed("dead", f"`{command[0]}` did not start what asks", spent=None) from error
+
+    def _command(self, limit_s: float) -> tuple[list[str], dict[str, str]]:
+        """The command of the process, and its environment."""
+        package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
+        command = [self.python, "-P", "-m", "csmd.curator.providers"]
+        if not self.is_managed:
+            is_own = self.row.name == "assistant"
+            whole = full_environment() if is_own else child_environment(self.row.key_from, *PROXIES)
+            return command, whole | package
+        # The rest is the manager's own: what `systemctl --user import-environment` gave it is there.
+        places = child_environment("PATH", *PLACES)
+        named = {name: places[name] for name in ("PATH", *PLACES) if name in places} | package
+        options = [
+            f"--property=RuntimeMaxSec={limit_s:.0f}",
+            *(f"--setenv={name}={value}" for name, value in named.items()),
+        ]
+        return [*BESIDE, *options, *command], manager_environment()

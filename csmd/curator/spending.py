@@ -1,0 +1,112 @@
+"""Asks a provider within the day's cap, and keeps the ledger of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import cast
+
+from csmd.capture import project_identity
+from csmd.config import Settings
+from csmd.curator.contract import CapReached, NotAllowed, Provider, ProviderFailed, Question, Reason, Reply
+from csmd.exclusions import Excludes
+from csmd.privacy.redaction import redact
+from csmd.store import files, ledger, workspaces
+from csmd.store.core import Store
+from csmd.store.ledger import Call, ProviderRow
+from csmd.store.sqlite import Rows
+
+#: How long a provider that failed is left alone.
+PAUSE = timedelta(hours=1)
+#: Bytes of a token at least, on the average of a text; English has four and a half, Chinese four (facts: dependencies).
+TOKEN_BYTES = 3
+#: Tokens around a question: roles and, by the assistant, its own account of the machine.
+FRAME_TOKENS = {"assistant": 600}
+USUAL_FRAME_TOKENS = 60
+TIMEOUT_S = 120.0
+
+
+def ask_within_cap(
+    store: Store, provider: Provider, question: Question, *, now: str, settings: Settings, timeout_s: float = TIMEOUT_S
+) -> Reply:
+    """Asks a provider, and writes into the ledger what its server counted.
+
+    The question is redacted once more before it goes. Its estimate is reserved in one transaction with the look at the
+    day's sum, so that calls at the same time do not pass the cap together; whatever happens to this process, what was
+    reserved counts. CapReached, NotAllowed and ProviderFailed say why nobody was asked, or nobody answered.
+    """
+    question = redacted(question)
+    seq = store.write(lambda rows: _reserve(rows, provider, question, now=now, settings=settings))
+    try:
+        reply = provider.ask(question, timeout_s=timeout_s)
+    except ProviderFailed as error:
+        store.write(partial(_note_failure, seq=seq, name=provider.name, error=error, now=now))
+        raise
+    store.write(lambda rows: _note_answer(rows, seq, provider.name, reply, now=now))
+    return reply
+
+
+def redacted(question: Question) -> Question:
+    """The question without anything that is a secret by the rules of today: exactly what is sent."""
+    return replace(question, system=redact(question.system, Counter()), text=redact(question.text, Counter()))
+
+
+def estimate(provider: str, question: Question) -> int:
+    """The tokens of a question, estimated high."""
+    written = len(f"{question.system}{question.text}".encode("utf-8", "replace"))
+    return written // TOKEN_BYTES + FRAME_TOKENS.get(provider, USUAL_FRAME_TOKENS)
+
+
+def paused_until(provider: ProviderRow, *, now: str) -> str:
+    """Until when a provider that failed is left alone, "" where it may be asked; a clock that was set back opens it."""
+    if not provider.failed_at:
+        return ""
+    failed, at = datetime.fromisoformat(provider.failed_at), datetime.fromisoformat(now)
+    until = failed + PAUSE
+    return until.strftime("%Y-%m-%dT%H:%M:%S.000Z") if failed <= at < until else ""
+
+
+def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, settings: Settings) -> int:
+    """Reserves the estimate in the ledger, or says why the question is not asked."""
+    _check_project(rows, question.project, settings)
+    known = ledger.find_provider(rows, provider.name)
+    if known is not None and question.purpose != "test" and (until := paused_until(known, now=now)):
+        what = f"{provider.name} failed ({known.failure}) and is left alone until {until[11:16]} UTC"
+        raise ProviderFailed(cast("Reason", known.failure), what, hint="csmd provider test")
+    tokens, spent, cap = (
+        estimate(provider.name, question),
+        ledger.spent_on(rows, now[:10]),
+        settings.curator_daily_tokens,
+    )
+    if spent + tokens + question.most_tokens > cap:
+        what = f"{spent:,} of {cap:,} tokens are spent today, and this takes {tokens + question.most_tokens:,} at most"
+        raise CapReached(what, hint="wait until tomorrow (UTC), or csmd config set curator.daily_tokens")
+    call = Call(
+        at=now, project_seq=workspaces.at_path(rows, question.project) or 0, purpose=question.purpose,
+        provider=provider.name, model=provider.model, estimate_in=tokens, estimate_out=question.most_tokens,
+    )  # fmt: skip
+    return ledger.reserve(rows, call)
+
+
+def _check_project(rows: Rows, project: str, settings: Settings) -> None:
+    """NotAllowed for what the user left out, and behind a wall, unless `curator.projects` names it."""
+    if not project or project in settings.curator_projects:
+        return
+    excludes = Excludes(projects=settings.privacy_exclude, is_off=files.has_off_mark)
+    if excludes.place(project) or excludes.off(project):
+        raise NotAllowed(f"{project} is left out", hint="`csmd config set curator.projects` names what may be sent")
+    if project_identity.wall(rows, project):
+        raise NotAllowed(f"{project} is walled", hint="`csmd config set curator.projects` names what may be sent")
+
+
+def _note_failure(rows: Rows, *, seq: int, name: str, error: ProviderFailed, now: str) -> None:
+    ledger.book(rows, seq, state=error.reason, tokens=error.spent)
+    ledger.note_failure(rows, name, at=now, failure=error.reason)
+
+
+def _note_answer(rows: Rows, seq: int, name: str, reply: Reply, *, now: str) -> None:
+    tokens = reply.tokens_in, reply.tokens_out
+    ledger.book(rows, seq, state="answered", tokens=tokens, is_estimated=reply.is_estimated)
+    ledger.note_answer(rows, name, at=now)

@@ -1,0 +1,139 @@
+"""Providers of language models, and the ledger of every call: what it was for and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from csmd.store.sqlite import Rows, column_values, columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderRow:
+    """A provider that a person has added, and how it fared last; times are "" for never.
+
+    `place` is its base URL, or the path of the assistant's program. `key_from` names an environment variable, or is
+    `keyring`, or "" for no key. While calls fail `failing_since` is when the first of them did, and `failure` the
+    latest reason.
+    """
+
+    name: str
+    place: str
+    model: str
+    key_from: str
+    added_at: str
+    answered_at: str = ""
+    failed_at: str = ""
+    failing_since: str = ""
+    failure: str = ""
+
+
+_COLUMNS = columns(ProviderRow, "p")
+
+
+def add_provider(rows: Rows, provider: ProviderRow) -> None:
+    """Adds a provider; one of the same name is replaced."""
+    remove_provider(rows, provider.name)
+    rows.insert("providers", **column_values(provider))
+
+
+def remove_provider(rows: Rows, name: str) -> bool:
+    """Removes a provider; False where there was none. Its calls stay in the ledger."""
+    return bool(rows.delete("providers", name=name))
+
+
+def providers(rows: Rows) -> list[ProviderRow]:
+    """The providers, the one that was added last first."""
+    return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
+
+
+def find_provider(rows: Rows, name: str) -> ProviderRow | None:
+    """The provider of this name."""
+    return next((provider for provider in providers(rows) if provider.name == name), None)
+
+
+def note_answer(rows: Rows, name: str, *, at: str) -> None:
+    """Notes that a provider answered: what failed before is over."""
+    rows.run(
+        "update providers set answered_at = :at, failed_at = '', failing_since = '', failure = '' where name = :name",
+        name=name,
+        at=at,
+    )
+
+
+def note_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
+    """Notes that a provider failed, and since when it does."""
+    rows.run(
+        "update providers set failed_at = :at, failure = :failure, "
+        "failing_since = case when failing_since = '' then :at else failing_since end where name = :name",
+        name=name,
+        at=at,
+        failure=failure,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call that is about to be made; the estimate is of the question and of the longest answer."""
+
+    at: str
+    project_seq: int
+    purpose: str
+    provider: str
+    model: str
+    estimate_in: int
+    estimate_out: int
+
+
+def spent_on(rows: Rows, day: str, *, without: str = "") -> int:
+    """The tokens of a day, of calls for every purpose but one."""
+    return rows.number(
+        "select coalesce(sum(tokens_in + tokens_out), 0) from calls where day = :day and purpose <> :without",
+        day=day,
+        without=without,
+    )
+
+
+def reserve(rows: Rows, call: Call) -> int:
+    """Writes a call into the ledger with its estimate, before it is made; its row."""
+    return rows.insert_keyed(
+        "calls",
+        at=call.at, day=call.at[:10], project_seq=call.project_seq, purpose=call.purpose, provider=call.provider,
+        model=call.model, estimate=call.estimate_in + call.estimate_out, tokens_in=call.estimate_in,
+        tokens_out=call.estimate_out,
+    )  # fmt: skip
+
+
+def book(rows: Rows, seq: int, *, state: str, tokens: tuple[int, int] | None, is_estimated: bool = False) -> None:
+    """Notes how a call ended, and the tokens in and out that the server counted; None leaves the estimate."""
+    rows.update("calls", seq, state=state)
+    if tokens is not None:
+        rows.update("calls", seq, tokens_in=tokens[0], tokens_out=tokens[1], is_estimated=int(is_estimated))
+
+
+class Spent(NamedTuple):
+    """What the calls of one day for one project, purpose and model came to."""
+
+    day: str
+    project_seq: int
+    purpose: str
+    provider: str
+    model: str
+    calls: int
+    failed: int
+    estimated: int
+    tokens_in: int
+    tokens_out: int
+
+
+def sums(rows: Rows, *, since: str) -> list[Spent]:
+    """What was spent from a day on, the latest day first."""
+    return [
+        Spent(*row)
+        for row in rows.all(
+            "select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0 else 1 end), "
+            "sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since "
+            "group by day, project_seq, purpose, provider, model order by day desc, sum(tokens_in + tokens_out) desc",
+            since=since,
+        )
+    ]

@@ -1,0 +1,106 @@
+"""Tools on language models: add, list, remove and try a provider, and the ledger of what calls cost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from datetime import date, timedelta
+from urllib.parse import urlsplit
+
+from csmd.curator import spending
+from csmd.errors import BadInput, ConfigError
+from csmd.recall import visibility
+from csmd.store import ledger, projects
+from csmd.store.ledger import ProviderRow
+from csmd.store.sqlite import Rows
+from csmd.tools.present import as_json
+from csmd.tools.registry import Json, ToolContext, Tools, between
+
+TOOLS = Tools()
+
+NAMES = ("assistant", "ollama", "openai")
+_VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")
+MOST_DAYS = 3_650
+
+
+@TOOLS.add("csm_provider_add", mutates=True, person="add a language model")
+def _add(ctx: ToolContext, rows: Rows, name: str, place: str, model: str = "", key_from: str = "") -> Json:
+    """Add a language model that may be asked: the user's assistant, Ollama, or an OpenAI-compatible endpoint."""
+    if name not in NAMES:
+        raise BadInput(f"there is no provider {name!r}", hint=f"name one of {', '.join(NAMES)}")
+    if key_from and not _VARIABLE.fullmatch(key_from):
+        raise BadInput("a key is named by the variable that holds it, not typed", hint="--key-env NAME, or --keyring")
+    if name != "assistant":
+        place = _check_place(place, has_key=bool(key_from))
+    provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
+    ctx.store.write(lambda writing: ledger.add_provider(writing, provider))
+    return as_json(provider, "name place model key_from")
+
+
+def _check_place(place: str, *, has_key: bool) -> str:
+    """A base URL without its last slash; ConfigError for one that is none, or to which a key would go in the clear."""
+    parts = urlsplit(place)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
+        raise ConfigError(f"{place!r} is no base URL", hint="write e.g. --url http://127.0.0.1:8080/v1")
+    if has_key and parts.scheme == "http" and not _LOOPBACK.fullmatch(parts.hostname):
+        raise ConfigError(f"a key would go to {parts.hostname} in the clear", hint="name an https:// URL")
+    return place.rstrip("/")
+
+
+@TOOLS.add("csm_provider_list")
+def _list(ctx: ToolContext, rows: Rows) -> Json:
+    """List the language models that were added, and how each fared last."""
+    names = "name place model key_from added_at answered_at failing_since failure"
+    known = ledger.providers(rows)
+    asked = next((provider.name for provider in known if provider.model), "")
+    now = ctx.now()
+    return {
+        "providers": [
+            as_json(
+                provider, names, is_asked=provider.name == asked, paused_until=spending.paused_until(provider, now=now)
+            )
+            for provider in known
+        ],
+        "tokens": ledger.spent_on(rows, now[:10]), "cap": ctx.config.settings.curator_daily_tokens,
+    }  # fmt: skip
+
+
+@TOOLS.add("csm_provider_test", mutates=True)
+def _test(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
+    """Ask a language model for one word; gives a job."""
+    return {"job": ctx.submit("provider", order={"name": name})}
+
+
+@TOOLS.add("csm_provider_remove", mutates=True)
+def _remove(ctx: ToolContext, rows: Rows, name: str) -> Json:
+    """Remove a language model; it is not asked any more."""
+    if not ctx.store.write(lambda writing: ledger.remove_provider(writing, name)):
+        raise BadInput(f"no provider {name!r} was added", hint="`csmd provider list` shows them")
+    return {"removed": name}
+
+
+@TOOLS.add("csm_ledger")
+def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Json:
+    """What calls of language models cost, by day, project and purpose."""
+    settings, today = ctx.config.settings, ctx.now()[:10]
+    since = (date.fromisoformat(today) - timedelta(days=between(days, MOST_DAYS) - 1)).isoformat()
+    seen = visibility.find_visible_places(rows, asking=asking)
+    lines = [
+        as_json(
+            spent, "day purpose provider model calls failed estimated tokens_in tokens_out",
+            project=_project(rows, spent.project_seq, seen),
+            price=spent.tokens_in / 1e6 * settings.curator_price_in + spent.tokens_out / 1e6 * settings.curator_price_out,
+        )
+        for spent in ledger.sums(rows, since=since)
+    ]  # fmt: skip
+    has_price = settings.curator_price_in > 0 or settings.curator_price_out > 0
+    return {
+        "since": since, "rows": lines, "today": ledger.spent_on(rows, today), "cap": settings.curator_daily_tokens,
+        "has_price": has_price,
+    }  # fmt: skip
+
+
+def _project(rows: Rows, project: int, seen: Collection[int] | None) -> str:
+    """The name of a project; one behind a wall is not named elsewhere."""
+    return projects.name_of(rows, project) if seen is None or project in seen or not project else "(walled)"
