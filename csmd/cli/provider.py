@@ -109,7 +109,14 @@ def show_tested(value: dict[str, Any]) -> Screen:
     return [f"{value['provider']} {value['model']} answered in {value['took_s']} s: {cost}"]
 
 
-PROVIDER.row("remove", "csm_provider_remove", "removed {removed}", "Remove a language model. It is not asked any more.", NAME, scope="none")
+PROVIDER.row(
+    "remove",
+    "csm_provider_remove",
+    "removed {removed}",
+    "Remove a language model. It is not asked any more.",
+    NAME,
+    scope="none",
+)
 
 
 @VERBS.tool(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from csmd.curator import answer
+from csmd.curator import answer, spending
 from csmd.curator.answer import Believed, Note, Reason
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
 from csmd.curator.question import Candidate, Sheet, Standing, ask_about
@@ -64,41 +64,60 @@ def find_waiting(rows: Rows, *, now: str) -> list[Ended]:
     return curations.waiting(rows, since=since, quiet_before=quiet, now=now, limit=MOST_SESSIONS)
 
 
-def ask(store: Store, ask_one: Ask, *, now: str) -> Generator[None, None, list[Answered]]:
-    """Asks about the sessions that wait until the day's cap is reached or the provider fails; the answers.
+def ask(store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str) -> Generator[None, None, list[Answered]]:
+    """Asks about the sessions that wait while it `may_ask`, until the day's cap is reached or the provider fails; the answers.
 
-    A session of which only a part was answered is left to the next dream.
+    Of a session of which only a part was answered the rest waits.
     """
     answered: list[Answered] = []
+    standing: dict[int, list[Standing]] = {}
     for ended in store.read(partial(find_waiting, now=now)):
-        sheets = store.read(partial(read_sheets, ended=ended))
+        sheets = store.read(partial(read_sheets, ended=ended, standing=standing))
         yield
         replies: list[str] = []
+        is_over = False
         try:
             for sheet in sheets:
+                if not may_ask():
+                    is_over = True
+                    break
                 reply = yield from ask_one(sheet.question)
                 replies.append(reply.text)
         except NotAllowed:
             continue
         except (CapReached, ProviderFailed):
-            break  # `csmd status` and the ledger say why
-        answered.append(Answered(ended=ended, sheets=sheets, replies=replies))
+            is_over = True  # `csmd status` and the ledger say why
+        if replies or not sheets:
+            reached = (
+                max(one.ordinal for one in sheets[len(replies) - 1].candidates.values()) if is_over else ended.turns
+            )
+            answered.append(
+                Answered(ended=ended._replace(turns=reached), sheets=sheets[: len(replies)], replies=replies)
+            )
+        if is_over:
+            break
     return answered
 
 
-def preview(rows: Rows, *, now: str) -> Iterator[Question]:
-    """The questions that the next dream would ask, in order, as far as the cap lets it."""
+def preview(rows: Rows, *, provider: str, most_tokens: int, now: str) -> Iterator[tuple[Ended, Question]]:
+    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within so many tokens."""
+    standing: dict[int, list[Standing]] = {}
     for ended in find_waiting(rows, now=now):
-        for sheet in read_sheets(rows, ended):
-            yield sheet.question
+        for sheet in read_sheets(rows, ended, standing):
+            most_tokens -= spending.estimate(provider, sheet.question) + sheet.question.most_tokens
+            if most_tokens < 0:
+                return
+            yield ended, spending.redacted(sheet.question)
 
 
-def read_sheets(rows: Rows, ended: Ended) -> list[Sheet]:
-    """The questions about a session; none where nothing in it is a candidate."""
+def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[Standing]]) -> list[Sheet]:
+    """The questions about a session, none where nothing in it is a candidate; what stands in a project is read once."""
     candidates = read_candidates(rows, ended)
     if not candidates:
         return []
     versions = digests.of_session(rows, ended.seq)
+    if ended.project_seq not in standing:
+        standing[ended.project_seq] = read_standing(rows, ended.project_seq)
     own = {one.memory_id for one in candidates}
     return ask_about(
         root=ended.root,
@@ -106,7 +125,7 @@ def read_sheets(rows: Rows, ended: Ended) -> list[Sheet]:
         ended=ended.last_at[:10],
         digest=versions[-1].text if versions else "",
         candidates=candidates,
-        standing=[one for one in read_standing(rows, ended.project_seq) if one.memory_id not in own],
+        standing=[one for one in standing[ended.project_seq] if one.memory_id not in own],
     )
 
 
