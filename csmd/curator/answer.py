@@ -37,6 +37,8 @@ MOST_WORDS, MOST_UNSPACED, MOST_READ = 40, 120, 60_000
 OWN_SHARE, ON_MATTER = 0.5, 0.34
 #: So many words behind a denial are what is denied; a note tells of it that has more than this share of them.
 DENIED_WORDS, TOLD = 4, 0.5
+#: From this confidence on a comparison says that one sentence takes the other back; below, that a word differs.
+OPPOSITE = similarity.SIGNALS["opposite"]
 #: What a note does -> its gate and category.
 KINDS: dict[Does, tuple[Gate, Category]] = {
     "rule": ("behavioral", "convention"),
@@ -48,6 +50,8 @@ KINDS: dict[Does, tuple[Gate, Category]] = {
 }
 
 _WORD = re.compile(r"[^\W_]+(?:[-'./_][^\W_]+)*|,")
+#: A word in small letters.
+_SMALL = re.compile(r"(?<![\w.`/-])[a-z]{2,}(?![\w`/])")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _QUOTED = re.compile(r"\"([^\"]{2,})\"|“([^”]{2,})”|„([^“”]{2,})[“”]|«([^»]{2,})»|「([^」]{2,})」")
@@ -170,7 +174,8 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
     claimed = item.get("whose")
     if claimed not in ("user", "assistant") or AUTHORITY_RANK[claimed] > AUTHORITY_RANK[by]:
         raise _Disbelieved("form" if claimed not in ("user", "assistant") else "speaker")
-    if reason := why_not_said(text, cites, names=(sheet.project,)):
+    around = "\n".join(one.text for one in sheet.candidates.values())
+    if reason := why_not_said(text, cites, names=(sheet.project,), around=around):
         raise _Disbelieved(reason)
     replaces = _labelled(item.get("replaces"), sheet.standing, Counter())
     return Note(
@@ -188,8 +193,13 @@ def _is_on(text: str, old: Standing) -> bool:
 # --- whether a note says what it cites
 
 
-def why_not_said(note: str, cites: Sequence[Candidate], *, names: Sequence[str] = ()) -> Reason | Literal[""]:
-    """Why a note says more, less or something else than what it cites, "" where it does not; `names` are known anyway."""
+def why_not_said(
+    note: str, cites: Sequence[Candidate], *, names: Sequence[str] = (), around: str = ""
+) -> Reason | Literal[""]:
+    """Why a note says more, less or something else than what it cites, "" where it does not.
+
+    `names` are known anyway; what stands in small letters `around` it is a word, and no name.
+    """
     said = [one.text for one in cites]
     source = "\n".join([*said, *(one.before for one in cites), *(one.scene for one in cites), *names])
     language = sentence.language_of(note)
@@ -203,15 +213,16 @@ def why_not_said(note: str, cites: Sequence[Candidate], *, names: Sequence[str] 
     folded = display.squeeze(source).casefold()
     if any(display.squeeze(inside).casefold() not in folded for inside in _quoted(note)):
         return "quotation"
-    if not all(_holds(folded, name) for name in _names(note, source)):
+    plain = _PLAIN | tokens.content_stems(source) | {tokens.stem(word) for word in _SMALL.findall(around)}
+    if not all(_holds(folded, name) for name in _names(note, plain)):
         return "name"
     if _is_turned(note, said, source):
         return "negation"
     own = _stems(note)
     if not own or similarity.share(own, _stems(source)) < OWN_SHARE or own.isdisjoint(_stems(" ".join(said))):
         return "unlike"
-    read = sentence.parse(note)
-    return "hangs" if sentence.refers_back(read) or read.kind in ("asks", "assents", "printed") else ""
+    hangs = sentence.ends_with_question(note) or sentence.parse(note).kind in ("assents", "printed")
+    return "hangs" if hangs or sentence.refers_back(sentence.parse(note)) else ""
 
 
 def _is_short(note: str, language: str) -> bool:
@@ -230,24 +241,19 @@ def _quoted(text: str) -> list[str]:
     return [part for match in _QUOTED.finditer(text) for part in match.groups() if part]
 
 
-def _names(note: str, source: str) -> Iterator[str]:
-    """The identifiers, paths, flags and names of a note; the word that a sentence begins with is one unless it is plain."""
-    known = tokens.content_stems(source)
-    for part in (part for whole in prose.sentences(note) for part in whole.split(": ")):
-        for place, (word, is_name) in enumerate(_marked(part)):
-            is_plain = tokens.stem(word.casefold()) in known | _PLAIN
-            if is_name or (word[:1].isupper() and not (place == 0 and is_plain)):
-                yield word.casefold()
-
-
-def _marked(part: str) -> Iterator[tuple[str, bool]]:
-    """The words of a sentence as they are written, each with whether it is an identifier, a path or a flag."""
-    code = {word for inside in _CODE.findall(part) for word in inside.split()}
-    for raw in part.split():
+def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
+    """The identifiers, paths, flags and names of a note; the word that a sentence begins with is one unless it is `plain` (stems)."""
+    code = {word for inside in _CODE.findall(note) for word in inside.split()}
+    opens = True
+    for raw in note.split():
         word = raw.lstrip(_MARKS).rstrip(_MARKS + "./").removesuffix("'s").removesuffix("’s")
         if word and not _NUMBER.fullmatch(word):
             is_marked = word in code or re.search(r"[/_.@#=\\]|^--?\w|\d", word) is not None
-            yield word, is_marked or (word[1:] != word[1:].lower() and word.isascii())
+            is_plain = opens and all(tokens.stem(part) in plain for part in word.casefold().split("-"))
+            has_inner = word[1:] != word[1:].lower() and word.isascii() and not is_plain
+            if is_marked or has_inner or (word[:1].isupper() and not is_plain):
+                yield word.casefold()
+        opens = raw.rstrip("\"'`)*”»」")[-1:] in {*".:;!?…。"} if word else opens
 
 
 def _holds(folded: str, name: str) -> bool:
@@ -269,7 +275,8 @@ def _is_turned(note: str, said: Sequence[str], source: str) -> bool:
         # What is denied in passing, and not told, turns nothing.
         if not denied or any(similarity.share(what, told) > TOLD for what in denied):
             return True
-    return similarity.compare(nearest, note).replaces
+    found = similarity.compare(nearest, note)
+    return found.replaces and found.confidence >= OPPOSITE
 
 
 def _denied(said: str) -> Iterator[frozenset[str]]:

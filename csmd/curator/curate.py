@@ -70,9 +70,9 @@ def ask(store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str) ->
     Of a session of which only a part was answered the rest waits.
     """
     answered: list[Answered] = []
-    standing: dict[int, list[Standing]] = {}
+    told: dict[int, list[brief.Candidate]] = {}
     for ended in store.read(partial(find_waiting, now=now)):
-        sheets = store.read(partial(read_sheets, ended=ended, standing=standing))
+        sheets = store.read(partial(read_sheets, ended=ended, told=told))
         yield
         replies: list[str] = []
         is_over = False
@@ -101,23 +101,27 @@ def ask(store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str) ->
 
 def preview(rows: Rows, *, provider: str, most_tokens: int, now: str) -> Iterator[tuple[Ended, Question]]:
     """The questions that a dream would ask now, exactly as they are sent, with their sessions, within so many tokens."""
-    standing: dict[int, list[Standing]] = {}
+    told: dict[int, list[brief.Candidate]] = {}
     for ended in find_waiting(rows, now=now):
-        for sheet in read_sheets(rows, ended, standing):
+        for sheet in read_sheets(rows, ended, told):
             most_tokens -= spending.estimate(provider, sheet.question) + sheet.question.most_tokens
             if most_tokens < 0:
                 return
             yield ended, spending.redacted(sheet.question)
 
 
-def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[Standing]]) -> list[Sheet]:
-    """The questions about a session, none where nothing in it is a candidate; what stands in a project is read once."""
+def read_sheets(rows: Rows, ended: Ended, told: dict[int, list[brief.Candidate]]) -> list[Sheet]:
+    """The questions about a session, none where nothing in it is a candidate.
+
+    `told` is what starts may be told, by project; it is read once.
+    """
     candidates = read_candidates(rows, ended)
     if not candidates:
         return []
     versions = digests.of_session(rows, ended.seq)
-    if ended.project_seq not in standing:
-        standing[ended.project_seq] = read_standing(rows, ended.project_seq)
+    if ended.project_seq not in told:
+        places = sorted({ended.project_seq, projects.everywhere(rows, ended.project_seq)})
+        told[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
     own = {one.memory_id for one in candidates}
     return ask_about(
         root=ended.root,
@@ -125,15 +129,11 @@ def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[Standing]]) -
         ended=ended.last_at[:10],
         digest=versions[-1].text if versions else "",
         candidates=candidates,
-        standing=[one for one in standing[ended.project_seq] if one.memory_id not in own],
+        standing=[
+            Standing(memory_id=one.memory.id, text=brief.note_of(one).text, by=one.memory.authority)
+            for one in brief.choose([one for one in told[ended.project_seq] if one.memory.id not in own])
+        ],
     )
-
-
-def read_standing(rows: Rows, project: int) -> list[Standing]:
-    """What the next start in a project would be told of statements, the worthiest first."""
-    places = sorted({project, projects.everywhere(rows, project)})
-    chosen = brief.choose(brief.read_candidates(rows, places=places, session_id=""))
-    return [Standing(memory_id=one.memory.id, text=brief.note_of(one).text, by=one.memory.authority) for one in chosen]
 
 
 def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
@@ -290,8 +290,9 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
     if remember.is_forgotten(rows, statement, project=project, home=home, at=last.at, key=key):
         return 0
     cited = [memory for one in note.cites if (memory := _as_asked(rows, one)) is not None]
-    repeated = remember.find_repeated(rows, statement, project=home)
-    made = repeated if repeated is not None and _may_stand_for(repeated, note) else None
+    same = memories.by_hash(rows, tokens.keyed_hash(note.text, key), project=home)
+    known = same or remember.find_repeated(rows, statement, project=home)
+    made = known if known is not None and (same or known.origin == CURATED) and _may_stand_for(known, note) else None
     if made is None:
         decay: Decay = "session" if note.is_for_days else "durable"
         made = remember.draft(

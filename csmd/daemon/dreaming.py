@@ -318,6 +318,7 @@ class Dreaming:
         """Asks the language model that the user added about sessions that ended, before the lock is taken: it takes long."""
         context = self._context
         provider = curating.find_provider(context)
+        yield
         if provider is None:
             return []
 
