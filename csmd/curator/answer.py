@@ -271,22 +271,25 @@ def _is_turned(note: str, said: Sequence[str], source: str) -> bool:
     nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # what it refuses in front says nothing of what it says
     if not denies and _denies(nearest):
-        told, denied = tokens.content_stems(note), list(_denied(nearest))
+        told, denied = tokens.content_stems(note), list(_denied(nearest, DENIED_WORDS))
         # What is denied in passing, and not told, turns nothing.
-        if not denied or any(similarity.share(what, told) > TOLD for what in denied):
+        if not denied or any(similarity.share(frozenset(what), told) > TOLD for what in denied):
             return True
+    # Nor may a denial move to something else.
+    by_source = frozenset[str]().union(*_denied(source, 2 * DENIED_WORDS))
+    if by_source and any(what[0] not in by_source for what in _denied(note, DENIED_WORDS)):
+        return True
     found = similarity.compare(nearest, note)
     return found.replaces and found.confidence >= OPPOSITE
 
 
-def _denied(said: str) -> Iterator[frozenset[str]]:
-    """The words behind each denial of a sentence, as stems; nothing where its language is not known so well."""
+def _denied(said: str, most: int) -> Iterator[list[str]]:
+    """Of each denial the words behind it, so many at most, as stems; nothing where the language is not known so well."""
     words = _WORD.findall(said.casefold().replace("’", "'"))
     for at, word in enumerate(words):
-        if _is_denial(word) and (
-            behind := tokens.content_stems(" ".join(words[at + 1 : at + 1 + DENIED_WORDS]).split(",")[0])
-        ):
-            yield behind
+        behind = " ".join(words[at + 1 : at + 1 + most]).split(",")[0] if _is_denial(word) else ""
+        if stems := list(map(tokens.stem, tokens.content_words(behind))):
+            yield stems
 
 
 def _denies(text: str) -> bool:
