@@ -68,7 +68,7 @@ class Settings:
     dream_keep_days: int = 90
     """Days for which a dream can be undone; its journal goes then. Between two dreams a week counts at most."""
     embed_model: str = "sentence-transformers/all-MiniLM-L6-v2"
-    """Which installed embedding model to use; `csmd model fetch` or `csmd model add` installs one."""
+    """Which embedding model to use: an installed one (`csmd model fetch`, `csmd model add`), `ollama/NAME` or `openai/NAME`."""
     embed_idle_s: int = 300
     """Seconds without work after which the embedding worker ends."""
     curator_daily_tokens: int = 40_000
@@ -337,7 +337,7 @@ def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
 
 
 #: As they are on the hub, and as `csmd model add --name` takes them.
-MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?")
+MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?|(?:ollama|openai)(?:/[\w.:-]+){1,3}")
 
 
 def _reason(error: Exception) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from scripted_models import ScriptedModels
 
-from csmd.curator import providers
+from csmd.curator import calls
 from csmd.curator.contract import Question, Reply
 from csmd.curator.process import Order
 from csmd.store.ledger import ProviderRow
@@ -43,6 +43,6 @@ class Direct:
             provider=self.row.name, place=self.row.place, model=self.row.model, key_from=self.row.key_from,
             timeout_s=timeout_s, question=question,
         )  # fmt: skip
-        reply = providers.carry_out(order)
+        reply = calls.carry_out(order)
         assert isinstance(reply, Reply)
         return reply

@@ -36,6 +36,8 @@ class Answer:
     """OpenAI's own way to refuse."""
     newer: bool = False
     """Refuses `max_tokens` as OpenAI's newer models do."""
+    counts: int = 0
+    """The tokens of the question that it says it counted, instead of those that it did."""
     dim: int = 8
 
 
@@ -120,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             sent = sum(count(message["content"]) for message in body.get("messages", ()))
             made = count(answer.text) if "messages" in body else 0
-            sent = sent or sum(map(count, body.get("input", ())))
+            sent = answer.counts or sent or sum(map(count, body.get("input", ())))
             if answer.usage:
                 self.models.count(sent, made)
             self._send(200, json.dumps(self._form(answer, body, sent, made)).encode())

@@ -113,9 +113,9 @@ ONLY_IN = {
     "frontmatter": {"text.markdown"},
     "filelock": {"daemon.run"},
     "psutil": {"machine", "installer.service"},
-    "urllib": {"curator.providers", "embedding.worker", "tools.providers"},
-    "http": {"curator.providers", "embedding.worker"},
-    "keyring": {"curator.providers"},
+    "urllib": {"curator.calls", "embedding.worker", "tools.providers"},
+    "http": {"curator.calls", "embedding.worker"},
+    "keyring": {"curator.calls"},
     "click": {"cli"},
     "rich": {"cli"},
     "textual": {"cli.top"},
@@ -144,7 +144,7 @@ LAZY_ONLY = {
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "machine", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer", "curator.process", "curator.providers",
+    "cli", "client", "doctor", "installer", "curator.calls", "curator.process", "curator.endpoint",
 }  # fmt: skip
 
 

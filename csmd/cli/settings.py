@@ -209,9 +209,21 @@ def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     value = _typed(key, _default(key), values)
     _check(changed(_text(), key, value), _text())  # what cannot be set need not be confirmed
     _confirm(key, yes=yes)
+    if key == "embed.model" and (served := ENDPOINT.fullmatch(value)):
+        _try_endpoint(*served.groups(), yes=yes)
     _change(lambda text: changed(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
     verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
+
+
+#: An embedding model of a provider's.
+ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
+
+
+def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
+    """Has the daemon ask a provider for a first vector; CsmdError where nobody makes one."""
+    verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
+    verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
 
 
 @CONFIG.action("unset", KEY, verb.YES)

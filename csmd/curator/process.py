@@ -72,13 +72,35 @@ def read_answer(data: bytes) -> Reply | Vectors:
         raise BadInput("the asking process printed nothing that is an answer") from error
 
 
+def build_command(
+    module: str, *arguments: str, is_managed: bool, key_from: str, limit_s: float = 0.0, is_own: bool = False
+) -> tuple[list[str], dict[str, str]]:
+    """The command of a process that may use the network, and its environment; `is_own`: it runs the user's own assistant.
+
+    It is ended after `limit_s` seconds, 0: not at all.
+    """
+    package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
+    command = [sys.executable, "-P", "-m", module, *arguments]
+    if not is_managed:
+        return command, (full_environment() if is_own else child_environment(key_from, *PROXIES)) | package
+    # The rest is the manager's own: what `systemctl --user import-environment` gave it is there.
+    places = child_environment("PATH", *PLACES)
+    named = {name: places[name] for name in ("PATH", *PLACES) if name in places} | package
+    limit = [f"--property=RuntimeMaxSec={limit_s:.0f}"] if limit_s else []
+    return [
+        *BESIDE,
+        *limit,
+        *(f"--setenv={name}={value}" for name, value in named.items()),
+        *command,
+    ], manager_environment()
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessProvider:
     """A provider that is asked by a process of its own; `is_managed` says that systemd keeps the daemon."""
 
     row: ProviderRow
     is_managed: bool
-    python: str = sys.executable
 
     @property
     def name(self) -> str:
@@ -114,7 +136,10 @@ class ProcessProvider:
 
     def _carry_out(self, order: Order) -> Reply | Vectors:
         limit_s = order.timeout_s + STARTING_S
-        command, environment = self._command(limit_s)
+        command, environment = build_command(
+            "csmd.curator.calls", is_managed=self.is_managed, key_from=self.row.key_from, limit_s=limit_s,
+            is_own=self.row.name == "assistant",
+        )  # fmt: skip
         try:
             done = subprocess.run(
                 command, env=environment, input=write_order(order), stdout=subprocess.PIPE,
@@ -125,20 +150,3 @@ class ProcessProvider:
             raise ProviderFailed("slow", f"no answer within {order.timeout_s:g} s") from error
         except (OSError, BadInput) as error:
             raise ProviderFailed("dead", f"`{command[0]}` did not start what asks", spent=None) from error
-
-    def _command(self, limit_s: float) -> tuple[list[str], dict[str, str]]:
-        """The command of the process, and its environment."""
-        package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
-        command = [self.python, "-P", "-m", "csmd.curator.providers"]
-        if not self.is_managed:
-            is_own = self.row.name == "assistant"
-            whole = full_environment() if is_own else child_environment(self.row.key_from, *PROXIES)
-            return command, whole | package
-        # The rest is the manager's own: what `systemctl --user import-environment` gave it is there.
-        places = child_environment("PATH", *PLACES)
-        named = {name: places[name] for name in ("PATH", *PLACES) if name in places} | package
-        options = [
-            f"--property=RuntimeMaxSec={limit_s:.0f}",
-            *(f"--setenv={name}={value}" for name, value in named.items()),
-        ]
-        return [*BESIDE, *options, *command], manager_environment()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -75,17 +76,16 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
     if known is not None and question.purpose != "test" and (until := paused_until(known, now=now)):
         what = f"{provider.name} failed ({known.failure}) and is left alone until {until[11:16]} UTC"
         raise ProviderFailed(cast("Reason", known.failure), what, hint="csmd provider test")
-    tokens, spent, cap = (
-        estimate(provider.name, question),
-        ledger.spent_on(rows, now[:10]),
-        settings.curator_daily_tokens,
-    )
+    estimated, spent = estimate(provider.name, question), ledger.spent_on(rows, now[:10], without="embed")
+    # What this model's server has counted lately says how far off the estimate may be.
+    tokens = math.ceil(estimated * ledger.underestimate(rows, provider.name, provider.model))
+    cap = settings.curator_daily_tokens
     if spent + tokens + question.most_tokens > cap:
         what = f"{spent:,} of {cap:,} tokens are spent today, and this takes {tokens + question.most_tokens:,} at most"
-        raise CapReached(what, hint="wait until tomorrow (UTC), or csmd config set curator.daily_tokens")
+        raise CapReached(what, hint="try again tomorrow (UTC), or raise curator.daily_tokens")
     call = Call(
         at=now, project_seq=workspaces.at_path(rows, question.project) or 0, purpose=question.purpose,
-        provider=provider.name, model=provider.model, estimate_in=tokens, estimate_out=question.most_tokens,
+        provider=provider.name, model=provider.model, estimate_in=estimated, tokens_in=tokens, tokens_out=question.most_tokens,
     )  # fmt: skip
     return ledger.reserve(rows, call)
 

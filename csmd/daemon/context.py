@@ -74,7 +74,18 @@ class Task:
     """Work somebody waits for; `progress` is for people, `result` for the caller."""
 
     kind: Literal[
-        "import", "sync", "model", "purge", "scan", "secrets", "backup", "export", "dream", "undo", "provider"
+        "import",
+        "sync",
+        "model",
+        "purge",
+        "scan",
+        "secrets",
+        "backup",
+        "export",
+        "dream",
+        "undo",
+        "provider",
+        "endpoint",
     ]
     path: str = ""
     with_vectors: bool = True

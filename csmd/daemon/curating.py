@@ -5,14 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator
 from itertools import count
+from pathlib import Path
 from typing import Any, TypeVar
 
 from csmd import machine
 from csmd.config import Settings, started_by
 from csmd.curator import spending
 from csmd.curator.contract import Question
-from csmd.curator.process import ProcessProvider
+from csmd.curator.process import ProcessProvider, build_command
 from csmd.daemon.context import Context, Task, Work, now_iso
+from csmd.embedding import models
 from csmd.errors import BadInput
 from csmd.store import ledger
 from csmd.store.ledger import ProviderRow
@@ -21,6 +23,8 @@ from csmd.store.sqlite import Rows
 T = TypeVar("T")
 #: How long the background thread waits for an answer before it looks at other work.
 LOOK_S = 0.05
+#: How often the ledger gets a line of what was sent for vectors.
+BOOK_EVERY_S = 3_600.0
 #: How long no session may have reported anything.
 QUIET_S = 60.0
 TEST = Question(
@@ -75,6 +79,49 @@ def try_provider(context: Context, task: Task) -> Work:
     }  # fmt: skip
 
 
+def use_for_vectors(context: Context, task: Task) -> Work:
+    """Asks a provider for a first vector and, where it makes one, has a model's folder say so; the vector's dimension."""
+    name, model = str(task.order["name"]), str(task.order["model"])
+    provider = find_provider(context, name)
+    if provider is None:
+        raise BadInput(f"no provider {name!r} was added", hint=f"csmd provider add {name}")
+    yield {"step": f"asking {name}"}
+    made = yield from in_thread(lambda: provider.embed(model, ["a first text"], timeout_s=spending.TIMEOUT_S))
+    row, dim, folder = provider.row, len(made.vectors[0]), context.config.paths.models
+    endpoint = {"provider": name, "place": row.place, "model": model, "key_from": row.key_from, "dim": dim}
+    models.write_endpoint(folder, f"{name}/{model}", endpoint)
+    models.choose_model(folder, "")
+    _book_vectors(context, f"{name}/{model}", made.tokens_in, is_estimated=made.is_estimated)
+    return {"model": f"{name}/{model}", "dim": dim}
+
+
+def vectors_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
+    """The command, and the environment, of the worker whose vectors an endpoint makes."""
+    return build_command(
+        "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
+        key_from=str(models.read_endpoint(folder)["key_from"]),
+    )  # fmt: skip
+
+
+def book_vectors(context: Context) -> bool:
+    """Writes what texts for vectors came to since the last time into the ledger, as estimated; whether there were any."""
+    if tokens := context.embedder.take_sent():
+        _book_vectors(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
+    return tokens > 0
+
+
+def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bool) -> None:
+    provider, _, name = model.partition("/")
+    call = ledger.Call(
+        at=now_iso(), project_seq=0, purpose="embed", provider=provider, model=name, estimate_in=tokens, tokens_in=tokens, tokens_out=0,
+    )  # fmt: skip
+
+    def write(rows: Rows) -> None:
+        ledger.book(rows, ledger.reserve(rows, call), state="answered", tokens=(tokens, 0), is_estimated=is_estimated)
+
+    context.store.write(write)
+
+
 def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
     """The provider part of `csmd status`; None where no provider was added."""
     provider = asked_provider(rows)
@@ -83,5 +130,5 @@ def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | No
     return {
         "name": provider.name, "model": provider.model, "answered_at": provider.answered_at, "failure": provider.failure,
         "failing_since": provider.failing_since, "paused_until": spending.paused_until(provider, now=now),
-        "tokens": ledger.spent_on(rows, now[:10]), "cap": settings.curator_daily_tokens,
+        "tokens": ledger.spent_on(rows, now[:10], without="embed"), "cap": settings.curator_daily_tokens,
     }  # fmt: skip

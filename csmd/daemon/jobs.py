@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, Literal
 
 from csmd.config import Config
-from csmd.daemon import housekeeping, reading
+from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.alarms import EVERY_S, Alarms, Clients, describe_clients, unread_directories
 from csmd.daemon.context import Context, Task, iso_before, local_now, now_iso, read_pauses
 from csmd.daemon.dreaming import Dreaming, PageReader
@@ -145,6 +145,7 @@ class Background(threading.Thread):
             Job("checkpoint", self._checkpoint),
             Job("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
+            Job("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
             Job("dream", self._dream, when="always", in_pieces=True),
             Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip
@@ -199,7 +200,10 @@ class Background(threading.Thread):
                 context.asked.wait(max(0.0, until - time.monotonic()))
                 context.asked.clear()
                 context.wake.clear()
-        endings = {"task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write}
+        endings: dict[str, Callable[[], object]] = {
+            "task": self.tasks.close, "dream": self.dreaming.close, "notes": context.lookups.write,
+            "ledger": partial(curating.book_vectors, context),
+        }  # fmt: skip
         for name, end in endings.items():
             context.guard(name, end)
 

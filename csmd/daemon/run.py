@@ -24,7 +24,7 @@ import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.config import Config, boot_id, child_environment, default_paths, load, started_by, take_notify_socket
-from csmd.daemon import dreaming, logs, pipeline, tasks
+from csmd.daemon import curating, dreaming, logs, pipeline, tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
@@ -234,7 +234,10 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         if store.migrated:
             log.info("migrated: %s", ", ".join(store.migrated))
         directory = models.installed_model(paths.models, config.settings.embed_model)
-        embedder = models.Embedder(directory, idle_s=config.settings.embed_idle_s, environment=child_environment())
+        embedder = models.Embedder(
+            directory, idle_s=config.settings.embed_idle_s, environment=child_environment(),
+            endpoint_command=partial(curating.vectors_command, idle_s=config.settings.embed_idle_s),
+        )  # fmt: skip
         ending.callback(embedder.close)
         markdown_imports.preload()
         started, meter = time.monotonic(), Meter()

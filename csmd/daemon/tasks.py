@@ -90,6 +90,7 @@ class Tasks:
             "purge": partial(_purge, context, dreaming=dreaming), "scan": partial(_scan, context),
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
+            "endpoint": partial(curating.use_for_vectors, context),
         }  # fmt: skip
 
     @property

@@ -13,16 +13,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import csmd
+from csmd import wire
 from csmd.config import SILENT
 from csmd.embedding import worker as worker_side
 from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
+from csmd.text.display import estimate_tokens
 
 IDENTITY_FILE = "csmd-model.txt"
+#: In a model's folder instead of MODEL_FILES: which endpoint makes its vectors, and their dimension.
+ENDPOINT_FILE = "endpoint.json"
 #: Beside the models' folders: the name of the one that was chosen instead of the configuration's.
 CHOSEN_FILE = "chosen"
 
@@ -40,9 +45,41 @@ def installed_model(models: Path, name: str) -> Path | None:
     """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
     for one in (chosen_model(models), name):
         folder = models / _folder_name(one) if one else None
-        if folder is not None and all((folder / file).is_file() for file in MODEL_FILES):
+        if folder is not None and (is_endpoint(folder) or all((folder / file).is_file() for file in MODEL_FILES)):
             return folder
     return None
+
+
+def is_endpoint(folder: Path) -> bool:
+    """Whether an endpoint makes the vectors of this model."""
+    return (folder / ENDPOINT_FILE).is_file()
+
+
+def write_endpoint(models: Path, name: str, endpoint: Mapping[str, Any]) -> None:
+    """Makes the folder of a model whose vectors an endpoint makes (`dim` numbers each), or writes it anew."""
+    folder = models / _folder_name(name)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    part = folder / f".{ENDPOINT_FILE}"
+    part.write_text(wire.dumps(endpoint), encoding="utf-8")
+    part.chmod(0o600)
+    part.replace(folder / ENDPOINT_FILE)
+
+
+def read_endpoint(folder: Path) -> dict[str, Any]:
+    """What `write_endpoint` wrote."""
+    return dict(wire.loads((folder / ENDPOINT_FILE).read_bytes()))
+
+
+def move_endpoints(models: Path, provider: str, **changed: str) -> None:
+    """Has the models whose vectors this provider makes ask at another place, or with another key."""
+    for file in models.glob(f"{provider}__*/{ENDPOINT_FILE}"):
+        write_endpoint(models, file.parent.name.replace("__", "/"), read_endpoint(file.parent) | changed)
+
+
+def remove_endpoints(models: Path, provider: str) -> None:
+    """Removes every model whose vectors this provider makes: nothing is sent to it any more."""
+    for file in models.glob(f"{provider}__*/{ENDPOINT_FILE}"):
+        shutil.rmtree(file.parent)
 
 
 def chosen_model(models: Path) -> str:
@@ -91,6 +128,8 @@ def model_identity(folder: Path) -> str:
 
     Kept in IDENTITY_FILE with the size and time of the model.onnx it was computed from.
     """
+    if is_endpoint(folder):
+        return f"{folder.name.replace('__', '/')}@endpoint-{read_endpoint(folder)['dim']}"
     known = folder / IDENTITY_FILE
     model = folder / "model.onnx"
     state = model.stat()
@@ -215,17 +254,21 @@ class _Worker:
 class Embedder:
     """Turns texts into int8 vectors by the model in `model_dir` (None: none is installed); safe to use from any thread.
 
-    `environment` is that of the worker, `idle_s` the seconds without work after which it ends (an ended worker is
+    `endpoint_command` gives the command and the environment of a worker whose model is an endpoint's. `environment` is
+    that of every other worker, `idle_s` the seconds without work after which it ends (an ended worker is
     started again by the next use). Requests take turns in the order of their callers.
     """
 
     def __init__(
-        self, model_dir: Path | None, *, idle_s: float, python: str = sys.executable, environment: Mapping[str, str]
-    ) -> None:
+        self, model_dir: Path | None, *, idle_s: float, python: str = sys.executable, environment: Mapping[str, str],
+        endpoint_command: Callable[[Path], tuple[list[str], dict[str, str]]] | None = None,
+    ) -> None:  # fmt: skip
         self._model_dir = model_dir
         self._command = [python, "-P", "-m", "csmd.embedding.worker", str(model_dir), "--idle-s", str(idle_s)]
         package = str(Path(csmd.__file__).parent.parent)  # the worker must be of our version, wherever we run from
         self._environment = {**environment, **SILENT, "PYTHONPATH": package, "HF_HUB_OFFLINE": "1"}
+        self._endpoint_command = endpoint_command
+        self._sent = 0
         # Whoever waits for `_busy` holds `_queue`: a background loop cannot take its next turn before them.
         self._queue, self._busy = threading.Lock(), threading.Lock()
         self._worker: _Worker | None = None
@@ -258,7 +301,14 @@ class Embedder:
                 raise EmbeddingUnavailable("the embedding worker answered with vectors of a wrong size")
             for place, index in enumerate(group):
                 vectors[index] = reply[place * dim : (place + 1) * dim]
+        if self._model_dir is not None and is_endpoint(self._model_dir):
+            self._sent += sum(map(estimate_tokens, cut))
         return vectors
+
+    def take_sent(self) -> int:
+        """The tokens, estimated, that went to an endpoint since the last call."""
+        sent, self._sent = self._sent, 0
+        return sent
 
     def count_tokens(self, texts: Sequence[str], *, deadline_s: float = PATIENT_S) -> list[int] | None:
         """Tokens of each text as cl100k counts them, or None when the worker is not ready or cannot count."""
@@ -380,12 +430,18 @@ class Embedder:
             if not start:
                 raise EmbeddingUnavailable("the embedding worker is not running")
             try:
-                self._worker = _Worker(self._command, self._environment)
+                self._worker = _Worker(*self._process(self._model_dir))
             except OSError as error:
                 self._crashes += 1
                 self._failure = str(error)
                 raise self._unavailable("the embedding worker could not be started") from error
         return self._worker
+
+    def _process(self, model_dir: Path) -> tuple[Sequence[str], Mapping[str, str]]:
+        """The command of the worker and its environment."""
+        if self._endpoint_command is not None and is_endpoint(model_dir):
+            return self._endpoint_command(model_dir)
+        return self._command, self._environment
 
     def _late(self, worker: _Worker) -> None:
         if time.monotonic() - worker.owed_since >= STUCK_S:

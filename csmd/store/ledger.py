@@ -74,7 +74,7 @@ def note_failure(rows: Rows, name: str, *, at: str, failure: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call that is about to be made; the estimate is of the question and of the longest answer."""
+    """A call that is about to be made: what its question was estimated at, and the tokens that are reserved for it."""
 
     at: str
     project_seq: int
@@ -82,7 +82,8 @@ class Call:
     provider: str
     model: str
     estimate_in: int
-    estimate_out: int
+    tokens_in: int
+    tokens_out: int
 
 
 def spent_on(rows: Rows, day: str, *, without: str = "") -> int:
@@ -95,13 +96,19 @@ def spent_on(rows: Rows, day: str, *, without: str = "") -> int:
 
 
 def reserve(rows: Rows, call: Call) -> int:
-    """Writes a call into the ledger with its estimate, before it is made; its row."""
-    return rows.insert_keyed(
-        "calls",
-        at=call.at, day=call.at[:10], project_seq=call.project_seq, purpose=call.purpose, provider=call.provider,
-        model=call.model, estimate=call.estimate_in + call.estimate_out, tokens_in=call.estimate_in,
-        tokens_out=call.estimate_out,
-    )  # fmt: skip
+    """Writes a call into the ledger before it is made; its row. What is reserved counts until `book` says what it took."""
+    return rows.insert_keyed("calls", day=call.at[:10], **column_values(call))
+
+
+def underestimate(rows: Rows, provider: str, model: str) -> float:
+    """How many times the tokens that were estimated for a question a model's server counted at worst lately; 1 at least."""
+    counted = rows.all(
+        "select tokens_in, estimate_in from calls where provider = :provider and model = :model and state = 'answered' "
+        "and is_estimated = 0 order by seq desc limit 20",
+        provider=provider,
+        model=model,
+    )
+    return max([1.0, *(float(tokens / estimate) for tokens, estimate in counted if estimate)])
 
 
 def book(rows: Rows, seq: int, *, state: str, tokens: tuple[int, int] | None, is_estimated: bool = False) -> None:

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from urllib.parse import urlsplit
 
 from csmd.curator import spending
+from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError
 from csmd.recall import visibility
 from csmd.store import ledger, projects
@@ -30,11 +31,14 @@ def _add(ctx: ToolContext, rows: Rows, name: str, place: str, model: str = "", k
     if name not in NAMES:
         raise BadInput(f"there is no provider {name!r}", hint=f"name one of {', '.join(NAMES)}")
     if key_from and not _VARIABLE.fullmatch(key_from):
-        raise BadInput("a key is named by the variable that holds it, not typed", hint="--key-env NAME, or --keyring")
+        raise BadInput(
+            "a key is named by the variable that holds it, not typed", hint="use --key-env NAME, or --keyring"
+        )
     if name != "assistant":
         place = _check_place(place, has_key=bool(key_from))
     provider = ProviderRow(name=name, place=place, model=model, key_from=key_from, added_at=ctx.now())
     ctx.store.write(lambda writing: ledger.add_provider(writing, provider))
+    models.move_endpoints(ctx.config.paths.models, name, place=place, key_from=key_from)
     return as_json(provider, "name place model key_from")
 
 
@@ -62,7 +66,7 @@ def _list(ctx: ToolContext, rows: Rows) -> Json:
             )
             for provider in known
         ],
-        "tokens": ledger.spent_on(rows, now[:10]), "cap": ctx.config.settings.curator_daily_tokens,
+        "tokens": ledger.spent_on(rows, now[:10], without="embed"), "cap": ctx.config.settings.curator_daily_tokens,
     }  # fmt: skip
 
 
@@ -74,10 +78,17 @@ def _test(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
 
 @TOOLS.add("csm_provider_remove", mutates=True)
 def _remove(ctx: ToolContext, rows: Rows, name: str) -> Json:
-    """Remove a language model; it is not asked any more."""
+    """Remove a language model; it is not asked any more, for vectors neither."""
     if not ctx.store.write(lambda writing: ledger.remove_provider(writing, name)):
         raise BadInput(f"no provider {name!r} was added", hint="`csmd provider list` shows them")
+    models.remove_endpoints(ctx.config.paths.models, name)
     return {"removed": name}
+
+
+@TOOLS.add("csm_provider_embed", mutates=True, person="have texts sent for vectors")
+def _embed(ctx: ToolContext, rows: Rows, name: str, model: str) -> Json:
+    """Try whether a provider makes vectors by a model, and note it as an embedding model; gives a job."""
+    return {"job": ctx.submit("endpoint", order={"name": name, "model": model})}
 
 
 @TOOLS.add("csm_ledger")
@@ -96,7 +107,7 @@ def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Js
     ]  # fmt: skip
     has_price = settings.curator_price_in > 0 or settings.curator_price_out > 0
     return {
-        "since": since, "rows": lines, "today": ledger.spent_on(rows, today), "cap": settings.curator_daily_tokens,
+        "since": since, "rows": lines, "today": ledger.spent_on(rows, today, without="embed"), "cap": settings.curator_daily_tokens,
         "has_price": has_price,
     }  # fmt: skip
 

@@ -75,3 +75,26 @@ def test_the_price_is_shown_where_one_is_set_and_the_cap_asks_a_person(machine: 
     assert f"{sent + answered} of 130 tokens are spent today" in refused.stderr and refused.returncode == 1
     price = sent / 1e6 * 1000 + answered / 1e6 * 10_000
     assert f"{sent:,}" in (shown := machine.csmd("ledger")) and f"{price:.2f}" in shown and "price" in shown
+
+
+def test_an_embedding_model_of_a_provider_is_used_and_one_that_nobody_serves_refused(machine: Machine) -> None:
+    machine.start()
+    setting = ("config", "set", "embed.model", "ollama/nomic:v1.5", "--yes")
+    assert "no provider 'ollama' was added\n  try: csmd provider add ollama" in machine.run(*setting).stderr
+    with ScriptedModels([Answer(status=404), Answer()]) as server:
+        machine.csmd("provider", "add", "ollama", "--url", server.url, "--yes")
+        assert "HTTP 404" in machine.run(*setting).stderr and machine.csmd("config", "get", "embed.model") != setting[3]
+        machine.csmd(*setting)
+        machine.csmd("restart")
+        machine.csmd("remember", "I prefer tabs over spaces in Makefiles.")
+        machine.csmd("sync")
+        assert machine.status()["model"]["name"] == "ollama/nomic:v1.5@endpoint-8"
+        assert machine.csmd("search", "indentation", "--json")["hits"]
+        assert "by nomic:v1.5" in machine.csmd("status")
+        machine.csmd("stop"), machine.csmd("start")
+        embedded = [row for row in machine.csmd("ledger", "--json")["rows"] if row["purpose"] == "embed"]
+        assert sum(row["tokens_in"] for row in embedded) > 10 and machine.csmd("ledger", "--json")["today"] == 0
+        asked = len(server.asked)
+        machine.csmd("provider", "remove", "ollama")
+        machine.csmd("search", "indentation")
+        assert len(server.asked) == asked and machine.status()["model"]["name"] is None

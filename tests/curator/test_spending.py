@@ -111,6 +111,16 @@ def test_what_a_kill_leaves_counts_in_full(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_model_that_counts_more_than_was_estimated_is_estimated_higher(store: Store) -> None:
+    estimate = spending.estimate("openai", question())
+    with ScriptedModels([Answer(counts=3 * estimate), Answer()]) as server:
+        ask(store, server)
+        left = spent(store) + 3 * estimate + question().most_tokens
+        with pytest.raises(CapReached):
+            ask(store, server, cap=left - 1)
+        ask(store, server, cap=left)
+
+
 def test_a_new_day_has_its_own_cap(store: Store) -> None:
     with ScriptedModels() as server:
         ask(store, server, cap=130)

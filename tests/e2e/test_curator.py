@@ -54,7 +54,7 @@ def test_an_assistant_that_is_asked_leaves_nothing_behind(
     assert csmd("status", "--json")["counts"]["sessions"] == before_sessions
     assert len(recorder.seen("SessionStart")) == told
     if claude.version.startswith("2.0."):
-        assert done.returncode == 1 and "csmd needs a Claude Code that knows --safe-mode" in done.stderr
+        assert done.returncode == 1 and "csmd needs one that knows --safe-mode" in done.stderr
         return
     assert done.returncode == 0, done.stderr
     usage = scripted_api.USAGE

@@ -205,6 +205,13 @@ def test_a_language_model_is_asked_beside_the_unit_that_has_no_network(served: S
         served.csmd("provider", "add", "openai", *place, "--yes")
         tested = served.csmd("provider", "test", "--json")
         assert (tested["tokens_in"], tested["tokens_out"]) == server.counted and server.keys == ["Bearer k-1"]
+        served.csmd("config", "set", "embed.model", "openai/vectors", "--yes")
+        served.csmd("restart")
+        served.csmd("remember", "I prefer tabs over spaces in Makefiles.")
+        served.csmd("sync")
+        assert served.status()["model"] == {"name": "openai/vectors@endpoint-8", "waiting": 0, "suggested": ""}
+        served.csmd("stop")  # and with it the worker
+    served.csmd("start")
     # What the daemon's unit says of the network is in force: a process in it gets no socket.
     restricted = served.shown("RestrictAddressFamilies")["RestrictAddressFamilies"]
     assert restricted == "AF_UNIX"

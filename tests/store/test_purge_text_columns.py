@@ -86,6 +86,10 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "vector_models": frozenset({"name", "created_at"}),
     "vectors": frozenset({"kind"}),
     "embed_again": frozenset({"kind"}),
+    "providers": frozenset(
+        {"name", "place", "model", "key_from", "added_at", "answered_at", "failed_at", "failing_since", "failure"}
+    ),
+    "calls": frozenset({"at", "day", "purpose", "provider", "model", "state"}),
 }  # fmt: skip
 NAMED_STRUCTURE = {(table, name) for table, names in STRUCTURE.items() for name in names}
 

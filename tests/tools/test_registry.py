@@ -15,7 +15,7 @@ from csmd.tools.registry import REQUIRED
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
          "name": "acme", "places": "/p", "file": "a.md", "verb": "keep", "old": "m1",
-         "topic": "tabs", "type": "concept", "from": "m1", "to": "m2"}  # fmt: skip
+         "topic": "tabs", "type": "concept", "from": "m1", "to": "m2", "model": "small"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:
@@ -67,7 +67,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
         "csm_memory_tag", "csm_memory_untag", "csm_memory_link", "csm_dream_run", "csm_dream_undo",
-        "csm_distill_again",
+        "csm_distill_again", "csm_provider_add", "csm_provider_test", "csm_provider_remove", "csm_provider_embed",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")

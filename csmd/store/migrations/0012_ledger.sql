@@ -21,7 +21,7 @@ create table calls (
     purpose text not null,
     provider text not null,
     model text not null,
-    estimate integer not null,
+    estimate_in integer not null,
     tokens_in integer not null,
     tokens_out integer not null,
     is_estimated integer not null default 1,

@@ -1,6 +1,6 @@
 """Asks a language model: the user's assistant, Ollama, or an OpenAI-compatible endpoint.
 
-    python -m csmd.curator.providers
+    python -m csmd.curator.calls
 
 is the one process of csmd's that may use the network: it reads one Order from standard input, asks, prints the reply and
 ends. csmd.curator.process starts it.
@@ -62,7 +62,7 @@ def post(url: str, body: Mapping[str, Any], *, key: str, timeout_s: float) -> An
         nothing_sent = isinstance(error, urllib.error.URLError)
         what = reason.strerror if isinstance(reason, OSError) and reason.strerror else type(reason).__name__
         raise ProviderFailed(
-            "dead", f"{url}: {what}", hint="start it, or name its place anew", spent=(0, 0) if nothing_sent else None
+            "dead", f"{url}: {what}", hint="check that it runs, and its URL", spent=(0, 0) if nothing_sent else None
         ) from error
     except http.client.HTTPException as error:
         raise ProviderFailed("dead", f"{url}: the answer broke off") from error
@@ -75,7 +75,7 @@ def post(url: str, body: Mapping[str, Any], *, key: str, timeout_s: float) -> An
 def _http_failure(error: urllib.error.HTTPError) -> ProviderFailed:
     code = error.code
     reason: Reason = "limited" if code in (429, 529) else "dead" if code >= 500 else "refused"
-    hints = {401: "the key is wrong or missing", 403: "the key may not do this", 404: "no such model, or no such place"}
+    hints = {401: "check the key", 403: "check what the key may do", 404: "check the model's name and the URL"}
     return ProviderFailed(reason, f"it answered with HTTP {code}", hint=hints.get(code, ""), spent=(0, 0))
 
 
@@ -189,14 +189,14 @@ def ask_assistant(order: Order, question: Question, key: str) -> Reply:
     environment = config.full_environment() | ASSISTANT_ENVIRONMENT
     environment |= {"CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(question.most_tokens)}
     environment["PATH"] = f"{Path(order.place).parent}:{environment.get('PATH', os.defpath)}"  # a script's interpreter
-    if order.key_from == KEYRING:
+    if key:
         environment["ANTHROPIC_API_KEY"] = key
     with tempfile.TemporaryDirectory(prefix="csmd-") as folder:
         printed = _run(command, question.text, folder, environment, order.timeout_s)
     try:
         answer = wire.loads(printed)
     except BadInput as error:
-        hint = f"csmd needs a Claude Code that knows {ASSISTANT_OPTIONS[1]}; `claude update`"
+        hint = f"`claude update`: csmd needs one that knows {ASSISTANT_OPTIONS[1]}"
         raise ProviderFailed("babble", f"{order.place} printed no JSON", hint=hint) from error
     usage = _at(answer, "usage")
     sent = sum(_number(_at(usage, name)) for name in INPUTS)
@@ -205,7 +205,7 @@ def ask_assistant(order: Order, question: Question, key: str) -> Reply:
         reason: Reason = (
             "limited" if code in (429, 529) else "dead" if (_number(code) >= 500 or code is None) else "refused"
         )
-        hint = "run `claude` once in a terminal: it may want you to log in"
+        hint = "run `claude` in a terminal: you may have to log in"
         what = f"the assistant answered with an error{f' (HTTP {code})' if code else ''}"
         raise ProviderFailed(reason, what, hint=hint, spent=(sent, _number(_at(usage, "output_tokens"))))
     return _reply(question, _at(answer, "result"), sent, _at(usage, "output_tokens"))
@@ -261,7 +261,7 @@ def read_key(order: Order) -> str:
     else:
         found = config.full_environment().get(order.key_from) if order.key_from else ""
         what = f"the variable {order.key_from} is not set where csmd runs"
-        hint = "docs/curator.md says where to set it; a keyring (--keyring) works everywhere"
+        hint = "use the keyring (--keyring), or set it where docs/curator.md says"
     if order.key_from and not found:
         raise ProviderFailed("refused", what, hint=hint, spent=(0, 0))
     return found or ""

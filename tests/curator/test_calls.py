@@ -10,7 +10,7 @@ import pytest
 from curator_fixtures import NOW, Direct, question, row
 from scripted_models import Answer, ScriptedModels, count
 
-from csmd.curator import providers
+from csmd.curator import calls
 from csmd.curator.contract import ProviderFailed
 from csmd.curator.process import Order, ProcessProvider, Vectors
 from csmd.store.ledger import ProviderRow
@@ -116,11 +116,11 @@ def test_vectors_come_in_the_order_of_their_texts(name: str) -> None:
             timeout_s=10,
             texts=["a", "four"],
         )
-        found = providers.carry_out(order)
+        found = calls.carry_out(order)
         assert isinstance(found, Vectors) and [vector[0] for vector in found.vectors] == [1.0, 4.0]
         assert found.tokens_in == server.counted[0]
     with ScriptedModels([Answer(raw=b'{"data": []}')]) as server, pytest.raises(ProviderFailed, match="no vector"):
-        providers.carry_out(dataclasses.replace(order, place=row(server, name).place))
+        calls.carry_out(dataclasses.replace(order, place=row(server, name).place))
 
 
 def test_the_process_of_its_own_asks_and_says_why_it_cannot(monkeypatch: pytest.MonkeyPatch) -> None:

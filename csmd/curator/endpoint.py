@@ -1,0 +1,75 @@
+"""The worker process whose vectors an endpoint makes; it speaks as csmd.embedding.worker does.
+
+    python -m csmd.curator.endpoint MODEL_DIR --idle-s 300
+
+MODEL_DIR holds what csmd.embedding.models.write_endpoint wrote.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from csmd.curator import calls
+from csmd.curator.contract import ProviderFailed
+from csmd.curator.process import Order, Vectors
+from csmd.embedding import models, worker
+from csmd.errors import BadInput
+from csmd.privacy.redaction import redact
+
+#: How long an endpoint has for one request, and how long one that failed is left alone: searches go on by words.
+TIMEOUT_S, PAUSE_S = 20.0, 60.0
+
+
+class Endpoint:
+    """Makes vectors by an endpoint; owns when it failed last."""
+
+    def __init__(self, order: Order, dim: int) -> None:
+        self._order, self._dim = order, dim
+        self._asked_again = 0.0
+
+    def encode(self, texts: list[str]) -> list[bytes]:
+        """The vectors of texts, which are redacted once more before they go; ProviderFailed."""
+        if time.monotonic() < self._asked_again:
+            raise ProviderFailed("dead", "it failed a moment ago")
+        try:
+            made = calls.carry_out(replace(self._order, texts=[redact(text, Counter()) for text in texts]))
+            if not isinstance(made, Vectors) or any(len(vector) != self._dim for vector in made.vectors):
+                raise ProviderFailed("babble", f"its vectors have not {self._dim} numbers any more")
+        except ProviderFailed:
+            self._asked_again = time.monotonic() + PAUSE_S
+            raise
+        return [quantise(vector) for vector in made.vectors]
+
+
+def quantise(vector: Sequence[float]) -> bytes:
+    """A vector as a model's own are kept: normalised, times INT8_SCALE, clipped; signed bytes."""
+    scale = worker.INT8_SCALE / (math.sqrt(sum(number * number for number in vector)) or 1.0)
+    return struct.pack(f"{len(vector)}b", *(max(-127, min(127, round(number * scale))) for number in vector))
+
+
+def main(folder: Path, idle_s: float) -> int:
+    """Serves on standard input and output; the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as of the other worker
+    known = models.read_endpoint(folder)
+    dim = int(known.pop("dim"))
+    endpoint = Endpoint(Order(**known, timeout_s=TIMEOUT_S), dim)
+    try:
+        worker.serve(os.dup(0), os.dup(1), dim=dim, encode=endpoint.encode, count=None, idle_s=idle_s)
+    except BrokenPipeError:
+        return 0
+    except BadInput:
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), float(sys.argv[3])))
