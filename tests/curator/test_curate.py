@@ -165,7 +165,7 @@ def test_an_assistants_note_replaces_nothing_of_the_users_and_a_person_is_asked(
         "assistant",
         "The root cause is that the migrations under db/migrate are never read, since the runner looks under db/changes.",
     )
-    dream(home, cite("db/changes", "The runner reads migrations under db/changes, never under db/migrate.", whose="assistant", does="fact", replaces=[NOTE]))  # fmt: skip
+    dream(home, cite("db/changes", "The migrations under db/migrate are never read: the runner looks under db/changes.", whose="assistant", does="fact", replaces=[NOTE]))  # fmt: skip
     note = all_memories(home)[NOTE]
     asked = home.read(lambda rows: candidates.where(rows, "m.kind = 'stale' order by m.seq"))
     assert not note.superseded_by and NOTE in start(home)
