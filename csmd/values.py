@@ -272,7 +272,11 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """One durable belief with its evidence; `*_until` and `archive_at` count active days of its scope."""
+    """One durable belief with its evidence; `*_until` and `archive_at` count active days of its scope.
+
+    `tell` is what a language model judged it worth: starts, tasks, never, noted (a note is told in its place); "" for no
+    judgement.
+    """
 
     id: str
     text: str
@@ -300,6 +304,7 @@ class Memory:
     is_refuted: bool = False
     is_edited: bool = False
     scene: str = ""
+    tell: str = ""
     seq: int = 0
 
     @property
@@ -316,6 +321,11 @@ class Memory:
     def sessions(self) -> frozenset[str]:
         """The sessions in which it was stated or confirmed."""
         return frozenset(source.session_id for source in self.provenance if source.role != "beside")
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether another memory holds, or is told, in its place."""
+        return bool(self.superseded_by) or (self.tell == "noted" and not self.pinned)
 
     @property
     def is_alive(self) -> bool:

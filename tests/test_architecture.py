@@ -54,6 +54,8 @@ STAGES = {"capture", "extraction", "memory", "recall", "curator", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
     "capture.markdown_imports",
+    "curator.answer",
+    "curator.question",
     "dream.actions",
     "dream.consolidation",
     "dream.gates",

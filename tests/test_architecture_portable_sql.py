@@ -98,7 +98,7 @@ PLACEHOLDERS = {
     "_COUNTED": "e.seq, count(*)",
     "_COLUMNS": "m.id, m.text",
     "_WAITING_COLUMNS": "m.id, m.text",
-    "_ON_THIS_SIDE": "t.project_seq = 1",
+    "ON_THIS_SIDE": "t.project_seq = 1",
     "_PROMPTS": "t.parent_uuid <> '' and t.kind = 'user'",
     "spoken": "from session_turn n join turns t on t.seq = n.turn_seq where n.session_seq = me.session_seq",
     "of_them": "and t.project_seq in (1, 2)",

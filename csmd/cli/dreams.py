@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, ago, bold, dim, glued, join, many, percent, tilde, warning, when
+from csmd.cli.render import Line, RawLine, Screen, ago, bold, dim, glued, join, many, percent, tilde, warning, when
 from csmd.text.display import squeeze
 
 #: The verbs of this module.
@@ -29,6 +30,8 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "reword": ("reworded", "reword", "reworded"),
     "choose": ("chosen", "choose", "chosen"),
     "archive": ("archived", "archive", "archived"),
+    "note": ("noted", "note", "notes"),
+    "judge": ("not worth telling", "judge", "judged"),
     "page": ("wrote", "write", "files written"),
 }
 #: Kind of action -> the word before the other memory, and the label of its text.
@@ -96,7 +99,7 @@ def _sum(did: Mapping[str, int]) -> str:
 @DREAM.tool(
     "plan", "csm_dream_plan", *verb.PROJECTS, verb.flag("--all", "everything", help="List every change."), scope="all"
 )
-def show_plan(value: dict[str, Any], *, everything: bool = False) -> Screen:
+def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = False) -> Screen:
     """Show what a dream would do now. Nothing is done."""
     most = None if everything else MOST
     projects = {row["project"]: row for row in value["projects"]}
@@ -128,7 +131,22 @@ def show_plan(value: dict[str, Any], *, everything: bool = False) -> Screen:
         were = "was" if value["uncompared"] == 1 else "were"
         few = f"{many(value['uncompared'], 'memory')} {were}"
         yield f"{few} compared by words only: a dream compares all by meaning, too"
+    yield from _asked(value["asks"], whole=whole)
     yield dim(f"nothing is done yet; a dream by itself: {value['verdict']}")
+
+
+def _asked(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
+    """What would be asked of a language model, word by word where it is to be shown `whole`."""
+    if asks is None:
+        return
+    questions = asks["questions"]
+    show = "" if whole or not questions else "; `csmd dream run --dry-run` prints them"
+    yield f"{many(len(questions), 'question')} would be put to {asks['provider']} ({asks['model']}){show}"
+    for number, question in enumerate(questions if whole else (), 1):
+        yield bold(f"question {number}: session {question['session'][:8]}, {question['project']}", gap=True)
+        # The instructions are the same in every question.
+        yield from map(RawLine, (question["system"] if number == 1 else "").splitlines())
+        yield from map(RawLine, question["text"].splitlines())
 
 
 def _grouped(rows: Iterable[dict[str, Any]], by: str) -> list[tuple[str, list[dict[str, Any]]]]:
@@ -302,7 +320,8 @@ def show_undone(value: dict[str, Any]) -> Screen:
 def run(dry_run: bool, **options: Any) -> None:
     """Dream now. `csmd dream undo` takes it back."""
     planned = {"dry_run": True} if dry_run else {}
-    verb.reply("csm_dream_run", show_plan if dry_run else show_ran, planned | options, is_job=not dry_run)
+    show = partial(show_plan, whole=True) if dry_run else show_ran
+    verb.reply("csm_dream_run", show, planned | options, is_job=not dry_run)
 
 
 @DREAM.action(

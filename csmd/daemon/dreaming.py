@@ -16,7 +16,10 @@ from typing import Any
 
 from csmd import machine
 from csmd.capture import instruction_files
-from csmd.daemon import housekeeping, reading
+from csmd.curator import curate, spending
+from csmd.curator.contract import Question, Reply
+from csmd.curator.curate import Answered
+from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
 from csmd.dream import day_files, gates, page_edits, page_files, reselection, steps, undo
@@ -164,6 +167,8 @@ class Dreaming:
         self._task: Task | None = None
         self._batches: Generator[None] | None = None
         self._is_awaited = False
+        #: What a language model answered, until the dream has carried it out.
+        self._answered: list[Answered] = []
         self._ordering = threading.Lock()
         self._last_batch = time.monotonic()
         self._next_look = self._next_beat = 0.0
@@ -295,6 +300,7 @@ class Dreaming:
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._holder(datetime.now(UTC)):
             raise CsmdError(other, hint=HINT)
+        self._answered = [] if why == AGAIN else (yield from self._ask(task))
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
         with self._ending(dream), self._locked():
@@ -307,6 +313,24 @@ class Dreaming:
         done = store.read(lambda rows: dreams.change_counts(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
+
+    def _ask(self, task: Task) -> Generator[None, None, list[Answered]]:
+        """Asks the language model that the user added about sessions that ended, before the lock is taken: it takes long."""
+        context = self._context
+        provider = curating.find_provider(context)
+        yield
+        if provider is None:
+            return []
+
+        def ask_one(question: Question) -> Generator[None, None, Reply]:
+            settings, now = context.config.settings, now_iso()
+            return curating.in_thread(
+                lambda: spending.ask_within_cap(context.store, provider, question, now=now, settings=settings)
+            )
+
+        task.progress.update(step=f"asking {provider.name}")
+        may_ask = lambda: not curating.why_not_now(context)  # noqa: E731
+        return (yield from curate.ask(context.store, ask_one, may_ask=may_ask, now=self.now()))
 
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
@@ -350,6 +374,13 @@ class Dreaming:
         yield from steps.carry_out_everywhere(
             store, dream, now=now, key=store.hash_key, facts=facts, promoting=promoting
         )
+
+    def curate(self, dream: Dream) -> Generator[None]:
+        """Carries out what is believed of the answers, and consolidates once more what came of it."""
+        done = yield from curate.believe(self._context.store, dream, self._answered, now=self.now())
+        self._answered = []
+        if done:
+            yield from self.consolidate(dream)
 
     def reselect(self, dream: Dream) -> Generator[None]:
         """Chooses old memories anew, after a backup; CsmdError where most would be archived and no person has confirmed."""
@@ -476,6 +507,7 @@ Step = Callable[[Dreaming, Dream], Iterator[None]]
 STEPS: Mapping[str, Step] = {
     "reading what people edited": Dreaming.read_edits,
     "consolidating": Dreaming.consolidate,
+    "noting what was answered": Dreaming.curate,
     "writing pages": Dreaming.write_pages,
     "archiving days": Dreaming.archive_days,
     "forgetting old dreams": Dreaming.forget_old,

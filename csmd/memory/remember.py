@@ -88,7 +88,7 @@ def remember(
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
     told = _classify(statement)
-    scope, home = _place(rows, statement, project, scope)
+    scope, home = place_of(rows, statement, project, scope)
     if statement.authority == "external" or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
     if at and statement.authority == "user":
@@ -108,21 +108,40 @@ def remember(
         return known.id, False
     # What is counted is told in csmd's own words: they say nothing of how long it holds.
     decay: Decay = "permanent" if pinned else told.decay if at else CATEGORIES[statement.category].decay
-    sure = confidence.clamp(statement.confidence, statement.category, statement.gate)
     for_good = bool(at) and _is_for_good(statement, decay)
-    memory = Memory(
-        id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
-        category=statement.category, type=type_of(statement, kind=search.kind_of(rows, source.uuid)),
-        tier=confidence.tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
-        authority=statement.authority, origin=origin, confidence=sure, scope=scope, project_seq=home,
-        session_id=source.session_id, created_at=source.at, confirmed_at=source.at, hot_until=0, warm_until=0,
-        archive_at=0, pinned=pinned, provenance=(source,),
+    memory = replace(
+        draft(rows, statement, source, home=home, scope=scope, origin=origin, decay=decay, for_good=for_good),
+        type=type_of(statement, kind=search.kind_of(rows, source.uuid)), pinned=pinned,
     )  # fmt: skip
     memory = aged(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
     _cite_context(rows, seq, statement, source)
     supersession.apply_supersessions_of_new(rows, replace(memory, seq=seq), near, key=key)
     return memory.id, True
+
+
+def draft(
+    rows: Rows,
+    statement: Statement,
+    source: Provenance,
+    *,
+    home: int,
+    scope: Scope,
+    origin: str,
+    decay: Decay,
+    for_good: bool,
+) -> Memory:
+    """The memory that a statement becomes in the project `home`, with a new id; it is not stored."""
+    sure = confidence.clamp(statement.confidence, statement.category, statement.gate)
+    memory = Memory(
+        id=supersession.free_identity(rows, home, statement.text), text=statement.text, gate=statement.gate,
+        category=statement.category, type=CATEGORIES[statement.category].type,
+        tier=confidence.tier(decay=decay, for_good=for_good, sessions=1, confidence=sure), decay=decay,
+        authority=statement.authority, origin=origin, confidence=sure, scope=scope, project_seq=home,
+        session_id=source.session_id, created_at=source.at, confirmed_at=source.at, hot_until=0, warm_until=0,
+        archive_at=0, provenance=(source,),
+    )  # fmt: skip
+    return aged(rows, memory)
 
 
 def type_of(statement: Statement, *, kind: str) -> MemoryType:
@@ -175,7 +194,7 @@ def unpinned(memory: Memory) -> Memory:
     return replace(memory, pinned=False, decay=decay, tier=tier)
 
 
-def _place(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
+def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
     """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
     if scope is None:
         name, by_user = projects.name_of(rows, project), statement.authority == "user"
@@ -250,7 +269,7 @@ def forget(
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
     """Lets a forgotten statement be remembered again in a project, where a person says it on purpose."""
-    correction, (_, home) = statement.gate == "correction", _place(rows, statement, project)
+    correction, (_, home) = statement.gate == "correction", place_of(rows, statement, project)
     tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 

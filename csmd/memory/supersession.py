@@ -9,7 +9,7 @@ from typing import NamedTuple
 from csmd.errors import BadInput
 from csmd.memory import confidence
 from csmd.memory.scope import identity
-from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, tombstones
+from csmd.store import belief_changes, candidates, curations, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import claims, clauses, display, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
@@ -398,10 +398,10 @@ def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced
 
 
 def find_heir(rows: Rows, memory: Memory) -> Memory | None:
-    """What holds at the end of a line of replacements; None where that is gone, or the line has no end."""
+    """What holds, or is told, at the end of a line of replacements; None where that is gone, or the line has no end."""
     heir: Memory | None = memory
     for _ in range(HEIRS):
-        if heir is None or not heir.superseded_by:
+        if heir is None or not heir.gives_way:
             return heir
-        heir = memories.by_id(rows, heir.superseded_by)
+        heir = memories.by_id(rows, heir.superseded_by or curations.note_of(rows, heir.seq))
     return None

@@ -57,14 +57,18 @@ LEAST_SENTENCE = 2
 _UNDECIDED = re.compile(r"\boption (?:\d|[a-c])\b.{0,400}\boption (?:\d|[a-c])\b", re.IGNORECASE)
 
 
+#: Origins of what was written to stand alone.
+WHOLE = frozenset({"inferred", "curated"})
+
+
 def durable_text(memory: Memory) -> str:
     """The sentences of a memory that tell something, on one line; "" where none does.
 
-    What a person pinned, and what csmd counted over sessions, stays as it is; what an assistant says is to be done about
+    What a person pinned, what csmd counted over sessions and what a model wrote stays as it is; what an assistant says is to be done about
     something stays behind that.
     """
     text = display.squeeze(memory.text)
-    if memory.pinned or memory.origin == "inferred":
+    if memory.pinned or memory.origin in WHOLE:
         return text
     return _durable_text(text, memory.authority == "assistant" and memory.origin == "stated")
 
@@ -72,7 +76,7 @@ def durable_text(memory: Memory) -> str:
 def standalone_text(memory: Memory) -> str:
     """The lasting text of a memory that is clear to somebody who was not there; "" of one that refers to what is left out."""
     text = durable_text(memory)
-    if memory.pinned or memory.scene or memory.origin == "inferred":
+    if memory.pinned or memory.scene or memory.origin in WHOLE:
         return text
     speaker: Speaker = "user" if memory.authority == "user" else "assistant"
     return "" if refers_back(parse(text)) or is_passing(text, speaker) else text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from csmd.extraction import statement_context
@@ -83,7 +83,7 @@ def is_pick(memory: Memory) -> bool:
     return memory.authority == "user" and ARROW in memory.text
 
 
-def _was_asked_to_remember(memory: Memory) -> bool:
+def was_asked_to_remember(memory: Memory) -> bool:
     """Whether a statement counts as said for good though it is no rule: somebody asked to keep it in mind."""
     is_rule = any(read.lasting in RULES for read in map(parse, prose.sentences(memory.text)))
     return memory.decay == "permanent" or (memory.tier == "durable" and not is_rule and memory.gate != "correction")
@@ -172,7 +172,9 @@ def _is_strict(read: Sentence) -> bool:
 #: In the order in which evidence is looked for: the first that a statement shows is its own.
 EVIDENCE: tuple[Evidence, ...] = (
     Evidence("pinned", 2.0, math.inf, 20, lambda memory: memory.pinned),
-    Evidence("asked to remember", 1.6, math.inf, 20, _was_asked_to_remember),
+    Evidence("judged worth telling", 1.5, 12.0, 16, lambda memory: memory.tell == "starts" and memory.decay != "session"),
+    Evidence("judged worth telling for days", 1.0, 3.0, 5, lambda memory: memory.tell == "starts"),
+    Evidence("asked to remember", 1.6, math.inf, 20, was_asked_to_remember),
     Evidence("picked", 1.0, 6.0, 5, _is_choice),
     Evidence("said again", 1.5, math.inf, 10,
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
@@ -197,7 +199,17 @@ def rate(memory: Memory, *, sessions_since: int) -> Worth:
     return Worth(found.worth * 0.5 ** (sessions_since / found.halves), found.why, found.most, left)
 
 
+#: Judgement -> why a start is not told it.
+JUDGED: Mapping[str, str] = {
+    "tasks": "judged worth telling where a task needs it",
+    "never": "judged not worth telling",
+    "noted": "a note is told in its place",
+}
+
+
 def _why_not(memory: Memory) -> str:
+    if memory.tell and not memory.pinned:
+        return JUDGED.get(memory.tell, "")
     if memory.authority != "user" and not memory.pinned:
         return "an assistant said it"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
@@ -253,7 +265,7 @@ TRANSIENT: tuple[Transience, ...] = (
 
 def find_transience(memory: Memory) -> str:
     """Why a memory does not last, "" where it does."""
-    if memory.pinned or memory.origin == "inferred" or not memory.session_id:
+    if memory.pinned or memory.origin in compose.WHOLE or not memory.session_id:
         return ""
     return _find_transience(
         memory.text,

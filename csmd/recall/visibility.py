@@ -75,11 +75,11 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
 
 
 def is_injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: neither superseded nor refuted, and said by somebody who is believed.
+    """Whether a memory may be shown unasked: not superseded, refuted or judged worth nothing, and of somebody who is believed.
 
     What csmd counted, or an assistant saved by itself, waits until the user stated, pinned or reviewed it (design section 2).
     """
-    holds = not memory.superseded_by and not memory.is_refuted
+    holds = not (memory.gives_way or memory.is_refuted) and (memory.pinned or memory.tell != "never")
     return holds and memory.authority != "external" and (memory.pinned or memory.origin not in UNSTATED)
 
 
@@ -185,8 +185,8 @@ def statement_filter(
                 if one.memory
                 else [each for each in of_turn if hybrid_search.states_memory(one.text, each)]
             )
-            if any(memory.superseded_by for memory in own):
-                heirs = [supersession.find_heir(rows, memory) for memory in own if memory.superseded_by]
+            if any(memory.gives_way for memory in own):
+                heirs = [supersession.find_heir(rows, memory) for memory in own if memory.gives_way]
                 warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
                 chosen += [replace(one, memory=heir, passage=None) for heir in warm]
                 continue

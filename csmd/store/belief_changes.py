@@ -153,11 +153,13 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
     """Removes a memory with its vectors, its links and its place in receipts, and what is only its rest.
 
     What it superseded is superseded by what superseded it, or holds again. With it goes what a merge put
-    aside because it says the same, and what the queue and the audit quote of it.
+    aside because it says the same, the note that was made of it, and what the queue and the audit quote of it.
     """
     aside = rows.column(
         "select seq from memories where twin_of = :seq and twin_of > 0 "
-        "union all select from_seq from links where to_seq = :seq and relationship = 'merged_into'",
+        "union all select from_seq from links where to_seq = :seq and relationship = 'merged_into' "
+        "union all select n.seq from links l join memories n on n.seq = l.to_seq where l.from_seq = :seq "
+        "and l.relationship = 'curated_as' and n.origin = 'curated' and n.pinned = 0",
         seq=memory.seq,
     )
     _delete_all(rows, [*aside, *memories.release_rest(rows, memory.id)])
@@ -182,7 +184,9 @@ def drop_sources(rows: Rows, where: str, **values: Any) -> None:
     """
     sourced = rows.distinct(f"delete from provenance where {where} returning memory_seq", **values)  # noqa: S608
     for memory in memories.by_seqs(rows, sorted(sourced)).values():
-        if all(source.role == "beside" for source in memory.provenance):
+        # What a model made of several turns may tell of any of them.
+        is_note = memory.origin == "curated" and not memory.pinned
+        if is_note or all(source.role == "beside" for source in memory.provenance):
             delete_memory(rows, memory)
         elif memory.session_id not in {source.session_id for source in memory.provenance}:
             rows.revise("memories", memory.seq, session_id=memory.provenance[0].session_id)
@@ -244,11 +248,12 @@ _NAMES = ", ".join(COLUMNS)
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
 SOURCE = ("uuid", "session_id", "at", "role")
 #: What others said of a memory, which goes with it and comes back with it, by table: how it was reported, what speaks
-#: against it, where it was said. What it is about (`tags`) is its topics.
+#: against it, where it was said, what a language model judged it worth. What it is about (`tags`) is its topics.
 ANNOTATIONS = {
     "symptoms": ("uuid", "at", "text", "fingerprint"),
     "refutations": ("uuid", "at", "reason", "lowered"),
     "scenes": ("uuid", "text"),
+    "judgements": ("uuid", "tell", "at"),
 }
 #: The fields of a candidate that hold words.
 WORDS = ("text", "reason", "fingerprint")

@@ -85,7 +85,7 @@ def session(rows: Rows, session_seq: int) -> Waiting:
 
 
 #: Of a session that went on in another project what is behind that one's wall is told to nobody here.
-_ON_THIS_SIDE = (
+ON_THIS_SIDE = (
     "(select p.workspace_seq from projects p where p.seq = t.project_seq) = "
     "(select p.workspace_seq from projects p join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
 )
@@ -101,7 +101,7 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
         "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
         "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
-        f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {_ON_THIS_SIDE} order by st.ordinal"
+        f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {ON_THIS_SIDE} order by st.ordinal"
     )
     return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n")
 
@@ -111,7 +111,7 @@ def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     return rows.all(
         "select st.ordinal, m.text, m.gate, m.category, m.authority, m.confidence, t.uuid from session_turn st "  # noqa: S608
         "join statements m on m.turn_seq = st.turn_seq join turns t on t.seq = st.turn_seq "
-        f"where st.session_seq = :session and st.rewound = 0 and {_ON_THIS_SIDE} order by st.ordinal, m.seq",
+        f"where st.session_seq = :session and st.rewound = 0 and {ON_THIS_SIDE} order by st.ordinal, m.seq",
         session=session_seq,
     )
 

@@ -24,11 +24,12 @@ _COLUMNS = columns(
     is_edited=f"{_AGAINST} = '{EDITED}')",
     # What holds everywhere is told without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
+    tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq), '')",
 )
 #: Where its row key and its sources stand in a row.
 _SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
 #: What is not stored with a memory in its own row, or begins as the table says.
-_NOT_FIRST = ("provenance", "version", "superseded_by", "used_at", "is_refuted", "is_edited", "scene", "seq")
+_NOT_FIRST = ("provenance", "version", "superseded_by", "used_at", "is_refuted", "is_edited", "scene", "tell", "seq")
 #: The columns that confirmation, pinning or contradiction change.
 _BELIEF = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
@@ -198,11 +199,12 @@ def list_memories(
 ) -> list[Memory]:
     """The memories of some projects (None: all), the surest and newest first, at most `limit`.
 
-    With `only_users` those that the user said or pinned.
+    With `only_users` those that the user said or pinned, or that were judged worth telling at every start.
     """
     return where(
         rows,
-        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1) "
+        f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 "  # noqa: S608
+        "or exists (select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts')) "
         "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
         limit=limit,
         everybodys=not only_users,
@@ -385,10 +387,10 @@ def rest_of(rows: Rows, memory_id: str) -> int:
 
 
 def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
-    """The superseded memories of which a memory is the rest."""
+    """The memories of which a memory is the rest, or that it is told in the place of."""
     return where(
         rows,
-        "m.seq in (select from_seq from links where to_seq = :rest and relationship = 'goes_on_as') order by m.seq",
+        "m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as')) order by m.seq",
         rest=memory.seq,
     )
 

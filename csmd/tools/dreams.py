@@ -12,11 +12,12 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from csmd.curator import curate
 from csmd.dream import narrator, page_files, reselection, steps, undo
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude.environment import INDEX
-from csmd.store import dreams
+from csmd.store import dreams, ledger
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
@@ -94,7 +95,22 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         ],
         "hidden": 0 if project else len(plan.actions) - len(actions),
         "uncompared": uncompared,
+        "asks": _questions(ctx, rows, seen, now=now),
     }
+
+
+def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
+    """What a dream would ask of the language model that was added, of what may be seen; None where there is none."""
+    provider = next((provider for provider in ledger.providers(rows) if provider.model), None)
+    if provider is None:
+        return None
+    left = ctx.config.settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
+    asked = [
+        {"session": ended.id, **as_json(question, "project system text most_tokens")}
+        for ended, question in curate.preview(rows, provider=provider.name, most_tokens=left, now=now)
+        if seen is None or ended.project_seq in seen
+    ]
+    return {"provider": provider.name, "model": provider.model, "questions": asked}
 
 
 def _action(action: Action, root_of: dict[int, str]) -> Json:

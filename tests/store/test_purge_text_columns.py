@@ -54,6 +54,8 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
     "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
     "answer_befores": frozenset({"memory_id", "state"}),
+    "curations": frozenset({"at", "dropped"}),
+    "judgements": frozenset({"uuid", "tell", "at"}),
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
     "dream_rows": frozenset({"item", "state", "state_after", "kept"}),

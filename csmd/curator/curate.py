@@ -1,0 +1,366 @@
+"""Asks a language model about sessions that have ended, and carries out as a dream's actions what is believed of its answers.
+
+Asking takes seconds and is done before the dream takes its lock, outside of every transaction; what is answered is
+carried out behind csmd's own phases. An answer is judged against what the store holds then: what has changed since the
+question is left alone. A session is asked about once, whatever came of it; one whose provider failed waits.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import partial
+
+from csmd.curator import answer, spending
+from csmd.curator.answer import Believed, Note, Reason
+from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
+from csmd.curator.question import Candidate, Sheet, Standing, ask_about
+from csmd.memory import confidence, remember, supersession
+from csmd.recall import brief, evidence
+from csmd.store import belief_changes, curations, digests, dreams, memories, projects, turns
+from csmd.store.core import Store
+from csmd.store.curations import CURATED, CURATED_AS, Ended
+from csmd.store.dreams import Dream
+from csmd.store.sqlite import Rows
+from csmd.text import display, prose, quotations, sentence, tokens
+from csmd.text.sentence import UNSPACED
+from csmd.text.similarity import SURE
+from csmd.values import Link, Memory, Provenance, Statement
+from csmd.vocabulary import AUTHORITY_RANK, Decay
+
+#: Asks one question: yields while the answer is awaited, and returns it.
+Ask = Callable[[Question], Generator[None, None, Reply]]
+#: Sessions that ended longer ago are not asked about; one that is quiet for so long has ended.
+OLDEST, QUIET = timedelta(days=60), timedelta(hours=1)
+#: Sessions that one dream asks about at most, whatever the cap.
+MOST_SESSIONS = 40
+#: How sure a note is that is believed.
+SURE_NOTE = 0.9
+#: Fewest content words of a user's sentence that csmd has not kept, and of one that needs no words before it.
+LEAST_WORDS, CLEAR_WORDS = 3, 8
+LEAST_UNSPACED = 6
+#: A sentence of which a memory is at least this share of the characters is that memory with its opening words.
+SAME = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """A session with the questions about it and what was answered to each."""
+
+    ended: Ended
+    sheets: Sequence[Sheet]
+    replies: Sequence[str]
+
+
+# --- asking
+
+
+def find_waiting(rows: Rows, *, now: str) -> list[Ended]:
+    """The sessions to be asked about, the newest first."""
+    at = datetime.fromisoformat(now)
+    since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (OLDEST, QUIET))
+    return curations.waiting(rows, since=since, quiet_before=quiet, now=now, limit=MOST_SESSIONS)
+
+
+def ask(store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str) -> Generator[None, None, list[Answered]]:
+    """Asks about the sessions that wait while it `may_ask`, until the day's cap is reached or the provider fails; the answers.
+
+    Of a session of which only a part was answered the rest waits.
+    """
+    answered: list[Answered] = []
+    told: dict[int, list[brief.Candidate]] = {}
+    for ended in store.read(partial(find_waiting, now=now)):
+        sheets = store.read(partial(read_sheets, ended=ended, told=told))
+        yield
+        replies: list[str] = []
+        is_over = False
+        try:
+            for sheet in sheets:
+                if not may_ask():
+                    is_over = True
+                    break
+                reply = yield from ask_one(sheet.question)
+                replies.append(reply.text)
+        except NotAllowed:
+            continue
+        except (CapReached, ProviderFailed):
+            is_over = True  # `csmd status` and the ledger say why
+        if replies or not sheets:
+            reached = (
+                max(one.ordinal for one in sheets[len(replies) - 1].candidates.values()) if is_over else ended.turns
+            )
+            answered.append(
+                Answered(ended=ended._replace(turns=reached), sheets=sheets[: len(replies)], replies=replies)
+            )
+        if is_over:
+            break
+    return answered
+
+
+def preview(rows: Rows, *, provider: str, most_tokens: int, now: str) -> Iterator[tuple[Ended, Question]]:
+    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within so many tokens."""
+    told: dict[int, list[brief.Candidate]] = {}
+    for ended in find_waiting(rows, now=now):
+        for sheet in read_sheets(rows, ended, told):
+            most_tokens -= spending.estimate(provider, sheet.question) + sheet.question.most_tokens
+            if most_tokens < 0:
+                return
+            yield ended, spending.redacted(sheet.question)
+
+
+def read_sheets(rows: Rows, ended: Ended, told: dict[int, list[brief.Candidate]]) -> list[Sheet]:
+    """The questions about a session, none where nothing in it is a candidate.
+
+    `told` is what starts may be told, by project; it is read once.
+    """
+    candidates = read_candidates(rows, ended)
+    if not candidates:
+        return []
+    versions = digests.of_session(rows, ended.seq)
+    if ended.project_seq not in told:
+        places = sorted({ended.project_seq, projects.everywhere(rows, ended.project_seq)})
+        told[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
+    own = {one.memory_id for one in candidates}
+    return ask_about(
+        root=ended.root,
+        project=projects.name_of(rows, ended.project_seq),
+        ended=ended.last_at[:10],
+        digest=versions[-1].text if versions else "",
+        candidates=candidates,
+        standing=[
+            Standing(memory_id=one.memory.id, text=brief.note_of(one).text, by=one.memory.authority)
+            for one in brief.choose([one for one in told[ended.project_seq] if one.memory.id not in own])
+        ],
+    )
+
+
+def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
+    """What of a session is asked about: the memories that it was the first to state, and what else the user said in it.
+
+    An assistant's sentence that asks to remember something speaks to whoever reads it, and is none.
+    """
+    prompts = curations.prompts(rows, ended)
+    before_of = {prompt.uuid: _last_sentence(prompt.before) for prompt in prompts}
+    stated = curations.stated_memories(rows, ended)
+    known = memories.by_seqs(rows, [seq for _, seq, _ in stated])
+    found: list[Candidate] = []
+    for ordinal, seq, uuid in stated:
+        memory = known[seq]
+        speaks = memory.authority != "user" and any(
+            sentence.parse(part, "assistant").remembers for part in prose.sentences(memory.text)
+        )
+        if memory.tell or memory.pinned or memory.is_refuted or speaks or memory.authority == "external":
+            continue
+        found.append(
+            Candidate(
+                uuid=uuid, by=memory.authority, at=memory.created_at, text=display.squeeze(memory.text),
+                memory_id=memory.id, sure=memory.confidence, ordinal=ordinal, scene=memory.scene,
+                before=_needed_before(memory.text, before_of.get(uuid, "")),
+            )
+        )  # fmt: skip
+    kept = [one.text for one in found if one.by == "user"]
+    for prompt in prompts:
+        for said in _own_sentences(prompt.text):
+            if any(said in text or (text in said and len(text) >= SAME * len(said)) for text in kept):
+                continue
+            kept.append(said)
+            found.append(
+                Candidate(
+                    uuid=prompt.uuid, by="user", at=prompt.at, text=said, ordinal=prompt.ordinal,
+                    before=_needed_before(said, before_of[prompt.uuid]),
+                )
+            )  # fmt: skip
+    return sorted(found, key=lambda one: one.ordinal)
+
+
+def _own_sentences(prompt: str) -> Iterator[str]:
+    """The sentences of a prompt that are the user's own and say how something is or is to be done."""
+    for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
+        for part in prose.sentences(display.squeeze(row)):
+            enough = len(set(tokens.content_words(part))) >= LEAST_WORDS or (
+                sentence.language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
+            )
+            if enough and sentence.states_something(part):
+                yield part
+
+
+def _needed_before(text: str, before: str) -> str:
+    """The words that a short statement answers; "" for one that is clear without them."""
+    is_clear = len(set(tokens.content_words(text))) >= CLEAR_WORDS and not sentence.refers_back(sentence.parse(text))
+    return "" if is_clear else before
+
+
+def _last_sentence(message: str) -> str:
+    rows = prose.lines_of_prose(message)
+    return next((part for row in reversed(rows) for part in reversed(prose.sentences(row))), "")
+
+
+# --- believing
+
+
+def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: str) -> Generator[None, None, int]:
+    """Carries out what is believed of some answers, an action a write, noted in the dream's journal; how many were done."""
+    done = 0
+    for one in answered:
+        dropped, notes = Counter[Reason](), 0
+        act = partial(_carry_out, dream=dream.seq, ended=one.ended, now=now, key=store.hash_key)
+        for sheet, text in zip(one.sheets, one.replies, strict=True):
+            believed = answer.believe(text, sheet)
+            dropped += believed.dropped
+            for change in _changes(believed):
+                made = store.write(partial(act, change=change))
+                done, notes = done + made, notes + (made > 0 and isinstance(change, Note))
+                yield
+        counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
+        note = partial(
+            curations.note_asked, ended=one.ended, questions=len(one.sheets), notes=notes, dropped=counted, now=now,
+            candidates=sum(len(sheet.candidates) for sheet in one.sheets),
+        )  # fmt: skip
+        store.write(note)
+        yield
+    return done
+
+
+#: `dreams.apply_action` in a dream and a project.
+Act = Callable[..., tuple[str, ...]]
+Change = Note | tuple[Standing, Candidate] | tuple[Candidate, ...]
+
+
+def _changes(believed: Believed) -> Iterator[Change]:
+    yield from believed.notes
+    yield from believed.done
+    if believed.never:
+        yield believed.never
+
+
+def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str, key: bytes) -> int:
+    """Carries out one part of an answer in the caller's transaction; how many actions it took."""
+    act = partial(dreams.apply_action, rows, dream, project=ended.project_seq, now=now)
+    if isinstance(change, Note):
+        return _make_note(rows, change, act, ended=ended, now=now, key=key)
+    if isinstance(change[0], Standing):
+        old, candidate = change
+        return _finish(rows, old, candidate, act, now=now)
+    judged = [memory for one in change if (memory := _as_asked(rows, one)) and not _is_asked_for(memory)]
+    if not judged:
+        return 0
+    reason = f"judged not worth telling: {display.amount(len(judged), 'memory')} of a session"
+    uuid_of = {one.memory_id: one.uuid for one in change}
+
+    def judge() -> None:
+        for memory in judged:
+            curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="never", at=now)
+
+    ids = [memory.id for memory in judged]
+    return bool(act(kind="judge", reason=reason, evidence=[*uuid_of.values()][:4], items=ids, act=judge))
+
+
+def _as_asked(rows: Rows, candidate: Candidate) -> Memory | None:
+    """A candidate's memory, where it is still what was asked about and holds."""
+    memory = memories.by_id(rows, candidate.memory_id) if candidate.memory_id else None
+    is_same = memory is not None and display.squeeze(memory.text) == candidate.text and memory.is_alive
+    return memory if is_same and memory is not None and not memory.pinned else None
+
+
+def _is_asked_for(memory: Memory) -> bool:
+    """Whether the user asked to keep something in mind: no model takes that back."""
+    return memory.authority == "user" and evidence.was_asked_to_remember(memory)
+
+
+def _is_held(rows: Rows, candidate: Candidate) -> bool:
+    """Whether csmd still holds the turn of a candidate, and it says so: a memory of its own stands for its words."""
+    said = turns.text_of(rows, candidate.uuid)
+    if candidate.memory_id:
+        return _as_asked(rows, candidate) is not None and bool(said)
+    return candidate.text in display.squeeze(said)
+
+
+def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
+    """Makes the memory of a note, or takes the one that says it already, and what it replaces; how many actions."""
+    if not all(_is_held(rows, one) for one in note.cites):
+        return 0
+    project = ended.project_seq
+    gate, category = answer.KINDS[note.does]
+    statement = Statement(text=note.text, gate=gate, category=category, confidence=SURE_NOTE, authority=note.by)
+    scope, home = remember.place_of(rows, statement, project, None if note.is_everywhere else "project")
+    last = max(note.cites, key=lambda one: (one.by == note.by, one.at, one.ordinal))
+    source = Provenance(uuid=last.uuid, session_id=ended.id, at=last.at)
+    if remember.is_forgotten(rows, statement, project=project, home=home, at=last.at, key=key):
+        return 0
+    cited = [memory for one in note.cites if (memory := _as_asked(rows, one)) is not None]
+    same = memories.by_hash(rows, tokens.keyed_hash(note.text, key), project=home)
+    known = same or remember.find_repeated(rows, statement, project=home)
+    made = known if known is not None and (same or known.origin == CURATED) and _may_stand_for(known, note) else None
+    if made is None:
+        decay: Decay = "session" if note.is_for_days else "durable"
+        made = remember.draft(
+            rows, statement, source, home=home, scope=scope, origin=CURATED, decay=decay, for_good=not note.is_for_days
+        )
+        others = [one for one in note.cites if one.uuid != last.uuid]
+        more = {one.uuid: replace(source, uuid=one.uuid, at=one.at, role="confirms") for one in others}
+        made = replace(made, provenance=(source, *more.values()))
+    stands = [memory for memory in cited if memory.id != made.id and not _is_asked_for(memory)]
+    uuid_of = {one.memory_id: one.uuid for one in note.cites}
+
+    def make() -> list[str]:
+        seq = made.seq or memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
+        curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
+        for memory in stands:
+            curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
+            memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
+        return [made.id]
+
+    reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
+    evidence_of = [memory.id for memory in stands] + [one.uuid for one in note.cites]
+    items = [memory.id for memory in stands] + ([made.id] if made.seq else [])
+    count = int(bool(act(kind="note", reason=reason, evidence=evidence_of, items=items, act=make)))
+    new = memories.by_id(rows, made.id)
+    return count + sum(_replace(rows, old, new, act) for old in note.replaces if new is not None)
+
+
+_WHEN = {"starts": "starts", "tasks": "tasks that need it"}
+
+
+def _may_stand_for(memory: Memory, note: Note) -> bool:
+    return memory.is_alive and not memory.is_refuted and memory.authority == note.by and memory.tell != "noted"
+
+
+def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
+    """Has a note take the place of a standing one that was said before it, or asks a person; how many actions."""
+    old = memories.by_id(rows, standing.memory_id)
+    if old is None or not old.is_alive or old.id == new.id or new.superseded_by:
+        return 0
+    at = belief_changes.stated_at(rows, new)
+    if belief_changes.stated_at(rows, old) >= at or new.id in belief_changes.refused_successors(rows, old.id):
+        return 0
+    may = AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority] and not old.pinned
+    asks = confidence.why_not_replaced(pinned=old.pinned)
+    lowers = confidence.lowered_by(SURE)
+    reason = f"{new.id} says otherwise since {at[:10]}"
+
+    def overturn() -> list[str] | None:
+        if may:
+            supersession.lower(rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at)
+            return None
+        asked = supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
+        return [asked] if asked else []
+
+    why = {"kind": "supersede", "reason": reason} if may else {"kind": "ask", "reason": asks}
+    ids = [old.id, new.id]
+    return int(bool(act(**why, evidence=ids[::-1], items=ids, act=overturn)))
+
+
+def _finish(rows: Rows, standing: Standing, candidate: Candidate, act: Act, *, now: str) -> int:
+    """Archives a standing note that a later statement of as much authority says is finished, or asks a person."""
+    old, other = memories.by_id(rows, standing.memory_id), memories.by_id(rows, candidate.memory_id)
+    is_later = old is not None and old.is_alive and belief_changes.stated_at(rows, old) < candidate.at
+    if old is None or not is_later or not _is_held(rows, candidate):
+        return 0
+    if AUTHORITY_RANK[candidate.by] >= AUTHORITY_RANK[old.authority] and not old.pinned:
+        reason = f"{old.id} was finished on {candidate.at[:10]}"
+        archive = partial(belief_changes.archive_memory, rows, old, reason=reason, by=belief_changes.DREAM, now=now)
+        evidence_of = [candidate.memory_id or candidate.uuid]
+        return int(bool(act(kind="archive", reason=reason, evidence=evidence_of, items=[old.id], act=archive)))
+    return _replace(rows, standing, other, act) if other is not None else 0

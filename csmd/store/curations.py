@@ -1,0 +1,118 @@
+"""Which sessions a language model was asked about, and what it said their memories are worth telling."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from csmd.store.digests import ON_THIS_SIDE
+from csmd.store.sqlite import Rows
+
+#: The link from a memory to the note that is told in its place.
+CURATED_AS = "curated_as"
+#: The origin of a memory that was made of a model's answer.
+CURATED = "curated"
+
+
+class Ended(NamedTuple):
+    """A session that has ended and waits to be asked about, from a turn on."""
+
+    seq: int
+    id: str
+    project_seq: int
+    root: str
+    turns: int
+    last_at: str
+    asked: int
+    """Up to which turn it was asked about before; 0 for never."""
+
+
+class Said(NamedTuple):
+    """A prompt that the user typed in a session, with its place and the end of what the assistant said before it."""
+
+    ordinal: int
+    uuid: str
+    at: str
+    text: str
+    before: str
+
+
+#: Characters of the end of an assistant's message.
+END = 600
+
+
+def waiting(rows: Rows, *, since: str, quiet_before: str, now: str, limit: int) -> list[Ended]:
+    """The sessions of people that ended since a time, were digested to their end and not asked about since; the newest first.
+
+    One has ended where the host said so, or where nothing was said in it between `quiet_before` and `now`.
+    """
+    return rows.read(
+        Ended,
+        "select s.seq, s.id, s.project_seq, p.root, s.turns, s.last_at, coalesce(c.turns, 0) from sessions s "
+        "join projects p on p.seq = s.project_seq "
+        "join cursors d on d.stage = 'digest' and d.subject = cast(s.seq as text) "
+        "left join curations c on c.session_seq = s.seq "
+        "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.turns, 0) and d.position >= s.turns "
+        "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists (select 1 from events e "
+        "where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
+        "order by s.last_at desc, s.seq desc limit :limit",
+        since=since,
+        quiet_before=quiet_before,
+        now=now,
+        limit=limit,
+    )
+
+
+def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
+    """(ordinal, row key, uuid of the turn) of the memories that a session was the first to state, past what was asked about."""
+    return rows.all(
+        "select st.ordinal, m.seq, p.uuid from memories m "  # noqa: S608
+        "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
+        "join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
+        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.superseded_by = '' and m.tier <> 'archive' "
+        "and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto "
+        f"and {ON_THIS_SIDE} order by st.ordinal, m.seq",
+        session=ended.seq,
+        id=ended.id,
+        after=ended.asked,
+        upto=ended.turns,
+    )
+
+
+def prompts(rows: Rows, ended: Ended) -> list[Said]:
+    """What the user typed in a session, past what was asked about, in order."""
+    return rows.read(
+        Said,
+        "select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end) from session_turn sb "  # noqa: S608
+        "join turns b on b.seq = sb.turn_seq where sb.session_seq = st.session_seq and sb.ordinal < st.ordinal "
+        "and b.kind = 'assistant' and b.text <> '' order by sb.ordinal desc limit 1), '') "
+        "from session_turn st join turns t on t.seq = st.turn_seq "
+        "where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto "
+        f"and t.kind = 'user' and t.source = 'transcript' and {ON_THIS_SIDE} order by st.ordinal",
+        session=ended.seq,
+        after=ended.asked,
+        upto=ended.turns,
+        end=END,
+    )
+
+
+def note_of(rows: Rows, memory_seq: int) -> str:
+    """The id of the memory that is told in a memory's place; "" for none."""
+    return rows.text(
+        "select n.id from links l join memories n on n.seq = l.to_seq "
+        "where l.from_seq = :seq and l.relationship = 'curated_as' order by l.created_at desc limit 1",
+        seq=memory_seq,
+    )
+
+
+def note_asked(
+    rows: Rows, ended: Ended, *, questions: int, candidates: int, notes: int, dropped: str, now: str
+) -> None:
+    """Notes that a session was asked about as far as it goes, and with what result."""
+    figures = {"questions": questions, "candidates": candidates, "notes": notes, "dropped": dropped}
+    rows.upsert("curations", "session_seq", session_seq=ended.seq, turns=ended.turns, at=now, **figures)
+
+
+def judge(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:
+    """Notes what a memory is worth telling; a later judgement takes the place of an earlier one."""
+    rows.delete("judgements", memory_seq=memory_seq)
+    rows.insert("judgements", memory_seq=memory_seq, uuid=uuid, tell=tell, at=at)
