@@ -166,8 +166,8 @@ CASES: dict[str, tuple[list[bytes], list[str]]] = {
         ['{"file_path":"/w/a.py"}', "text"],
     ),
     "shapes that nobody expects": (
-        [call("Read", file_path=["/w/.env"], path=5, command={"a": 1}), result("text", toolUseResult={"file": "/w/.env", "filePath": 5})],
-        ['{"file_path":["/w/.env"],"path":5,"command":{"a":1}}', "text"],
+        [call("Read", file_path=[["/w/.env"]], path=5, command={"a": 1}), result("text", toolUseResult={"files": {"x": "/w/.env"}, "filePath": 5})],
+        ['{"file_path":[["/w/.env"]],"path":5,"command":{"a":1}}', "text"],
     ),
 }  # fmt: skip
 
