@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from csmd import data
+from csmd.privacy import secret_words
+from csmd.privacy.secret_words import is_quoted_phrase, is_read_out, is_told_phrase, is_uncommon
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
@@ -157,6 +159,33 @@ def is_phrase(secret: str) -> bool:
     )
 
 
+def is_part(secret: str) -> bool:
+    """A piece of a secret that is told in pieces: mixed as no word is, or with a sign and a digit inside."""
+    return (
+        len(secret) >= 5
+        and has_digit(secret)
+        and not secret.startswith(("-", "[redacted"))
+        and not any(sign in secret[:-1] for sign in "./=<>&\\")
+        and _HEX.fullmatch(secret) is None
+        and (_turns(secret) >= 3 or re.search(r"[0-9].*[!@#$%^&*?]|[!@#$%^&*?].*[0-9]", secret.rstrip(".,:?!")) is not None)
+        and is_filled_in(secret)
+        and is_no_name(secret)
+        and not PATH.fullmatch(secret)
+        and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5)
+    )
+
+
+def is_grouped(secret: str) -> bool:
+    """Groups of one length, as keys are printed to be typed in."""
+    groups = re.split(r"[ -]", secret)
+    if len({len(group) for group in groups[:-1]}) > 1 or len(groups[-1]) > len(groups[0]):
+        return False
+    mixed = [group for group in groups if has_digit(group) or group.isupper()]
+    return len(mixed) * 2 >= len(groups) or (
+        len(groups) == 4 and len(groups[0]) == 4 and not any(map(secret_words.is_common, groups))
+    )
+
+
 def is_filled_in(secret: str) -> bool:
     """No placeholder; `changeme` is none where the syntax says that it is a password: many are in use."""
     return _PLACEHOLDER.fullmatch(secret) is None
@@ -178,6 +207,8 @@ class Rule:
     """The secret is the word before what the pattern finds."""
     column: bool = False
     """The pattern is a cell in the head of a table; the secrets stand below it."""
+    words: bool = False
+    """Each word in what the pattern finds is tried by itself."""
     tail: bool = False
     """The pattern ends a block of base64 whose beginning is not there; the lines before it go, too."""
 
@@ -325,6 +356,30 @@ GIVEN = r"(?:\\{0,3}[\"'])?([^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
 #: Letters, digits and what joins them, as generators write tokens.
 RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 
+#: A short number that opens something, and what it opens.
+PINS = (
+    r"(?:(?<![A-Za-z0-9])pin(?:[ -]?(?:code|kode?n?|nummer))?(?:en)?(?![A-Za-z])|code pin|[Пп]ин(?:-?код)?|暗証番号|passcode|(?:safe|lock) combination|"
+    r"(?:door|gate|access|alarm|unlock|security|safe|entry|garage|recovery|tür)[ -]?(?:code|pin)|code for the [a-z ]{3,20})"
+)
+#: What comes before a value where a sentence tells it.
+TELLS = (
+    r"(?:[*_`\"']{0,2}[ \t]{1,2}(?:is|was|reads|ist|war|lautet|heißt|est|es|è|é|är|er|jest|je|это|такой:?|este)"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'„“«])|[ \t]?(?:是|为|為|は|는|은|가))[*_]{0,2}[ \t]{0,3}"
+)
+#: Where a clause ends: at a mark, a line's end, or before a word that goes on from it.
+CLAUSE = (
+    r"(?=[*_]{0,2}(?:[.!?]{0,2}(?:\s{0,3}\Z|\s{0,3}\n|[.!][ \t])|[;,)][ \t\n]|[ \t]{1,2}(?:and|but|by|btw|for|on|if|so|in|und|für|aber|et|pour|mais|y|para|pero|e|en|i|и|а|но|です|"
+    r"[-–—(#]|//)(?![A-Za-z])))"
+)
+#: Quotes, and what may stand between them.
+QUOTE, UNQUOTE = r"(?:\\{0,3}[\"'`„“«「『”])[ \u00a0]?", r"[ \u00a0]?(?:\\{0,3}[\"'`“”»」』])"
+QUOTED = r"((?:[^\"'`„“”«»「」『』\n\\]|(?<=[a-z])'(?=[a-z])){6,160})"
+#: The letters, digits and signs of a secret that is read out.
+SPELT = (
+    "(?:" + "|".join(sorted(map(re.escape, secret_words.SPELT), key=len, reverse=True)) + r"|[A-Za-z0-9]|[0-9]{2})"
+    r"(?![A-Za-z0-9\u00c0-\u024f\u0400-\u04ff])"
+)
+
 #: Words in braces in csmd/data/secret_rules.txt.
 MACROS = {name: pattern for name, pattern in globals().items() if name.isupper() and isinstance(pattern, str)}
 TESTS: dict[str, Callable[[str], bool]] = {
@@ -332,7 +387,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     for test in (
         has_digit, is_chosen, is_mixed, is_spoken_password, is_labelled_secret, is_unlabelled_password,
         is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
-        is_session_cookie,
+        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_read_out, is_part, is_grouped,
     )
 }  # fmt: skip
 
@@ -358,6 +413,7 @@ def _rule(head: str, literals: str, pattern: str) -> Rule:
         "paired" in options,
         "behind" in options,
         "column" in options,
+        "words" in options,
         "tail" in options,
     )
 
