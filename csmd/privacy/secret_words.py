@@ -8,6 +8,7 @@ from csmd import data
 
 _WORDS = data.word_table("secret_words.txt")
 COMMON = _WORDS["common"].union(*data.word_table("stop_words.txt").values())
+STOP = data.word_table("stop_words.txt")["english"]
 ABOUT, SPELT = _WORDS["about"], _WORDS["spelt"]
 #: Endings of what is said of a secret in a language: participles, adjectives and verbs.
 _SAID_BY_ENDING = re.compile(
@@ -37,7 +38,7 @@ def is_common(word: str) -> bool:
 def is_uncommon(secret: str) -> bool:
     """A single word that nobody says of a secret: neither common, nor a name in a program or a placeholder."""
     word = secret.strip("*_").rstrip(".!?:")
-    parts = [part for part in _PARTS.split(word) if part]
+    parts = [named for part in _PARTS.split(word) if (named := part.rstrip("0123456789"))]
     letters = sum(map(str.isalpha, word))
     return (
         len(word) >= 4
@@ -54,25 +55,56 @@ def is_uncommon(secret: str) -> bool:
     )
 
 
+def is_joined_words(secret: str) -> bool:
+    """Words joined by signs, with a number or three of them, of which most are uncommon: `plum_ferry_62`, not `user_id_2`."""
+    parts = [part for part in re.split(r"[-_.+]", secret.rstrip(".,!?")) if part]
+    words = [part for part in parts if part.isalpha()]
+    uncommon = [word for word in words if len(word) > 2 and not is_common(word)]
+    return (
+        len(parts) > 1
+        and len(secret) >= 8
+        and secret[0].isalpha()
+        and (len(words) < len(parts) or len(words) > 2)
+        and 2 * len(uncommon) >= max(1, len(words))
+        and len(words) > 0
+        and not any(part.isupper() for part in parts if len(part) > 1)
+        and all(part.isalnum() and len(part) < 16 for part in parts)
+        and (parts[-1] not in _ENDINGS_OF_FILES)
+    )
+
+
+#: What stands behind the dot of a file's name.
+_ENDINGS_OF_FILES = frozenset("py js ts tsx jsx go rs md txt json yml yaml toml html css sh sql env pem key db com org net io dev local".split())
+
+
 def is_quoted_phrase(secret: str) -> bool:
-    """Words in quotes that no message or form holds about a password, one of them uncommon."""
+    """Words in quotes that no message or form holds about a password: three, or one that is uncommon."""
     words = [word.strip(".,;:!?()").lower() for word in secret.split()]
     return (
         len(words) > 1
         and not any(word in ABOUT for word in words)
-        and not any(sign in secret for sign in "={}<>[]$\\|%")
-        and any(word.isalpha() and (len(word) > 2 or word > "\u2e80") and not is_common(word) for word in words)
+        and not any(sign in secret for sign in "={}<>[]$\\|%/")
+        and (
+            len(words) > 2
+            or any(word.isalpha() and (len(word) > 2 or word > "\u2e80") and not is_common(word) for word in words)
+        )
     )
+
+
+def is_handed_phrase(secret: str) -> bool:
+    """Words in quotes that a program is given which asks for a phrase: three at least, and one of them uncommon or five."""
+    words = [word.strip(".,;:!?()") for word in secret.split()]
+    return is_quoted_phrase(secret) and (len(words) > 4 or (len(words) > 2 and not all(map(is_common, words))))
 
 
 def is_told_phrase(secret: str) -> bool:
     """As a phrase in quotes, where none say where it ends: half of its words are uncommon."""
     words = secret.split()
-    return is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+    return len(words) > 2 and is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
 
 
 def is_read_out(secret: str) -> bool:
     """Letters, digits and signs by their names."""
-    words = [word for word in re.split(r"[\s,.\-]+", secret.lower()) if word]
+    words = [word for word in re.split(r"[\s,.\-]+", secret.lower()) if word in SPELT or len(word) == 1 or word.isdigit()]
     named = sum(word not in _JOINING for word in words)
     return named >= 3 or (len(words) > 3 and named >= 2) or (len(words) > 4 and all(len(word) == 1 for word in words))
