@@ -264,8 +264,9 @@ class Withheld:
         shell = _SHELL_LINE.match(said) if self.excludes.files else None
         if shell is None:
             return said
-        self.calls.discard("!")
         if shell[1] == "input":
+            self.calls.discard("!")
+            self.unsure.discard("!")
             self.given("!", {"command": shell[2]})
             return said
         return f"<bash-stdout>{self.shown('!', shell[2], None)}</bash-stdout>"

@@ -86,7 +86,11 @@ def choose_words(words: Sequence[str]) -> None:
 
 def state_of_rules() -> str:
     """What changes whenever a text may be redacted otherwise than before: by another csmd, or other words of the user's."""
-    parts = [*lines("secret_rules.txt"), *lines("secret_words.txt"), *(Path(__file__).with_name(name).read_text() for name in _SOURCES)]
+    parts = [
+        *lines("secret_rules.txt"),
+        *lines("secret_words.txt"),
+        *(Path(__file__).with_name(name).read_text() for name in _SOURCES),
+    ]
     return "\n".join([*parts, _chosen.pattern if _chosen else ""])
 
 
@@ -109,8 +113,8 @@ def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[
         spans = [span for span in (*found, *_split_spans(text, names)) if kinds is None or span[3] in kinds]
         if not spans:
             break
-        spans = [(start, _end_of_wrapped(text, start, end), *rest) for start, end, *rest in spans]
-        removed |= {text[start:end] for start, end, *_ in spans}
+        spans = [(start, _end_of_wrapped(text, start, end), number, kind) for start, end, number, kind in spans]
+        removed |= {text[start:end] for start, end, _, _ in spans}
         text = _replaced(text, spans, counts)
     return _without_halves(text, removed, counts) if removed else text
 
@@ -226,7 +230,9 @@ def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
 
 
 #: Lines that hold nothing but the rest of what a line before ends with.
-_WRAPPED = re.compile(r"(?:\r?\n[ \t]{0,16}(?=[A-Za-z+/=_-]{0,30}[0-9])(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n]|\Z))){1,20}")
+_WRAPPED = re.compile(
+    r"(?:\r?\n[ \t]{0,16}(?=[A-Za-z+/=_-]{0,30}[0-9])(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n]|\Z))){1,20}"
+)
 SHORTEST_WRAPPED = 16
 
 
@@ -249,8 +255,12 @@ def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
         if is_known_alone(secret):
             least = max(SHORTEST_PIECE, int(len(secret) * LEAST_PIECE))
             pieces = _pieces(text, secret, least)
-            spans += [(start, end, -1, "known-again") for start, end in pieces if not text[start:end].isalpha()]
+            spans += [(start, end, -1, "known-again") for start, end in pieces if not _is_word(text[start:end])]
     return _replaced(text, spans, counts) if spans else text
+
+
+def _is_word(piece: str) -> bool:
+    return piece.isalpha() and (piece.islower() or piece.istitle() or piece.isupper())
 
 
 def _pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:

@@ -12,7 +12,6 @@ from csmd import data
 from csmd.privacy import secret_words
 from csmd.privacy.secret_words import (
     is_handed_phrase,
-    is_joined_words,
     is_quoted_phrase,
     is_read_out,
     is_told_phrase,
@@ -173,7 +172,10 @@ def is_part(secret: str) -> bool:
         and not secret.startswith(("-", "[redacted"))
         and not any(sign in secret[:-1] for sign in "./=<>&\\")
         and _HEX.fullmatch(secret) is None
-        and (_turns(secret) >= 3 or re.search(r"[0-9].*[!@#$%^&*?]|[!@#$%^&*?].*[0-9]", secret.rstrip(".,:?!")) is not None)
+        and (
+            _turns(secret) >= 3
+            or re.search(r"[0-9].*[!@#$%^&*?]|[!@#$%^&*?].*[0-9]", secret.rstrip(".,:?!")) is not None
+        )
         and is_filled_in(secret)
         and is_no_name(secret)
         and not PATH.fullmatch(secret)
@@ -183,7 +185,12 @@ def is_part(secret: str) -> bool:
 
 def is_uncommon(secret: str) -> bool:
     """A single word that nobody says of a secret, and no name in a program."""
-    return secret_words.is_uncommon(secret) and is_no_name(secret)
+    return secret_words.is_uncommon(secret) and is_no_name(secret) and is_filled_in(secret)
+
+
+def is_joined_words(secret: str) -> bool:
+    """Words joined by signs that nobody says of a secret."""
+    return secret_words.is_joined_words(secret) and _SAID_OF_ONE.match(secret) is None
 
 
 def is_labelled_token(secret: str) -> bool:
@@ -215,9 +222,7 @@ def is_grouped(secret: str) -> bool:
 
 def is_filled_in(secret: str) -> bool:
     """No placeholder; `changeme` is none where the syntax says that it is a password: many are in use."""
-    parts = re.split(r"[-_]", secret)
-    is_example = len(parts) > 1 and all(_OF_EXAMPLES.fullmatch(part) for part in parts)
-    return _PLACEHOLDER.fullmatch(secret) is None and not is_example
+    return _PLACEHOLDER.fullmatch(secret) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +277,7 @@ def is_given(secret: str) -> bool:
     return (
         (has_digit(secret) or _SIGN.search(secret) is not None or is_generated(secret) or is_phrase(secret))
         and is_filled_in(secret)
+        and not all(_OF_EXAMPLES.fullmatch(part) for part in re.split(r"[-_]", secret))
         and "[redacted" not in secret
     )
 

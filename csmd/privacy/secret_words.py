@@ -21,7 +21,9 @@ _INFLECTED = re.compile(r"(?:'s|s|es|d|er|est|n't|'t|e|en|n)$")
 _PARTS = re.compile(r"[-_'\u2019.]+")
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+")
 #: Words that also join others in a sentence.
-_JOINING = frozenset("a i e o y to on en et at ti ni is two space mark case big small new point un une um uma one once due as".split())
+_JOINING = frozenset(
+    "a i e o y to on en et at ti ni is two space mark case big small new point un une um uma one once due as".split()
+)
 
 
 def is_common(word: str) -> bool:
@@ -74,7 +76,9 @@ def is_joined_words(secret: str) -> bool:
 
 
 #: What stands behind the dot of a file's name.
-_ENDINGS_OF_FILES = frozenset("py js ts tsx jsx go rs md txt json yml yaml toml html css sh sql env pem key db com org net io dev local".split())
+_ENDINGS_OF_FILES = frozenset(
+    "py js ts tsx jsx go rs md txt json yml yaml toml html css sh sql env pem key db com org net io dev local".split()
+)
 
 
 def is_quoted_phrase(secret: str) -> bool:
@@ -105,6 +109,8 @@ def is_told_phrase(secret: str) -> bool:
 
 def is_read_out(secret: str) -> bool:
     """Letters, digits and signs by their names."""
-    words = [word for word in re.split(r"[\s,.\-]+", secret.lower()) if word in SPELT or len(word) == 1 or word.isdigit()]
+    words = [
+        word for word in re.split(r"[\s,.\-]+", secret.lower()) if word in SPELT or len(word) == 1 or word.isdigit()
+    ]
     named = sum(word not in _JOINING for word in words)
     return named >= 3 or (len(words) > 3 and named >= 2) or (len(words) > 4 and all(len(word) == 1 for word in words))
