@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from csmd import wire
+from csmd import file_lines, wire
 from csmd.cache import cached
 from csmd.errors import BadInput, ConfigError
+from csmd.file_lines import NOT_KEPT as NOT_KEPT
 
 #: A length of time as it is typed: `2h`, `1h30m`, `1d`.
 _LENGTH = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
@@ -119,11 +121,10 @@ class PauseFile:
         return changed
 
 
-NOT_KEPT = "[not kept: excluded file]"
-#: Where a tool's input says which file it is about, and what else of it is kept then.
-PATH_KEYS = ("file_path", "notebook_path", "path")
-KEPT_KEYS = (*PATH_KEYS, "description", "offset", "limit")
-#: What ends a word of a command line.
+#: What of a call's input is kept when it names an excluded file, and the fields that may name one.
+KEPT_KEYS = ("file_path", "notebook_path", "path", "description", "offset", "limit")
+_PATH_KEY = re.compile(r"path|file|uri|source|destination|target", re.IGNORECASE)
+#: What ends a word of a command line; a colon also stands before a path (`git show HEAD:.env`).
 _BETWEEN = re.compile(r"[\s\"'`;|&<>()=,]+")
 
 
@@ -158,12 +159,58 @@ class Excludes:
 
     def file(self, path: str) -> bool:
         """Whether a file's content is not to be kept; a relative path is one below any folder."""
+        path = path.replace("\\", "/")
         shown = path if path.startswith("/") else f"/{path}"
         return bool(path) and any(_glob(one).fullmatch(shown) for one in self.files)
 
     def command(self, line: str) -> bool:
         """Whether a command line names such a file; as far as its words show."""
-        return bool(self.files) and any(self.file(word) for word in _BETWEEN.split(line[:20_000]))
+        words = _BETWEEN.split(line[:20_000]) if self.files else []
+        return any(self.file(word) or (":" in word and self.file(word.rpartition(":")[2])) for word in words)
+
+    def may_print(self, line: str) -> bool:
+        """Whether a command may print such a file without naming it: through a pattern, or from a list of files."""
+        arguments = _PRINTED.findall(line[:20_000]) if self.files else []
+        if not arguments:
+            return False
+        words = " ".join([*arguments, *_LOOPED.findall(line[:20_000])]).split()
+        patterns = [word.strip("\"'") for word in words if _WILDCARD.search(word)]
+        if not patterns and "*" not in line:
+            return _LISTED.search(line[:20_000]) is not None
+        names = [_last_name(glob, filling) for glob in self.files for filling in ("", "x")]
+        return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
+
+    def without_files(self, text: str, *, only_diffs: bool = False) -> str:
+        """`text` without the lines of such files, where it says whose lines they are."""
+        return file_lines.without_files(text, self.file, hints=_hints(self.files), only_diffs=only_diffs)
+
+
+#: What programs that print files are given, what a loop goes through, and programs that list files for others to print.
+_PRINTED = re.compile(
+    r"(?<![\w./-])(?:cat|tac|head|tail|less|more|bat|nl|xxd|hexdump|od|strings|base64|sort|cut|paste)\b([^|;&\n<>]*)"
+)
+_LOOPED = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
+_LISTED = re.compile(
+    r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s[^;\n]*(?:xargs|-exec)|(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b"
+)
+_WILDCARD = re.compile(r"[*?\[]")
+
+
+@cached(16)
+def _hints(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """For each glob what every path that it matches holds."""
+    return tuple(dict.fromkeys(max(re.split(r"[*?]", glob.strip("*/")), key=len) for glob in globs))
+
+
+def _last_name(glob: str, filling: str) -> str:
+    """A file name that a glob stands for."""
+    return glob.rpartition("/")[2].replace("*", filling).replace("?", "x")
+
+
+def _may_expand_to(pattern: str, name: str) -> bool:
+    """Whether a shell's pattern may stand for a file of this name; a leading dot has to be written."""
+    last = pattern.rpartition("/")[2]
+    return name.startswith(".") <= last.startswith(".") and fnmatch.fnmatchcase(name, last)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,6 +219,8 @@ class Withheld:
 
     excludes: Excludes = field(default_factory=Excludes)
     calls: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+    """Calls that may have printed such a file without naming it."""
 
     def given(self, ident: str, value: Any) -> Any:
         """The input of a call, without its content when it names an excluded file; the call is then remembered."""
@@ -179,24 +228,66 @@ class Withheld:
             return value
         command = value.get("command")
         command = command if isinstance(command, str) else ""
-        named = [path for key in PATH_KEYS if isinstance(path := value.get(key), str)]
-        if not any(map(self.excludes.file, named)) and not self.excludes.command(command):
-            return value
+        if not any(map(self.excludes.file, _paths_in(value))) and not self.excludes.command(command):
+            if self.excludes.may_print(command):
+                self.unsure.add(ident)
+            return self._without_diffs(value)
         self.calls.add(ident)
         kept = {key: value[key] for key in KEPT_KEYS if key in value}
         if command and "\n" not in command:  # on more lines it may write the file
             kept["command"] = command
         return {**kept, "content": NOT_KEPT}
 
-    def shown(self, ident: str, content: Any, result: Any) -> Any:
-        """What a call has shown, or the mark; `result` is the host's own account of it, which may name the file."""
-        named = []
-        if isinstance(result, Mapping):
-            inner = result.get("file")
-            named = [result.get("filePath"), inner.get("filePath") if isinstance(inner, Mapping) else None]
-        if ident in self.calls or any(isinstance(path, str) and self.excludes.file(path) for path in named):
+    def _without_diffs(self, value: Any) -> Any:
+        """An input without the lines of excluded files in the diffs that it holds."""
+        if isinstance(value, str):
+            return self.excludes.without_files(value, only_diffs=True)
+        if isinstance(value, Mapping):
+            return {key: self._without_diffs(item) for key, item in value.items()}
+        return [self._without_diffs(item) for item in value] if isinstance(value, list) else value
+
+    def shown(self, ident: str, content: str, result: Any) -> str:
+        """What stays of what a call has shown; `result` is the host's own account of it, which may name the file.
+
+        Where the output says which of its lines are an excluded file's, only these go.
+        """
+        if not self.excludes.files:
+            return content
+        if ident in self.calls or any(map(self.excludes.file, _paths_in(result))):
             return NOT_KEPT
-        return content
+        if ident in self.unsure and not file_lines.names_its_files(content):
+            return NOT_KEPT
+        return self.excludes.without_files(content)
+
+    def typed(self, said: str) -> str:
+        """What stays of a prompt that is a shell line of the person's (`!`) or what it printed."""
+        shell = _SHELL_LINE.match(said) if self.excludes.files else None
+        if shell is None:
+            return said
+        if shell[1] == "input":
+            self.calls.discard("!")
+            self.unsure.discard("!")
+            self.given("!", {"command": shell[2]})
+            return said
+        return f"<bash-stdout>{self.shown('!', shell[2], None)}</bash-stdout>"
+
+
+_SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)
+
+
+def _paths_in(value: Any) -> list[str]:
+    """The strings in an input or a result that say which files it is about."""
+    found: list[str] = []
+    for key, item in value.items() if isinstance(value, Mapping) else ():
+        if key == "file":
+            found += _paths_in(item)
+        if _PATH_KEY.search(str(key)):
+            found += [
+                path.removeprefix("file://")
+                for path in (item if isinstance(item, list) else [item])
+                if isinstance(path, str)
+            ]
+    return found
 
 
 def _above(folder: str) -> list[str]:

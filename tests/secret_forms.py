@@ -3,7 +3,8 @@
     python tests/secret_forms.py [--look-alikes] FILE ...
 
 A form is a line of tests/data/secrets/*.txt below its family (`== prose`); `⏎` is a line break and {p} a chosen password,
-{t32} 32 letters and digits, {h64} hexadecimal, {b44} base64, {u} a UUID, {c6} digits, {w4} words.
+{t32} 32 letters and digits, {h64} hexadecimal, {b44} base64, {u} a UUID, {c6} digits, {w4} words; what stands between
+⟦ and ⟧ is a secret as it is.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ ALPHABETS = {
     "t": ALNUM, "h": HEX, "b": BASE64, "c": DIGITS, "s": ALNUM + "!@#%^&*(-_=+)", "x": BASE58, "n": LOWER + DIGITS,
     "N": UPPER + DIGITS,
 }  # fmt: skip
-FIELD = re.compile(r"\{([a-zA-Z])(\d*)\}")
+FIELD = re.compile(r"\{([a-zA-Z])(\d*)\}|⟦([^⟧]+)⟧")
 
 
 class Form(NamedTuple):
@@ -68,7 +69,7 @@ def filled(form: str, seed: object) -> tuple[str, list[str]]:
     secrets: list[str] = []
 
     def fill(field: re.Match[str]) -> str:
-        secrets.append(value(field[1], int(field[2] or 0), f"{form}{seed}{len(secrets)}"))
+        secrets.append(field[3] or value(field[1], int(field[2] or 0), f"{form}{seed}{len(secrets)}"))
         return secrets[-1]
 
     return FIELD.sub(fill, form).replace("⏎", "\n"), secrets

@@ -166,10 +166,134 @@ CASES: dict[str, tuple[list[bytes], list[str]]] = {
         ['{"file_path":"/w/a.py"}', "text"],
     ),
     "shapes that nobody expects": (
-        [call("Read", file_path=["/w/.env"], path=5, command={"a": 1}), result("text", toolUseResult={"file": "/w/.env", "filePath": 5})],
-        ['{"file_path":["/w/.env"],"path":5,"command":{"a":1}}', "text"],
+        [call("Read", file_path=[["/w/.env"]], path=5, command={"a": 1}), result("text", toolUseResult={"files": {"x": "/w/.env"}, "filePath": 5})],
+        ['{"file_path":[["/w/.env"]],"path":5,"command":{"a":1}}', "text"],
     ),
 }  # fmt: skip
+
+
+MARK = NOT_KEPT
+
+#: What programs print of files, and what stays of it.
+OUTPUTS: dict[str, tuple[str, str]] = {
+    "a search": ("/w/.env:3:WORD\n/w/a.py:9:text", f"/w/.env:{MARK}\n/w/a.py:9:text"),
+    "a search with lines around": ("a.py-8-text\nsub/.env-2-WORD\nsub/.env:3:WORD", f"a.py-8-text\nsub/.env-2-{MARK}\nsub/.env:{MARK}"),
+    "a search without numbers": ("./.netrc:machine x WORD\n./README:text", f"./.netrc:{MARK}\n./README:text"),
+    "a search in a commit": ("HEAD:keys/a.pem:3:WORD\nHEAD:a.py:1:text", f"HEAD:keys/a.pem:{MARK}\nHEAD:a.py:1:text"),
+    "a search with headings": (".env\n3:WORD\n9-WORD\n\na.py\n9:text", f".env\n{MARK}\n\na.py\n9:text"),
+    "git diff": (
+        "diff --git a/.env b/.env\n--- a/.env\n+++ b/.env\n@@ -3 +3 @@\n-WORD\n+WORD\ndiff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n+text",
+        f"diff --git a/.env b/.env\n--- a/.env\n+++ b/.env\n{MARK}\ndiff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n+text",
+    ),
+    "git show with what was said of it": (
+        "commit 1f\n\n    Rotate\n\ndiff --git a/id_rsa b/id_rsa\nnew file mode 100644\n--- /dev/null\n+++ b/id_rsa\n+WORD\n\ncommit 2f",
+        f"commit 1f\n\n    Rotate\n\ndiff --git a/id_rsa b/id_rsa\n{MARK}\n--- /dev/null\n+++ b/id_rsa\n{MARK}\ncommit 2f",
+    ),
+    "a removed line that looks like a heading": (
+        "--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n--- WORD\n+WORD", f"--- a/.env\n+++ b/.env\n{MARK}\n"
+    ),
+    "diff -r": ("diff -r a/.env b/.env\n3c3\n< WORD\n---\n> WORD\nOnly in b: x", f"diff -r a/.env b/.env\n{MARK}\nOnly in b: x"),
+    "a diff in a field": (
+        '{"diff":"diff --git a/.env b/.env\\n+WORD\\ndiff --git a/x b/x\\n+text"}',
+        f'{{"diff":"diff --git a/.env b/.env\\n{MARK}\\ndiff --git a/x b/x\\n+text"}}',
+    ),
+    "head of several": ("==> .env <==\nWORD\n\n==> a.py <==\ntext", f"==> .env <==\n{MARK}\n==> a.py <==\ntext"),
+    "a loop with a heading": ("== .env\nWORD\nA=WORD\n== a.py\ntext", f"== .env\n{MARK}\n== a.py\ntext"),
+    "a loop with the name alone": ("credentials\n[default]\nWORD\na.py\ntext", f"credentials\n{MARK}\na.py\ntext"),
+    "a pager": (":::::\n.env\n:::::\nA=WORD\n:::::\na.py\n:::::\ntext", f":::::\n.env\n{MARK}\na.py\n:::::\ntext"),
+    "a viewer": ("   │ File: .env\n───┼──\n 1 │ WORD", f"   │ File: .env\n{MARK}\n"),
+    "a line of a Windows path": ("C:\\w\\.env:3: WORD\nC:\\w\\a.py:4: text", f"C:\\w\\.env:{MARK}\nC:\\w\\a.py:4: text"),
+    "a list of files": ("total 3\n.env\n.gitignore\na.py", "total 3\n.env\n.gitignore\na.py"),
+    "git status": ("Untracked files:\n\t.env\n\ta.py\n\nnothing added", "Untracked files:\n\t.env\n\ta.py\n\nnothing added"),
+    "a tree": ("├── .env\n└── a.py\nrest", "├── .env\n└── a.py\nrest"),
+    "prose about one": ("- `.env` holds the keys\n- `a.py` reads them", "- `.env` holds the keys\n- `a.py` reads them"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_of_an_output_that_names_an_excluded_file_only_that_files_lines_go(name: str) -> None:
+    printed, kept = OUTPUTS[name]
+    assert FILES.without_files(printed) == kept
+    reading = transcript.Reading(withheld=Withheld(excludes=FILES))
+    for one in (call("Bash", command="make look"), result(printed)):
+        transcript.read_line(one, reading, tool_limit=8192)
+    assert "WORD" not in reading.turns[1].text
+
+
+@pytest.mark.parametrize(
+    ("command", "is_unsure"),
+    [("cat *", True), ("head -3 .*", True), ("tail conf/*", True), ("for f in .env* ; do cat $f; done", True), ("ls -A | xargs cat", True),
+     ("find . -type f -exec cat {} +", True), ("cat $(ls -a | head -3)", True), ("cat *.md", False), ("find . -name '*.py' | xargs cat", False),
+     ("grep '.*' a | head", False), ("ls | head", False), ("rm *", False)],
+)  # fmt: skip
+def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_not_say_which(
+    command: str, is_unsure: bool
+) -> None:
+    kept = []
+    for printed in ("WORD one\nWORD two", "==> a.py <==\ntext"):
+        reading = transcript.Reading(withheld=Withheld(excludes=FILES))
+        for one in (call("Bash", command=command), result(printed)):
+            transcript.read_line(one, reading, tool_limit=8192)
+        kept.append(reading.turns[1].text)
+    assert kept == [NOT_KEPT if is_unsure else "WORD one\nWORD two", "==> a.py <==\ntext"]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"file_path": "/w/a.patch", "old_string": "x", "new_string": "--- a/.env\n+++ b/.env\n@@ -1 +1 @@\n-WORD\n+WORD"},
+        {"file_path": "/w/a.md", "edits": [{"old_string": "x", "new_string": "diff --git a/.env b/.env\n+WORD"}]},
+        {"input": "*** Begin Patch\n*** Update File: conf/.env\n@@\n-WORD\n+WORD\n*** End Patch"},
+        {"file_path": "/w/n.md", "content": "text\n```diff\ndiff --git a/id_rsa b/id_rsa\n+WORD\n```\n"},
+        {"command": "git apply <<'E'\n--- a/x.pem\n+++ b/x.pem\n+WORD\nE"},
+        {"paths": ["/w/a.py", "/w/.env"], "content": "WORD"},
+        {"uri": "file:///w/.env", "text": "WORD"},
+        {"source": "/w/.netrc", "body": "WORD"},
+        {"command": "git show HEAD:.env # WORD\nWORD"},
+    ],
+)  # fmt: skip
+def test_what_a_call_is_given_of_such_a_file_is_left_out_in_whatever_field_it_stands(given: dict[str, Any]) -> None:
+    reading = transcript.Reading(withheld=Withheld(excludes=FILES))
+    transcript.read_line(call("Edit", **given), reading, tool_limit=8192)
+    assert "WORD" not in reading.turns[0].text and NOT_KEPT in reading.turns[0].text
+
+
+SELECTED = "<ide_selection>The user selected lines 1 to 2 from {path}:\nWORD\n\nThis may be related.</ide_selection>"
+
+
+@pytest.mark.parametrize(
+    "path", ["/w/.env", "/home/me/.aws/credentials", "/home/me/.ssh/id_ed25519", "c:\\w\\.env", "/w/secrets.yml"]
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        "{tag}\n{said}",
+        "{said}\n{tag}",
+        "{said}\n  {tag}\n{tag}\n",
+        "<ide_opened_file>{path}</ide_opened_file>\n{said}\n{tag}",
+    ],
+)
+def test_what_an_editor_hands_in_is_no_part_of_a_prompt_wherever_it_stands(path: str, form: str) -> None:
+    said = form.format(tag=SELECTED.format(path=path), said="Why does it fail?", path=path)
+    reading = transcript.Reading(withheld=Withheld(excludes=FILES))
+    transcript.read_line(line("user", [{"type": "text", "text": said}]), reading, tool_limit=8192)
+    assert [turn.text for turn in reading.turns] == ["Why does it fail?"]
+
+
+def test_tags_that_are_never_closed_stay_and_cost_no_more_than_they_are_long() -> None:
+    said = "<ide_selection>\nwhat is this tag?"
+    assert transcript.without_editor(said) == said
+    many = "".join(f"<ide_{number}>\n" for number in range(20_000))
+    assert transcript.without_editor(many) == many
+
+
+def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> None:
+    reading = transcript.Reading(withheld=Withheld(excludes=FILES))
+    for said in ("<bash-input>cat .env</bash-input>", "<bash-stdout>WORD</bash-stdout><bash-stderr></bash-stderr>",
+                 "<bash-input>ls</bash-input>", "<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>"):  # fmt: skip
+        transcript.read_line(line("user", [{"type": "text", "text": said}]), reading, tool_limit=8192)
+    printed = [turn.text for turn in reading.turns]
+    assert printed[1] == f"<bash-stdout>{NOT_KEPT}</bash-stdout>" and "a.py" in printed[3]
 
 
 @pytest.mark.parametrize("name", CASES)

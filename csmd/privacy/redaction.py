@@ -20,6 +20,7 @@ from csmd.privacy.secret_rules import (
     Rule,
     is_known_alone,
     is_mixed,
+    is_token,
 )
 
 #: No secret with what makes it known is shorter.
@@ -45,18 +46,24 @@ class Removed(Counter[str]):
     def note(self, secret: str) -> None:
         """Keeps a secret that was taken out, if it is no word that others use."""
         if is_known_alone(secret):
-            self.secrets.add(secret)
+            middle = len(secret) // 2
+            halves = (secret[:middle], secret[middle:], secret[: -(-len(secret) // 2)])
+            self.secrets |= {secret, *filter(is_known_alone, halves)}
+
+
+#: Literals of rules that name a secret.
+_NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth")
 
 
 def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
-    """Finds every literal of the table in one pass over lower-cased text: where it ends, itself, whose it is."""
+    """Finds every literal of the table in one pass over lower-cased text: its end, whose it is, and if it names a secret."""
     by_literal: dict[str, list[tuple[str, bool, int]]] = {}
     for number, rule in enumerate(rules):
         for literal in rule.literals:
             by_literal.setdefault(literal.lower(), []).append((literal, rule.ignores_case, number))
     automaton = ahocorasick.Automaton()
     for literal, rows in by_literal.items():
-        automaton.add_word(literal, rows)
+        automaton.add_word(literal, (rows, _NAMES_SECRET.search(literal) is not None))
     automaton.make_automaton()
     return automaton
 
@@ -79,12 +86,16 @@ def choose_words(words: Sequence[str]) -> None:
 
 def state_of_rules() -> str:
     """What changes whenever a text may be redacted otherwise than before: by another csmd, or other words of the user's."""
-    parts = [*lines("secret_rules.txt"), *(Path(__file__).with_name(name).read_text() for name in _SOURCES)]
+    parts = [
+        *lines("secret_rules.txt"),
+        *lines("secret_words.txt"),
+        *(Path(__file__).with_name(name).read_text() for name in _SOURCES),
+    ]
     return "\n".join([*parts, _chosen.pattern if _chosen else ""])
 
 
 #: The modules that decide what is a secret.
-_SOURCES = ("redaction.py", "secret_rules.py")
+_SOURCES = ("redaction.py", "secret_rules.py", "secret_words.py")
 
 
 def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[str] | None = None) -> str:
@@ -96,12 +107,16 @@ def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[
         return f"{_MARK}secret-field]"
     if len(text) < SHORTEST and _chosen is None:
         return text
+    removed: set[str] = set()
     for _ in range(ROUNDS):
-        spans = [span for span in _spans(text) if kinds is None or span[3] in kinds]
+        found, names = _spans(text)
+        spans = [span for span in (*found, *_split_spans(text, names)) if kinds is None or span[3] in kinds]
         if not spans:
             break
+        spans = [(start, _end_of_wrapped(text, start, end), number, kind) for start, end, number, kind in spans]
+        removed |= {text[start:end] for start, end, _, _ in spans}
         text = _replaced(text, spans, counts)
-    return text
+    return _without_halves(text, removed, counts) if removed else text
 
 
 def without_private(text: str, counts: Counter[str]) -> str:
@@ -132,18 +147,21 @@ def _is_secret_value(text: str, key: str) -> bool:
     return MAYBE_SECRET_KEY.search(name) is not None and len(text) >= 8 and " " not in text and is_mixed(text)
 
 
-def _spans(text: str) -> list[Span]:
-    """What is to go, from all rules, in no order; places may overlap."""
+def _spans(text: str) -> tuple[list[Span], list[int]]:
+    """What is to go, from all rules, in no order, and where words stand that name a secret; places may overlap."""
     spans: list[Span] = []
+    names: list[int] = []
     if _chosen is not None:
         spans += [(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
     done: dict[int, int] = {}  # up to where a rule has read: it never reads a place twice
-    for last, rows in _LITERALS.iter(_folded(text)):
+    for last, (rows, is_name) in _LITERALS.iter(_folded(text)):
+        if is_name:
+            names.append(last)
         for literal, ignores_case, number in rows:
             start = last + 1 - len(literal)
             if start >= done.get(number, 0) and (ignores_case or text.startswith(literal, start)):
                 done[number] = _try(RULES[number], number, text, start, spans)
-    return spans
+    return spans, names
 
 
 def _folded(text: str) -> str:
@@ -160,6 +178,10 @@ def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> i
     match = rule.pattern.match(text, start - rule.back) if start >= rule.back else None
     if match is None:
         return 0
+    if rule.words:
+        words = _WORD.finditer(text, *match.span(1))
+        spans += [(*word.span(), number, rule.kind) for word in words if rule.accepts(word[0])]
+        return match.end()
     if rule.column:
         cells = list(_cells_below(text, start))
         spans += [(begin, end, number, rule.kind) for begin, end in cells if rule.accepts(text[begin:end])]
@@ -178,8 +200,91 @@ def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> i
     return match.end()
 
 
+#: Where a program or a shell puts two pieces of a text together, and what says that the pieces are a secret.
+_JOINT = re.compile(r"""(?:["'`]\s{0,40}(?:\+|\.\.|\.|&|\n)\s{0,40}["'`]|\\\r?\n[ \t]{0,40})(?=[^\s"'`])""")
+#: How far behind a word that names a secret the first joint stands, and behind that the last.
+TO_FIRST_JOINT, TO_LAST_JOINT = 160, 600
+LONGEST_NAME = 60
+
+
+def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
+    """What is to go of secrets that are written in pieces behind what `names` them: the pieces are read as one."""
+    spans: list[Span] = []
+    at = 0
+    for begin in names:
+        joint = _JOINT.search(text, begin, begin + TO_FIRST_JOINT) if begin >= at else None
+        if joint is None:
+            continue
+        begin = max(0, begin - LONGEST_NAME)
+        pieces, places = list[str](), list[int]()
+        for other in _JOINT.finditer(text, joint.start(), joint.end() + TO_LAST_JOINT):
+            pieces.append(text[begin : other.start()])
+            places += range(begin, other.start())
+            begin = at = other.end()
+        places += range(begin, min(at + TO_FIRST_JOINT, len(text)))
+        joined = "".join([*pieces, text[begin : at + TO_FIRST_JOINT]])
+        for start, stop, number, kind in _spans(joined)[0]:
+            if stop - start != places[stop - 1] + 1 - places[start]:  # a joint lies in it
+                spans.append((places[start], places[stop - 1] + 1, number, kind))
+    return spans
+
+
+#: Lines that hold nothing but the rest of what a line before ends with.
+_WRAPPED = re.compile(
+    r"(?:\r?\n[ \t]{0,16}(?=[A-Za-z+/=_-]{0,30}[0-9])(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n]|\Z))){1,20}"
+)
+SHORTEST_WRAPPED = 16
+
+
+def _end_of_wrapped(text: str, start: int, end: int) -> int:
+    """Where a secret ends that goes on in the lines below, as a terminal wraps it."""
+    if end - start < SHORTEST_WRAPPED or text[end : end + 1] not in ("\n", "\r") or not is_token(text[start:end]):
+        return end
+    wrapped = _WRAPPED.match(text, end)
+    return wrapped.end() if wrapped else end
+
+
+#: The least share of a secret, and the fewest characters, that are known as a piece of it.
+LEAST_PIECE, SHORTEST_PIECE = 0.4, 8
+
+
+def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
+    """`text` without the beginnings and ends of secrets that stood in it whole."""
+    spans: list[Span] = []
+    for secret in removed:
+        if is_known_alone(secret):
+            least = max(SHORTEST_PIECE, int(len(secret) * LEAST_PIECE))
+            pieces = _pieces(text, secret, least)
+            spans += [(start, end, -1, "known-again") for start, end in pieces if not _is_word(text[start:end])]
+    return _replaced(text, spans, counts) if spans else text
+
+
+def _is_word(piece: str) -> bool:
+    return piece.isalpha() and (piece.islower() or piece.istitle() or piece.isupper())
+
+
+def _pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
+    """Where at least so many of a secret's first or last characters stand."""
+    head, tail = secret[:least], secret[-least:]
+    start = text.find(head)
+    while start >= 0:
+        length = least
+        while length < len(secret) and text[start + length : start + length + 1] == secret[length]:
+            length += 1
+        yield start, start + length
+        start = text.find(head, start + length)
+    start = text.find(tail)
+    while start >= 0:
+        length = least
+        while length < len(secret) and start > 0 and text[start - 1] == secret[-length - 1]:
+            start, length = start - 1, length + 1
+        yield start, start + length
+        start = text.find(tail, start + length)
+
+
 #: A vendor's own example, or a shape filled with one letter.
 _EXAMPLE = re.compile(r"([xX.*0])\1{11}|EXAMPLE\Z")
+_WORD = re.compile(r"[^\s\"'`,;()]+")
 #: The word that stands before a place, and what separates them.
 LONGEST_WORD = 100
 _WORD_BEFORE = re.compile(r"(?<![^\s\"'`(])([^\s\"'`()]{8,90})[\s\"'`(,]{1,4}\Z")

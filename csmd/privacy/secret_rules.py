@@ -5,10 +5,17 @@ from __future__ import annotations
 import base64
 import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from csmd import data
+from csmd.privacy import secret_words
+from csmd.privacy.secret_words import (
+    is_handed_phrase,
+    is_quoted_phrase,
+    is_read_out,
+    is_told_phrase,
+)
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
 _HEX = re.compile(r"(?:0x)?(?:[0-9a-f]+|[0-9A-F]+)")
@@ -157,6 +164,62 @@ def is_phrase(secret: str) -> bool:
     )
 
 
+def is_part(secret: str) -> bool:
+    """A piece of a secret that is told in pieces: mixed as no word is, or with a sign and a digit inside."""
+    return (
+        len(secret) >= 5
+        and has_digit(secret)
+        and not secret.startswith(("-", "[redacted"))
+        and not any(sign in secret[:-1] for sign in "./=<>&\\")
+        and _HEX.fullmatch(secret) is None
+        and (
+            _turns(secret) >= 3
+            or re.search(r"[0-9].*[!@#$%^&*?]|[!@#$%^&*?].*[0-9]", secret.rstrip(".,:?!")) is not None
+        )
+        and is_filled_in(secret)
+        and is_no_name(secret)
+        and not PATH.fullmatch(secret)
+        and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5)
+    )
+
+
+def is_uncommon(secret: str) -> bool:
+    """A single word that nobody says of a secret, and no name in a program."""
+    return secret_words.is_uncommon(secret) and is_no_name(secret) and is_filled_in(secret)
+
+
+def is_joined_words(secret: str) -> bool:
+    """Words joined by signs that nobody says of a secret."""
+    return secret_words.is_joined_words(secret) and _SAID_OF_ONE.match(secret) is None
+
+
+def is_labelled_token(secret: str) -> bool:
+    """A token right behind the word that says so: also one of small letters with few digits, without a blank or a dash."""
+    inside = re.fullmatch(r"(?=.{0,60}?[a-z][0-9]+[a-z])[a-z0-9]{20,64}", secret)
+    return is_token(secret) or (inside is not None and _HEX.fullmatch(secret) is None)
+
+
+def is_part_or_words(secret: str) -> bool:
+    """Mixed as no name is, or words joined by signs that nobody says of a secret."""
+    return is_unlabelled_password(secret) or is_joined_words(secret) or (is_part(secret) and len(secret) >= 8)
+
+
+def is_seed(secret: str) -> bool:
+    """Words of which none belongs to a sentence."""
+    return not any(word in secret_words.STOP for word in re.split(r"[ ,]+", secret))
+
+
+def is_grouped(secret: str) -> bool:
+    """Groups of one length, as keys are printed to be typed in."""
+    groups = re.split(r"[ -]", secret)
+    if len({len(group) for group in groups[:-1]}) > 1 or len(groups[-1]) > len(groups[0]):
+        return False
+    mixed = [group for group in groups if has_digit(group) or group.isupper()]
+    return len(mixed) * 2 >= len(groups) or (
+        len(groups) == 4 and len(groups[0]) == 4 and not any(map(secret_words.is_common, groups))
+    )
+
+
 def is_filled_in(secret: str) -> bool:
     """No placeholder; `changeme` is none where the syntax says that it is a password: many are in use."""
     return _PLACEHOLDER.fullmatch(secret) is None
@@ -178,6 +241,8 @@ class Rule:
     """The secret is the word before what the pattern finds."""
     column: bool = False
     """The pattern is a cell in the head of a table; the secrets stand below it."""
+    words: bool = False
+    """Each word in what the pattern finds is tried by itself."""
     tail: bool = False
     """The pattern ends a block of base64 whose beginning is not there; the lines before it go, too."""
 
@@ -212,6 +277,7 @@ def is_given(secret: str) -> bool:
     return (
         (has_digit(secret) or _SIGN.search(secret) is not None or is_generated(secret) or is_phrase(secret))
         and is_filled_in(secret)
+        and not all(_OF_EXAMPLES.fullmatch(part) for part in re.split(r"[-_]", secret))
         and "[redacted" not in secret
     )
 
@@ -229,7 +295,7 @@ def is_input(secret: str) -> bool:
 def is_url_password(secret: str) -> bool:
     """What stands before the last `@` of an address; a port and a path are none."""
     return (
-        secret not in ("password", "pass", "secret")
+        secret.lower() not in ("password", "pass", "secret")
         and is_filled_in(secret)
         and re.match(r"\d{1,5}(?:[/?#]|$)", secret) is None
         and "://" not in secret
@@ -241,8 +307,15 @@ def is_credential(secret: str) -> bool:
     return has_digit(secret) and _turns(secret) >= 3 and not PATH.fullmatch(secret) and not _DOTTED.fullmatch(secret)
 
 
+#: Words with a hash of what they name behind them, as caches do it.
+_HASHED_NAME = re.compile(r"([\w.]+(?:-[\w.]+)+)[-_.][0-9a-f]{32,64}\Z")
+
+
 def is_token(secret: str) -> bool:
-    """What a generator made: 16 characters, letters and digits mixed all through; no path, no UUID."""
+    """What a generator made: 16 characters, letters and digits mixed all through; no path, no UUID, no name with a hash."""
+    names = _HASHED_NAME.match(secret)
+    if names is not None and not is_generated(names[1]):
+        return False
     return (
         len(secret) >= 16
         and has_digit(secret)
@@ -273,6 +346,14 @@ def is_session_cookie(secret: str) -> bool:
     return any(len(value) >= 16 and _RANDOM_RUN.search(value) for value in values)
 
 
+def _any_of(words: Collection[str]) -> str:
+    """A pattern for any of these words, by their first letters: an alternation of hundreds is tried one by one."""
+    rests: dict[str, list[str]] = {}
+    for word in sorted(words, key=lambda word: (-len(word), word)):
+        rests.setdefault(word[0], []).append(re.escape(word[1:]))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(found)})" for first, found in sorted(rests.items()))
+
+
 #: Nothing of a word stands before; `\b` would miss a key behind an underscore.
 AT = r"(?<![A-Za-z0-9])"
 END = r"(?![A-Za-z0-9])"
@@ -298,13 +379,13 @@ UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]
 #: Words for a password, and for a token or key, in the languages that people write in.
 PW = (
     r"(?:passwor[dt]e?n?s?|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
-    r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo|adgangskode|passord(?:et)?|"
+    r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo|adgangskode|passord(?:et)?|암호|كلمة (?:المرور|السر)|pass (?:code|phrase)|"
     r"(?<![A-Za-z0-9$./-])(?:pwd?|mdp)|(?<![A-Za-z0-9])psk)"
 )
 KEYS = (
     r"(?:token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
     r"[Тт]окен(?:а|ом)?|[Сс]екрет|令牌|トークン|토큰|密[钥鑰]|秘密鍵|APIキー|schlüssel|schluessel|sleutel|klucz(?: API)?|[Кк]люч(?: API)?|cl[ée](?: API)?|"
-    r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])key)"
+    r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|مفتاح|رمز|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])(?<!cache[ _-])(?<!host[ _-])key(?!chain|board|word|frame|stroke|[ ]fingerprint))"
 )
 #: What it is for: "for the test user", "von staging", "от базы".
 WHOSE = (
@@ -325,6 +406,30 @@ GIVEN = r"(?:\\{0,3}[\"'])?([^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
 #: Letters, digits and what joins them, as generators write tokens.
 RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 
+#: A short number that opens something, and what it opens.
+PINS = (
+    r"(?:(?<![A-Za-z0-9])pin(?:[ -]?(?:code|kode?n?|nummer))?(?:en)?(?![A-Za-z])|code pin|[Пп]ин(?:-?код)?|暗証番号|passcode|(?:safe|lock) combination|"
+    r"(?:door|gate|access|alarm|unlock|security|safe|entry|garage|recovery|tür)[ -]?(?:code|pin)|code for the [a-z ]{3,20})"
+)
+#: What comes before a value where a sentence tells it.
+TELLS = (
+    r"(?:[*_`\"']{0,2}[ \t]{1,2}(?:is|was|reads|it's|ist|war|lautet|heißt|est|es|è|é|är|er|jest|je|это|такой:?|este|da|هي|هو)"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'„“«])|[ \t]?(?:是|为|為|は|는|은|가))[*_]{0,2}[ \t]{0,3}"
+)
+#: Where a clause ends: at a mark, a line's end, or before a word that goes on from it.
+CLAUSE = (
+    r"(?=[*_]{0,2}(?:[.!?]{0,2}(?:\s{0,3}\Z|\s{0,3}\n|[.!][ \t])|[;,)][ \t\n]|[ \t]{1,2}(?:and|but|by|btw|for|on|if|so|in|und|für|aber|et|pour|mais|y|para|pero|e|en|i|и|а|но|です|"
+    r"[-–—(#]|//)(?![A-Za-z])))"
+)
+#: Quotes, and what may stand between them.
+QUOTE, UNQUOTE = r"(?:\\{0,3}[\"'`„“«「『”])[ \u00a0]?", r"[ \u00a0]?(?:\\{0,3}[\"'`“”»」』])"
+QUOTED = r"((?:[^\"'`„“”«»「」『』\n\\]|(?<=[a-z])'(?=[a-z])){6,160})"
+#: The letters, digits and signs of a secret that is read out.
+SPELT = (
+    "(?:" + _any_of(secret_words.SPELT) + r"|[A-Za-z0-9]|[0-9]{2})"
+    r"(?![A-Za-z0-9\u00c0-\u024f\u0400-\u04ff])"
+)
+
 #: Words in braces in csmd/data/secret_rules.txt.
 MACROS = {name: pattern for name, pattern in globals().items() if name.isupper() and isinstance(pattern, str)}
 TESTS: dict[str, Callable[[str], bool]] = {
@@ -332,7 +437,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     for test in (
         has_digit, is_chosen, is_mixed, is_spoken_password, is_labelled_secret, is_unlabelled_password,
         is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
-        is_session_cookie,
+        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_read_out, is_part, is_grouped, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
     )
 }  # fmt: skip
 
@@ -358,6 +463,7 @@ def _rule(head: str, literals: str, pattern: str) -> Rule:
         "paired" in options,
         "behind" in options,
         "column" in options,
+        "words" in options,
         "tail" in options,
     )
 

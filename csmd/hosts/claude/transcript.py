@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +78,10 @@ _BY_PROGRAM = "sdk-"
 #: (589 prompts of 20 versions, and runs of 2.0.77 with and without a terminal).
 _SILENT_VERSIONS, _TYPED = ((2, 0, 76), (2, 1, 63)), ("thinkingMetadata", "permissionMode")
 #: What an editor hands in with a prompt: the file that is open, what is selected in it, what its checks find.
-_EDITOR = re.compile(
-    r"\s*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>.*?</\1>\s*(?:</post-tool-use-hook>\s*)?", re.DOTALL
-)
+_EDITOR = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
+_BEHIND_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
+#: More tags are no editor's.
+MOST_TAGS = 100
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
@@ -104,7 +105,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
     found: Found = []
     said = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
     is_prompt = value["type"] == "user"
-    said = [part for text in said if (part := without_editor(text) if is_prompt else text)]
+    said = [part for text in said if (part := withheld.typed(without_editor(text)) if is_prompt else text)]
     words = spoken("\n\n".join(said), counts, as_typed=is_prompt) if said else ""
     if words and not _INTERRUPTED.match(words):
         found.append((_kind(value, message, words), words, "", "", ()))
@@ -119,8 +120,9 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             writes = transcripts_written(string(block, "name"), whole)
             found.append(("tool_call", body, name, label(block, "id", 120), writes))
         elif block.get("type") == "tool_result":
-            shown = withheld.shown(string(block, "tool_use_id"), block.get("content"), value.get("toolUseResult"))
-            body = redact(wire.clean(display.strip_fenced(flat(shown))), counts)
+            content = flat(block.get("content"))
+            shown = withheld.shown(string(block, "tool_use_id"), content, value.get("toolUseResult"))
+            body = redact(wire.clean(display.strip_fenced(shown)), counts)
             found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
     picked = _picked(value, blocks)
     answer = spoken(_pairs_quoted(picked) or _reason(value, blocks), counts)
@@ -259,11 +261,17 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
 
 
 def without_editor(said: str) -> str:
-    """A text without what an editor puts before it."""
-    start = 0
-    while context := _EDITOR.match(said, start):
-        start = context.end()
-    return said[start:]
+    """A text without what an editor puts before it or behind it."""
+    kept: list[str] = []
+    at = 0
+    for opened in itertools.islice(_EDITOR.finditer(said), MOST_TAGS):
+        closing = f"</{opened[1]}>"
+        end = said.find(closing, opened.end())
+        if opened.start() >= at and end >= 0:
+            kept.append(said[at : opened.start()])
+            behind = _BEHIND_EDITOR.match(said, end + len(closing))
+            at = behind.end() if behind else end + len(closing)
+    return "".join(kept) + said[at:]
 
 
 def quoted(said: str) -> str:
@@ -509,7 +517,7 @@ class Reading:
     def only(self, keep: Callable[[Turn], bool]) -> Reading:
         """The reading without the other turns; what left the queue keeps its place among those that stay."""
         kept = [keep(turn) for turn in self.turns]
-        before = [0, *accumulate(map(int, kept))]
+        before = [0, *itertools.accumulate(map(int, kept))]
         turns = [turn for turn, stays in zip(self.turns, kept, strict=True) if stays]
         spent = [replace(one, place=before[one.place]) for one in self.spent if one.place >= 0 and kept[one.place]]
         return replace(

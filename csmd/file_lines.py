@@ -1,0 +1,136 @@
+"""Finds in what a program printed the lines that belong to certain files, where the output says whose they are.
+
+Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading of their
+own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+NOT_KEPT = "[not kept: excluded file]"
+IsExcluded = Callable[[str], bool]
+
+#: A line's end, also as it stands in a string of JSON.
+_LINE_END = re.compile(r"(\r?\n|\\r?\\n|\\n)")
+_DIFF_OF = re.compile(
+    r"(?:(?:[{\[\"'\w:, ]{0,200}[\"'])?diff (?:--git|--cc|--combined|-\S+)|Index:|---|\+\+\+|(?:rename|copy) (?:from|to)|\*\*\* (?:Update|Add|Delete) File:)[ \t](.*)"
+)
+_DIFF_BODY = re.compile(
+    r"[ +\-@\\<>]|$|(?:index|new file|deleted file|old mode|new mode|similarity|dissimilarity|rename|copy|Binary|GIT) |={5,}"
+    r"|\d+(?:,\d+)?[acd]\d|[A-Za-z0-9+/=]{20,}$"
+)
+#: A line that holds a path and nothing else but what sets it off.
+_HEADING = re.compile(
+    r"(?P<sign>[^\w./~\\]*(?:(?i:file|cat|content of|contents of)\b:?[ \t]+)?)(?P<path>[\w./~\\@+-]{1,300}):?(?P<end>[^\w]*)"
+)
+_NUMBERED = re.compile(r"[ \t]*\d+[ \t]*[:\-|\u2502\u2192\t]")
+#: What stands before an item of a list, and before a name in a tree of files.
+_BULLETS = ("-", "*", "+", "\u2022", "1.")
+_TREE = re.compile("[\u251c\u2514]")
+_NAME = re.compile(r"[\w.@~/\\+-]+")
+#: Where a search's line may separate the path from what it found.
+_FOUND = re.compile(r":|-\d+-")
+MOST_PIECES = 4
+
+
+def without_files(text: str, is_excluded: IsExcluded, *, hints: Sequence[str], only_diffs: bool = False) -> str:
+    """`text` without the lines of files that `is_excluded`, a mark in the place of each block of them.
+
+    The path of such a file holds one of `hints`.
+    """
+    if not any(hint in text for hint in hints):
+        return text
+    pieces = _LINE_END.split(text)
+    lines, ends = pieces[::2], [*pieces[1::2], ""]
+    hinting = (line for line in lines if any(hint in line for hint in hints))
+    if not any(is_excluded(word) for line in hinting for word in _words(line)):
+        return text
+    kept: list[str] = []
+    for number, line in enumerate(_kept(lines, is_excluded, only_diffs)):
+        if line is None and kept and kept[-1].startswith(NOT_KEPT):
+            continue
+        kept.append((NOT_KEPT if line is None else line) + ends[number])
+    return "".join(kept)
+
+
+def names_its_files(text: str) -> bool:
+    """Whether an output begins with a line that says which file follows, or is from."""
+    first = text.lstrip("\r\n:=-").partition("\n")[0].rstrip()
+    heading = _HEADING.fullmatch(first)
+    return bool(_DIFF_OF.match(first) or re.match(r"[\w./~-]+\.\w{1,8}:", first)) or (
+        heading is not None and ("." in heading["path"] or "/" in heading["path"])
+    )
+
+
+def _kept(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
+    """Each line as it may be kept, None for one of an excluded file."""
+    block = ""  # "diff", "numbered", or the sign before a heading of the excluded file
+    for number, line in enumerate(lines):
+        diff = _DIFF_OF.match(line)
+        if diff and not (block == "diff" and line.startswith("--- ") and not _next(lines, number).startswith("+++ ")):
+            named = any(is_excluded(word) for word in _words(diff[1]))
+            block = "diff" if named else "" if block == "diff" else block
+            yield line
+        elif block == "diff" and _DIFF_BODY.match(line):
+            yield None
+        elif only_diffs:
+            block = ""
+            yield line
+        else:
+            block, kept = _outside_diff(lines, number, "" if block == "diff" else block, is_excluded)
+            yield kept
+
+
+def _outside_diff(lines: list[str], number: int, block: str, is_excluded: IsExcluded) -> tuple[str, str | None]:
+    """The block that a line leaves open, and the line as it may be kept."""
+    line = lines[number]
+    heading = _HEADING.fullmatch(line.rstrip())
+    if heading is not None and is_excluded(heading["path"]):
+        if _NUMBERED.match(_next(lines, number)):
+            return "numbered", line
+        sign = heading["sign"].strip()
+        return ("" if _is_listing(lines, number, sign) else f"heading {sign}"), line
+    if block == "numbered" and _NUMBERED.match(line):
+        return block, None
+    if block.startswith("heading ") and not _ends(block.removeprefix("heading "), heading):
+        return block, None
+    found = _behind_path(line, is_excluded)
+    return "", line if found < 0 else f"{line[:found]}{NOT_KEPT}"
+
+
+def _ends(sign: str, heading: re.Match[str] | None) -> bool:
+    """Whether a line is the heading of the next file."""
+    if heading is None or heading["sign"].strip() != sign:
+        return False
+    # Without a sign a value is nearly a heading, too: a file's name has a short ending.
+    return bool(sign) or re.fullmatch(r".{1,100}\.\w{1,8}", heading["path"]) is not None
+
+
+def _is_listing(lines: list[str], number: int, sign: str) -> bool:
+    """Whether a path stands in a list of files: as an item, in a tree, or among other paths up to the next blank line."""
+    if sign.strip("`'\" ") in _BULLETS or _TREE.search(sign):
+        return True
+    below = itertools.takewhile(bool, (line.strip() for line in lines[number + 1 :]))
+    return not sign and all(_NAME.fullmatch(line) and (len(line) < 20 or "." in line) for line in below)
+
+
+def _behind_path(line: str, is_excluded: IsExcluded) -> int:
+    """Where that begins which a search found in an excluded file; -1 for none."""
+    start = 0
+    for _, end in zip(range(MOST_PIECES), _FOUND.finditer(line), strict=False):
+        if is_excluded(line[start : end.start()].strip(" \t\"'")):
+            return end.end()
+        start = end.end() if end[0] == ":" else start
+    return -1
+
+
+def _next(lines: list[str], number: int) -> str:
+    return lines[number + 1] if number + 1 < len(lines) else ""
+
+
+def _words(line: str) -> list[str]:
+    """What may be a path in a line, those of Git's sides without `a/` and `b/`."""
+    return [part for word in re.split(r"[\s\"'`(),=<>|]+", line[:2000]) for part in word.split(":") if part]

@@ -1,0 +1,116 @@
+"""Tells a word that somebody chose as a secret from the words in which secrets are talked about."""
+
+from __future__ import annotations
+
+import re
+
+from csmd import data
+
+_WORDS = data.word_table("secret_words.txt")
+COMMON = _WORDS["common"].union(*data.word_table("stop_words.txt").values())
+STOP = data.word_table("stop_words.txt")["english"]
+ABOUT, SPELT = _WORDS["about"], _WORDS["spelt"]
+#: Endings of what is said of a secret in a language: participles, adjectives and verbs.
+_SAID_BY_ENDING = re.compile(
+    r".{2,}(?:ed|ing|ly|able|ible|less|[ts]ion|ness|ment|ity|ous|ive|ful|[ae]nce|ic|[ui]al|ary|ory|ish)|"
+    r"(?:ge|be|ver|er|ent|zer).{2,}(?:t|en|te|tes|ter)|.{3,}(?:lich|isch|bar|los|ig|lijk|baar)(?:e[nrs]?)?|.{2,}(?:ée?s?|eux|aire)|"
+    r".{2,}(?:[ai]d[oa]s?|[aeu]t[oa]|ível|ável)|.{3,}(?:an[eya]|on[eya]|en[eya]|n[éýá]|en[oý]|án[oy]|owe|owy)|.{2,}(?:rat|nat|lat|sat|tat)|"
+    r".{2,}(?:[ыио]й|ая|ое|ен[оаы]?|ан[оаы]?|с[яь]|ет|ит|ат|ут|ют|ть|ется|но)|.{3,}(?:[dt][ıiuü]r|l[ıiuü]|m[ıiuü]ş|yor|[ae]cak|d[ıiuü])"
+)
+_INFLECTED = re.compile(r"(?:'s|s|es|d|er|est|n't|'t|e|en|n)$")
+_PARTS = re.compile(r"[-_'\u2019.]+")
+_CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+")
+#: Words that also join others in a sentence.
+_JOINING = frozenset(
+    "a i e o y to on en et at ti ni is two space mark case big small new point un une um uma one once due as".split()
+)
+
+
+def is_common(word: str) -> bool:
+    """Whether a word is one of those that sessions use, or that are said of a password."""
+    plain = word.lower().strip("'\u2019")
+    return (
+        plain in COMMON
+        or plain in ABOUT
+        or _SAID_BY_ENDING.fullmatch(plain) is not None
+        or ((stem := _INFLECTED.sub("", plain)) != plain and len(stem) > 2 and (stem in COMMON or stem in ABOUT))
+    )
+
+
+def is_uncommon(secret: str) -> bool:
+    """A single word that nobody says of a secret: neither common, nor a name in a program or a placeholder."""
+    word = secret.strip("*_").rstrip(".!?:")
+    parts = [named for part in _PARTS.split(word) if (named := part.rstrip("0123456789"))]
+    letters = sum(map(str.isalpha, word))
+    return (
+        len(word) >= 4
+        and letters >= 3
+        and not word.isupper()
+        and _CAMEL.fullmatch(word) is None
+        and word[0].isalnum()
+        and max(word) < "\u2e80"
+        and not any(sign in word for sign in "=/\\()<>[]{}$@:|")
+        and "." not in word
+        and "_" not in word
+        and not all(map(is_common, parts))
+        and not (len(parts) > 1 and sum(map(is_common, parts)) * 2 > len(parts))
+    )
+
+
+def is_joined_words(secret: str) -> bool:
+    """Words joined by signs, with a number or three of them, of which most are uncommon: `plum_ferry_62`, not `user_id_2`."""
+    parts = [part for part in re.split(r"[-_.+]", secret.rstrip(".,!?")) if part]
+    words = [part for part in parts if part.isalpha()]
+    uncommon = [word for word in words if len(word) > 2 and not is_common(word)]
+    return (
+        len(parts) > 1
+        and len(secret) >= 8
+        and secret[0].isalpha()
+        and (len(words) < len(parts) or len(words) > 2)
+        and 2 * len(uncommon) >= max(1, len(words))
+        and len(words) > 0
+        and not any(part.isupper() for part in parts if len(part) > 1)
+        and all(part.isalnum() and len(part) < 16 for part in parts)
+        and (parts[-1] not in _ENDINGS_OF_FILES)
+    )
+
+
+#: What stands behind the dot of a file's name.
+_ENDINGS_OF_FILES = frozenset(
+    "py js ts tsx jsx go rs md txt json yml yaml toml html css sh sql env pem key db com org net io dev local".split()
+)
+
+
+def is_quoted_phrase(secret: str) -> bool:
+    """Words in quotes that no message or form holds about a password: three, or one that is uncommon."""
+    words = [word.strip(".,;:!?()").lower() for word in secret.split()]
+    return (
+        len(words) > 1
+        and not any(word in ABOUT for word in words)
+        and not any(sign in secret for sign in "={}<>[]$\\|%/")
+        and (
+            len(words) > 2
+            or any(word.isalpha() and (len(word) > 2 or word > "\u2e80") and not is_common(word) for word in words)
+        )
+    )
+
+
+def is_handed_phrase(secret: str) -> bool:
+    """Words in quotes that a program is given which asks for a phrase: three at least, and one of them uncommon or five."""
+    words = [word.strip(".,;:!?()") for word in secret.split()]
+    return is_quoted_phrase(secret) and (len(words) > 4 or (len(words) > 2 and not all(map(is_common, words))))
+
+
+def is_told_phrase(secret: str) -> bool:
+    """As a phrase in quotes, where none say where it ends: half of its words are uncommon."""
+    words = secret.split()
+    return len(words) > 2 and is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+
+
+def is_read_out(secret: str) -> bool:
+    """Letters, digits and signs by their names."""
+    words = [
+        word for word in re.split(r"[\s,.\-]+", secret.lower()) if word in SPELT or len(word) == 1 or word.isdigit()
+    ]
+    named = sum(word not in _JOINING for word in words)
+    return named >= 3 or (len(words) > 3 and named >= 2) or (len(words) > 4 and all(len(word) == 1 for word in words))
