@@ -90,7 +90,7 @@ ALARMS: Mapping[str, tuple[str, str]] = {
     "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
     "gone file": (
         "nothing is recorded: the database's file is gone, only the daemon still has it open",
-        "put it back, or csmd repair: a copy lies in the backups",
+        "put it back; else csmd goes on in a minute with its copy in the backups",
     ),
     "replaced": (
         "nothing is recorded: another file stands in the database's place",

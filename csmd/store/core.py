@@ -141,7 +141,8 @@ class Store:
             }
             made.pop_all()
         self._identity = _identity(path)
-        self._is_rescued = False
+        #: Whether the database was deleted or replaced while it is open, and a copy of it was made.
+        self.is_rescued = False
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 
@@ -164,14 +165,17 @@ class Store:
         into one of the user's own that holds no database.
         """
         if not self.displacement():
-            self._is_rescued = False
+            if self.is_rescued:
+                backup.note_opened(self.path)  # the copy is not what is open any more
+                self.is_rescued = False
             return None
         target = backup.place_of(self.path, now=now)
-        if self._is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
+        if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
+        backup.note_rescue(self.path, target)  # first: a kill in between leaves the name of a copy that is not there
         with self._maintaining:
             backup.make(self.path, target, rows=Rows(self._maintenance))
-        self._is_rescued = True
+        self.is_rescued = True
         return target
 
     def _is_in_its_directory(self) -> bool:
