@@ -497,7 +497,9 @@ def running_service(paths: Paths) -> psutil.Process | None:
         process = psutil.Process(int(instance["pid"]))
         start = machine.started(process.pid)
         same = (
-            start is not None and abs(start - float(instance["start"])) < 1.0 and instance["boot"] == config.boot_id()
+            start is not None
+            and abs(start - float(instance["start"])) < machine.SAME_START_S
+            and instance["boot"] == config.boot_id()
         )
     except (KeyError, TypeError, ValueError, psutil.Error):
         return None
