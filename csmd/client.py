@@ -6,12 +6,12 @@ Knows the socket and the frames; never the store. Errors say whether nobody is t
 
 from __future__ import annotations
 
+import _socket
 import json
 import os
-import socket
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,14 @@ STATE_PATIENCE_S = 1.0
 
 def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patience_s: float = PATIENCE_S) -> Any:
     """Asks the daemon one thing and gives its decoded answer."""
-    with _socket(paths) as ask:
+    with _asking(paths) as ask:
         return ask(tool, params or {}, patience_s)
 
 
 def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """Starts a job and waits for its end, showing its progress; CsmdError when it failed."""
     started = time.monotonic()
-    with _socket(paths) as ask:
+    with _asking(paths) as ask:
         job = ask(tool, params, PATIENCE_S)["job"]
         while True:
             state = ask("csm_job", {"id": job}, PATIENCE_S)
@@ -59,7 +59,7 @@ def capture_state(paths: Paths) -> str:
     except DaemonUnreachable:
         return "" if paths.stopped_mark.exists() else said.format("is not running; csmd start starts it")
     try:
-        with _socket(paths, within_s=STATE_PATIENCE_S / 4) as ask:
+        with _asking(paths, within_s=STATE_PATIENCE_S / 4) as ask:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
     except DaemonBusy:
         return ""
@@ -70,21 +70,16 @@ def capture_state(paths: Paths) -> str:
     return f"csmd: {alarms[0]['what']} ({alarms[0]['do']})." if alarms else ""
 
 
-@contextmanager
-def _socket(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[str, dict[str, Any], float], Any]]:
-    import zmq
+#: ZMTP 3.0, mechanism NULL, as a DEALER speaks it (docs/protocol.md): to load pyzmq takes as long as all else of a command.
+GREETING = b"\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL" + bytes(48)
+READY = b"\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
+MORE, LONG, COMMAND = 1, 2, 4
 
-    path = endpoint(paths, within_s=within_s)
-    context = zmq.Context()
-    dealer: zmq.Socket[bytes] = context.socket(zmq.DEALER)
-    # Not IMMEDIATE: with it libzmq drops an answer that was received when its peer goes (as a stopping daemon does).
-    dealer.setsockopt(zmq.LINGER, 0)
-    lost = dealer.get_monitor_socket(zmq.EVENT_DISCONNECTED | zmq.EVENT_CONNECT_RETRIED)
-    poller = zmq.Poller()
-    poller.register(dealer, zmq.POLLIN)
-    poller.register(lost, zmq.POLLIN)
-    try:
-        dealer.connect(f"ipc://{path}")
+
+@contextmanager
+def _asking(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[str, dict[str, Any], float], Any]]:
+    with closing(_connect(paths, within_s)) as connection:
+        peer = _Peer(connection)
 
         def ask(tool: str, params: dict[str, Any], patience_s: float) -> Any:
             request = wire.Request(
@@ -95,22 +90,67 @@ def _socket(paths: Paths, *, within_s: float = CONNECT_S) -> Iterator[Callable[[
                 name=tool,
                 body=json.dumps(params, ensure_ascii=False).encode("utf-8", "replace"),
             )
-            dealer.send_multipart(wire.encode_request(request))
-            ready = poller.poll(int(patience_s * 1000))
-            if ready and not dealer.poll(0):
-                raise DaemonUnreachable("the daemon went away before it answered", hint="csmd start")
-            if not ready:
+            try:
+                frames = peer.ask(wire.encode_request(request), time.monotonic() + patience_s)
+            except TimeoutError:
                 raise DaemonUnreachable(
                     f"the daemon does not answer within {patience_s:g} s", hint="`csmd restart`; its log may say why"
-                )
-            return _result(wire.decode_reply(dealer.recv_multipart()))
+                ) from None
+            except OSError:
+                raise DaemonUnreachable("the daemon went away before it answered", hint="csmd start") from None
+            return _result(wire.decode_reply(frames))
 
         yield ask
-    finally:
-        dealer.disable_monitor()
-        lost.close(0)
-        dealer.close()
-        context.term()
+
+
+class _Peer:
+    """Owns the state of a connection: whether the two have greeted each other, and what was read ahead."""
+
+    def __init__(self, connection: _socket.socket) -> None:
+        self._connection = connection
+        self._has_greeted = False
+        self._ahead = bytearray()
+
+    def ask(self, frames: Sequence[bytes], until: float) -> list[bytes]:
+        """The frames of the answer to a request; TimeoutError past the monotonic time `until`, OSError at its end."""
+        head = b""
+        if not self._has_greeted:
+            self._send(GREETING, until)
+            self._take(len(GREETING), until)  # before more is sent: libzmq drops a peer that runs ahead of its greeting
+            self._has_greeted, head = True, READY
+        *others, last = (len(frame).to_bytes(8, "big") + frame for frame in frames)
+        message = [bytes([LONG | MORE]) + frame for frame in others]
+        self._send(b"".join([head, *message, bytes([LONG]), last]), until)
+        answer, more = list[bytes](), True
+        while more:
+            flags = self._take(1, until)[0]
+            size = int.from_bytes(self._take(8 if flags & LONG else 1, until), "big")
+            part = self._take(size, until)
+            if not flags & COMMAND:  # READY, PING: no part of the answer
+                answer.append(part)
+                more = bool(flags & MORE)
+        return answer
+
+    def _send(self, data: bytes, until: float) -> None:
+        self._connection.settimeout(_left(until))
+        self._connection.sendall(data)
+
+    def _take(self, count: int, until: float) -> bytes:
+        while len(self._ahead) < count:
+            self._connection.settimeout(_left(until))
+            part = self._connection.recv(1 << 20)
+            if not part:
+                raise ConnectionResetError
+            self._ahead += part
+        taken = bytes(self._ahead[:count])
+        del self._ahead[:count]
+        return taken
+
+
+def _left(until: float) -> float:
+    if (left := until - time.monotonic()) <= 0:
+        raise TimeoutError
+    return left
 
 
 def _result(reply: wire.Reply) -> Any:
@@ -126,15 +166,20 @@ def _result(reply: wire.Reply) -> Any:
 
 def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
     """The running daemon's socket; DaemonUnreachable when there is none."""
+    with closing(_connect(paths, within_s)) as connection:
+        return Path(str(connection.getpeername()))
+
+
+def _connect(paths: Paths, within_s: float) -> _socket.socket:
+    """A connection to the daemon's socket; DaemonUnreachable when nobody listens there."""
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        path = Path(paths.endpoint.read_text(encoding="utf-8").strip())
-        # A daemon that was killed leaves its socket behind: this tells at once what zmq would try again and again.
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(within_s)
-            probe.connect(str(path))
+        connection.settimeout(within_s)
+        connection.connect(paths.endpoint.read_text(encoding="utf-8").strip())
     except (OSError, ValueError):
+        connection.close()
         raise _nobody(paths) from None
-    return path
+    return connection
 
 
 def _stopped(paths: Paths) -> str:

@@ -6,7 +6,6 @@ may set the keys of Settings and nothing else: an unknown key is an error with a
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -269,6 +268,8 @@ def parse_settings(text: str, *, where: str) -> Settings:
     for key, value in rows:
         field = known.get(key)
         if field is None:
+            import difflib  # only for a mistyped key
+
             close = difflib.get_close_matches(key, known, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"
             raise ConfigError(f"{where}: unknown key {key!r}", hint=hint)

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent import futures
 from concurrent.futures import Future
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -17,22 +18,34 @@ import psutil
 T = TypeVar("T")
 
 
+#: Two readings of one process's start differ by less: it is counted in hundredths of a second.
+SAME_START_S = 0.005
+
+
 def start_token(pid: int) -> float:
     """When a process began: with its pid and the machine's boot it names one process for good.
 
-    In seconds since the boot where psutil makes a time of day of that: the clock may be set meanwhile.
+    In seconds since the boot, as Linux counts them: psutil makes a time of day of that, by a clock that is set meanwhile
+    and known to the second.
     """
-    return float(psutil.Process(pid).create_time()) - (psutil.boot_time() if psutil.LINUX else 0.0)
+    if not psutil.LINUX:
+        return float(psutil.Process(pid).create_time())
+    return int(_stat(pid)[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def started(pid: int) -> float | None:
     """The same; None where no process of ours has the pid, or one that has ended and nobody asked for."""
     try:
-        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+        if (_stat(pid)[0] == "Z") if psutil.LINUX else psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return None
         return start_token(pid)
-    except (psutil.Error, ValueError, OverflowError):
+    except (psutil.Error, OSError, ValueError, OverflowError):
         return None
+
+
+def _stat(pid: int) -> list[str]:
+    """What Linux says of a process, from its state on: its name, which may hold anything, stands before."""
+    return Path(f"/proc/{int(pid)}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
 
 
 def ancestors() -> list[str]:

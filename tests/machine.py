@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -185,9 +185,11 @@ class Machine:
 
     # --- the daemon
 
-    def start(self, *, preexec: Callable[[], None] | None = None) -> Daemon:
+    def start(
+        self, *, preexec: Callable[[], None] | None = None, constants: Mapping[str, float] | None = None
+    ) -> Daemon:
         """A daemon of the test's own, listening."""
-        child = self.spawn(preexec=preexec)
+        child = self.spawn(preexec=preexec, constants=constants)
         eventually(lambda: child.poll() is not None or (self.paths.endpoint.exists() and self.instance() == child.pid))
         assert child.poll() is None, (child.stderr.read() if child.stderr else b"", self.log())
         return child
@@ -196,14 +198,23 @@ class Machine:
         """The pid of the daemon that says it serves this home; 0 for none."""
         return int(json.loads(self.paths.instance.read_bytes())["pid"]) if self.paths.instance.exists() else 0
 
-    def spawn(self, *, preexec: Callable[[], None] | None = None) -> Daemon:
-        """A daemon of the test's own, not yet listening; with `preexec`, which it runs first, a bare interpreter."""
+    def spawn(
+        self, *, preexec: Callable[[], None] | None = None, constants: Mapping[str, float] | None = None
+    ) -> Daemon:
+        """A daemon of the test's own, not yet listening; with `preexec`, which it runs first, a bare interpreter.
+
+        `constants` are other values of modules' constants, by their full names.
+        """
         child: Daemon
-        if preexec is None:
+        if preexec is None and not constants:
             child = forked_process.spawn("csmd.daemon", cwd=self.root, env=self.environment())
         else:
+            program = "".join(
+                f"import {name.rpartition('.')[0]}; {name} = {value}\n" for name, value in (constants or {}).items()
+            )
+            program += "import runpy; runpy.run_module('csmd.daemon', run_name='__main__')"
             child = subprocess.Popen(
-                [sys.executable, "-m", "csmd.daemon"], cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL,
+                [sys.executable, "-P", "-c", program], cwd=self.root, env=self.environment(), stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=preexec,
             )  # fmt: skip
         self.daemons.append(child)

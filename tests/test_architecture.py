@@ -91,7 +91,7 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "b
 
 #: A package -> the only modules, or folders, that may import it.
 ONLY_IN = {
-    "zmq": {"daemon.server", "client"},
+    "zmq": {"daemon.server"},
     "watchdog": {"daemon.reading"},
     "fastembed": {"embedding.worker"},
     "onnxruntime": {"embedding.worker"},

@@ -183,7 +183,7 @@ def test_every_event_and_script_is_documented() -> None:
     scripts = {row[0].strip("`"): row[1].strip("`") for row in table(hooks, "script", columns=2)}
     assert set(scripts) == set(plan.HOOK_SCRIPTS)
     for name, event in scripts.items():
-        assert f'"$home" {event} ' in (ROOT / "hooks" / name).read_text()
+        assert f"\nevent={event}\n" in (ROOT / "hooks" / name).read_text()
 
 
 def test_every_alarm_is_documented_with_what_to_do() -> None:

@@ -31,7 +31,7 @@ from csmd.hosts.adapter import EPOCH, moment_of
 from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.transcript import Reading
 from csmd.hosts.csmd_sessions import ReadLine
-from csmd.paths import is_file
+from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, redact, storable_path
 from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
@@ -386,27 +386,40 @@ def transcripts(root: Path) -> list[Path]:
 def list_transcripts(root: Path) -> Iterator[OnDisk]:
     """Every transcript below a projects directory or in it, in no order; a file is itself.
 
-    There may be twenty thousand, and this looks at them four times an hour: names as the system gives them, and
-    one question for each.
+    A project's directory may be a link: it is followed where it leads out of all that is walked, so that no file has two
+    names and no circle is walked. There may be twenty thousand files, and this looks at them four times an hour: names
+    as the system gives them, and one question for each.
     """
     if is_file(root):
         info = root.stat()
         yield OnDisk(str(root), info.st_size, info.st_mtime_ns)
         return
-    folders = [str(root)]
-    while folders:
+    folders, links, walked = [str(root)], list[str](), {os.path.realpath(root)}
+    while folders or links:
+        if not folders:
+            folder = links.pop()
+            real = os.path.realpath(folder)
+            if any(os.path.commonpath((real, tree)) in (real, tree) for tree in walked):
+                continue
+            walked.add(real)
+        else:
+            folder = folders.pop()
         try:
-            with os.scandir(folders.pop()) as entries:
+            with os.scandir(folder) as entries:
                 for entry in entries:
-                    if entry.is_dir():
-                        if entry.name not in LEFT_OUT and not entry.is_symlink():
-                            folders.append(entry.path)
+                    if entry.name in LEFT_OUT:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif folder == str(root) and entry.is_symlink() and is_directory(entry.path):
+                        links.append(entry.path)
                     elif entry.name.endswith(".jsonl"):
                         with suppress(OSError):  # gone between listing and looking: there is nothing to read
                             info = entry.stat()
                             yield OnDisk(entry.path, info.st_size, info.st_mtime_ns)
         except OSError:
             continue  # a directory that is gone, or that we may not read
+        links.sort(reverse=True)
 
 
 def stat_transcript(path: str) -> OnDisk | None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
-import shutil
 import sys
-import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -100,6 +98,8 @@ def _print_error(head: str, text: str) -> None:
     """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
     lines = [text := display.visible(text)]
     if sys.stderr.isatty():
+        import shutil
+
         lines = render.wrapped(text, max(shutil.get_terminal_size().columns - len(head), 20))
     for line in lines:
         click.echo(head + line, err=True)
@@ -108,6 +108,8 @@ def _print_error(head: str, text: str) -> None:
 
 def _crash_report(error: BaseException) -> Path | str:
     """Writes a crash report; its path, or the report itself where it cannot be written, which must not hide the bug."""
+    import traceback
+
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
     # Where, not what: an error's message can quote somebody's text.
     report = f"csmd {csmd.__version__}, Python {sys.version}\n{frames}{type(error).__name__}\n"

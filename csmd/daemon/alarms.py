@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -90,7 +91,7 @@ ALARMS: Mapping[str, tuple[str, str]] = {
     "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
     "gone file": (
         "nothing is recorded: the database's file is gone, only the daemon still has it open",
-        "put it back, or csmd repair: a copy lies in the backups",
+        "put it back; else csmd goes on in a minute with its copy in the backups",
     ),
     "replaced": (
         "nothing is recorded: another file stands in the database's place",
@@ -413,6 +414,11 @@ def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> l
     return unread
 
 
+def unread_warning(folder: str) -> str:
+    """What is told of a directory of the assistant's that csmd does not read: the command adds it."""
+    return f"sessions write to {folder}, which csmd does not read: csmd install --config-dir {shlex.quote(folder)}"
+
+
 def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
     """The assistant's versions in use, the newer events, the directories that are read and those that are not."""
     record = _install_record(config)
@@ -427,10 +433,7 @@ def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[s
 
 def client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:
     """What `csmd status` warns of, given what `describe_clients` gives."""
-    warnings = [
-        f"sessions write to {path}, which csmd does not read: csmd install --config-dir {path}"
-        for path in clients["elsewhere"]
-    ]
+    warnings = [unread_warning(path) for path in clients["elsewhere"]]
     if outdated := outdated_versions(config, [row["version"] for row in clients["versions"]]):
         warnings.append(
             f"hooks: {', '.join(clients['newer_events'])} are registered, which Claude Code {outdated[0]} does not know: "

@@ -391,6 +391,8 @@ class Context:
         self.wake = threading.Event()
         self.asked = threading.Event()
         """Set with `wake` by what somebody waits for."""
+        self.noticed: dict[str, str] = {}
+        """Directory of the assistant's that is not read -> the day on which a session's start last said so."""
         self._queue: deque[Task] = deque()
         self._hints: dict[str, None] = {}
         self._elsewhere: dict[str, None] = {}

@@ -23,8 +23,6 @@ from csmd.store import files
 
 #: A holder on another host without a sign of life for so long is given up.
 HEARTBEAT_TIMEOUT = timedelta(hours=1)
-#: Two readings of one process's start differ by less.
-SAME_START_S = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +73,7 @@ def why_stale(holder: Holder, *, host: str, boot: str, started: Started, now: da
         began = started(holder.pid)
         if began is None:
             return "its process is gone"
-        return "" if abs(began - holder.start) < SAME_START_S else "its process is gone, another has its number"
+        return "" if abs(began - holder.start) < machine.SAME_START_S else "its process is gone, another has its number"
     return "" if was_heard_of(holder.beat, now) else "nothing was heard of it for an hour"
 
 

@@ -10,9 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from csmd.capture import ingest
+from csmd.daemon import alarms
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.claude import environment, hooks
+from csmd.machine import run_bounded
 from csmd.recall import advisory, brief, checkpoint, compose, prompt, visibility, work_notes
 from csmd.recall.compose import Note
 from csmd.store import receipts, search, sessions
@@ -25,6 +27,8 @@ from csmd.values import Brief, Event
 QUERY_VECTOR_S = 0.12
 #: How long a pending start may take beside a prompt's own brief, and which part of what is left until the deadline.
 START_S, START_PART = 0.5, 0.8
+#: How long the disk is asked whether a session's directory is one that csmd does not read.
+NOTICE_S = 0.03
 #: UTF-16 units that a token has room for.
 TOKEN_UNITS = 5
 
@@ -37,6 +41,8 @@ class Injection:
     project: int
     own: Brief
     start: Brief | None = None
+    notice: str = ""
+    """What the user should know at a session's start; no model reads it."""
 
     @property
     def text(self) -> str:
@@ -63,7 +69,7 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
         return composed, project
 
     own, project = compose_logged(event)
-    injection = Injection(event, project, own)
+    injection = Injection(event, project, own, notice=_unread_notice(context, event))
     start = context.starts.find(event.session_id) if event.name == "prompt" else None
     if start is None:
         return injection
@@ -73,6 +79,20 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
     except DeadlineExceeded:  # the prompt's own answer does not wait for what was too slow before
         return injection
     return both if display.utf16_units(both.text) <= hooks.ANSWER_LIMIT_UNITS else injection
+
+
+def _unread_notice(context: Context, event: Event) -> str:
+    """That csmd does not read the assistant's directory that a session runs in, once a day; "" else."""
+    folder, _ = alarms.directory_of(event.transcript_path)
+    if event.name != "session_start" or event.source == "compact" or folder is None:
+        return ""
+    today, name, config = event.at[:10], str(folder), context.config
+    if folder in config.assistant_dirs or context.noticed.get(name) == today:
+        return ""
+    if not run_bounded(lambda: alarms.unread_directories([name], config, [""]), NOTICE_S):
+        return ""
+    context.noticed[name] = today
+    return f"csmd: {display.visible(alarms.unread_warning(name))}"
 
 
 def _compose_brief(

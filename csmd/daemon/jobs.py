@@ -45,6 +45,8 @@ UNFINISHED_S = 600.0
 LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
 #: As long as every directory is watched. Listing 20,000 transcripts takes up to a second of the processor.
 WATCHED_SWEEP_S = 3600.0
+#: How long the database's file may be away, say to be moved back, before the daemon goes on with its copy.
+GONE_S = 60.0
 #: Commits of others after which the write-ahead log is moved into the database.
 CHECKPOINT_COMMITS = 200
 
@@ -106,6 +108,11 @@ class Background(threading.Thread):
         self._commits_seen = 0
         #: Whether every directory of transcripts is watched; the sweep then is for events that were lost.
         self.is_watched: Callable[[], bool] = lambda: False
+        #: Ends the daemon's parts, to be built anew where `begins_anew` says so.
+        self.begin_anew: Callable[[], None] = lambda: None
+        self.begins_anew = False
+        self._there_at = 0.0
+        """When the database's file was seen last; monotonic."""
         #: Has the socket's thread call back when it comes by.
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
@@ -122,7 +129,7 @@ class Background(threading.Thread):
             Job("mark", lambda _: self._clear_hung_mark(), when="always"),
             Job("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
             Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
-            Job("rescue", lambda _: store.rescue(now=now_iso()), when="always", every_s=EVERY_S, quiet=True),
+            Job("rescue", self._rescue, when="always", every_s=EVERY_S, quiet=True),
             Job("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
             Job("spool", lambda _: reading.replay(context)),
             Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
@@ -252,6 +259,16 @@ class Background(threading.Thread):
             self.ask_server(answered.set)
             if answered.wait(TICK_S):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))
+
+    def _rescue(self, jobs_pass: Pass) -> None:
+        """Copies a database that was deleted or replaced; the daemon begins anew with the copy of one that stays gone."""
+        store = self.context.store
+        store.rescue(now=now_iso())
+        if store.displacement() != "gone":
+            self._there_at = jobs_pass.now
+        elif store.is_rescued and jobs_pass.now - self._there_at >= GONE_S and not self.begins_anew:
+            self.begins_anew = True
+            self.begin_anew()
 
     def _clear_unfinished(self) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)

@@ -176,21 +176,26 @@ def run(config: Config) -> None:
     pipeline.limit_pools()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
-    with hold_instance_lock(config.paths):
-        logs.configure(config)
-        choose_words(config.settings.privacy_redact)
-        try:
-            _serve(config, address, patience_s)
-        except Damaged:
-            log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
-            raise
+    begins_anew = True
+    while begins_anew:
+        with hold_instance_lock(config.paths) as rescued:
+            logs.configure(config)
+            if rescued is not None:
+                log.warning("the database was gone; csmd goes on with the copy that was made of it, %s", rescued.name)
+            choose_words(config.settings.privacy_redact)
+            try:
+                begins_anew = _serve(config, address, patience_s)
+            except Damaged:
+                log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
+                raise
 
 
 @contextmanager
-def hold_instance_lock(paths: Paths) -> Iterator[None]:
+def hold_instance_lock(paths: Paths) -> Iterator[Path | None]:
     """Holds the instance lock of a home; AlreadyRunning when another process has it.
 
-    Its directories are made, and a restore or repair that was killed while it replaced the database is finished.
+    Its directories are made, and a restore or repair that was killed while it replaced the database is finished. Where
+    the database was deleted under its daemon, the copy takes its place that the daemon made then: that copy, else None.
     """
     lock = filelock.FileLock(paths.lock, mode=0o600)
     try:
@@ -208,13 +213,15 @@ def hold_instance_lock(paths: Paths) -> Iterator[None]:
         ) from error
     try:
         backup.finish_replacement(paths.database)
+        rescued = backup.put_rescued_back(paths.database)
         backup.set_stale_log_aside(paths.database, now=now_iso())
-        yield
+        yield rescued
     finally:
         lock.release()
 
 
-def _serve(config: Config, address: str, patience_s: float) -> None:
+def _serve(config: Config, address: str, patience_s: float) -> bool:
+    """Serves until a signal comes; whether to begin anew instead of ending, because the database's file is gone."""
     paths = config.paths
     with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
         stop = WakePipe()
@@ -247,6 +254,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         tasks.resume_purge(context)
         dreaming.resume_dreams(context)
         watch = Watch(background.hint, instructions.touch)
+        background.begin_anew = stop.wake
         background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.roots())
         path = socket_path(paths.home)
         tools = background.tool_context(
@@ -275,7 +283,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
         # A hook that comes while we end finds no endpoint and spools at once.
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
-        ending.callback(notify_manager, address, "STOPPING=1")
+        ending.callback(lambda: notify_manager("" if background.begins_anew else address, "STOPPING=1"))
         # Before anybody is told where to ask: a mark that a hook makes from now on is about this daemon.
         paths.stopped_mark.unlink(missing_ok=True)
         paths.hung_mark.unlink(missing_ok=True)
@@ -304,6 +312,7 @@ def _serve(config: Config, address: str, patience_s: float) -> None:
                 background.sweep_soon()
         if server.failure:
             raise CsmdError(server.failure, hint="`csmd restart`; `csmd logs` may say why")
+        return background.begins_anew
 
 
 def _end_threads(server: Server, background: Background, watch: Watch) -> None:

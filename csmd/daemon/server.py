@@ -369,7 +369,7 @@ class Server(threading.Thread):
         injected: Injection = yield composing
         if event.name == "session_start":
             self.background.expect(injected.project)
-        body = hooks.encode_answer(event.name, injected.text)
+        body = hooks.encode_answer(event.name, injected.text, injected.notice)
 
         def is_late() -> bool:
             return time.monotonic() > exchange.until - MARGIN_S

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shlex
 import shutil
 import stat
 from collections import Counter
@@ -550,6 +551,12 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
         if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in known:
             yield warn(f"{where} names {folder}, and csmd does not read it",
                        f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
+            known.add(os.path.realpath(folder))
+    for folder in ((scene.status or {}).get("clients") or {}).get("elsewhere", ()):
+        if os.path.realpath(folder) not in known:
+            yield warn(f"hooks of sessions that write to {folder} report to csmd, which does not read it",
+                       f"`csmd install --config-dir {shlex.quote(folder)}`")  # fmt: skip
+            known.add(os.path.realpath(folder))
     usual = scene.user_home / ".claude"
     known |= {os.path.realpath(folder) for folder in scene.dirs}
     if scene.recorded and is_directory(usual / "projects") and os.path.realpath(usual) not in known:

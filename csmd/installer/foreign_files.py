@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import difflib
-import hashlib
 import os
 import stat
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -75,11 +71,15 @@ def restored(current: bytes | None, entry: Mapping[str, Any], remove: Remove) ->
 
 
 def _sha256(data: bytes) -> str:
+    import hashlib
+
     return hashlib.sha256(data).hexdigest()
 
 
 def _way_back(original: bytes | None, stripped: bytes) -> Any:
     """The smallest record that leads from the file without our entries to the original."""
+    import base64
+
     if original is None or original == stripped:
         return None if original is None else BY_REMOVAL
     start = _common_length(original, stripped)
@@ -95,6 +95,8 @@ def _common_length(first: bytes, second: bytes) -> int:
 
 def _original(current: bytes, entry: Mapping[str, Any], remove: Remove) -> bytes | None:
     """The bytes from before `install`, where `current` is what it wrote."""
+    import base64
+
     way = entry["original"]
     if way is None:
         return None
@@ -164,6 +166,8 @@ def _check_unchanged(real: Path, before: bytes | None) -> None:
 
 def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int = 3) -> str:
     """What `apply` would change, as a unified diff with so many lines around; empty when nothing."""
+    import difflib
+
     old, new = (([] if data is None else data.decode(errors="replace").splitlines(True)) for data in (before, after))
     names = ("/dev/null" if before is None else str(path), "/dev/null" if after is None else str(path))
     lines = difflib.unified_diff(old, new, *names, n=context)
@@ -232,6 +236,8 @@ def write_atomic(
     With `like` the new one has that file's owner, mode and attributes instead of `mode`. OSError where it cannot be
     written; then it is as it was.
     """
+    import tempfile  # with shutil behind it; a command that only asks writes nothing
+
     handle, temp = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".csmd", dir=path.parent)
     try:
         with open(handle, "wb") as file:

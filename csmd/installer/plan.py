@@ -6,10 +6,7 @@ import contextlib
 import copy
 import fcntl
 import os
-import py_compile
 import stat
-import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -387,6 +384,9 @@ def reported_version(program: Path, search: str) -> str:
 
     It runs in an environment with nothing of the user's but PATH, where a script of the client's finds its node.
     """
+    import subprocess
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="csmd-ask-", ignore_cleanup_errors=True) as empty:
         environment = {
             "PATH": search,
@@ -524,6 +524,8 @@ def put_hooks_in_place(paths: Paths) -> None:
 
 def copy_hooks(paths: Paths) -> None:
     """Copies the hook scripts, each atomically: a running hook sees the old or the new one."""
+    import py_compile
+
     source = shipped_folder()
     for name in COPIED:
         write_atomic(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +20,8 @@ from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.paths import Paths, mark_of
 
 if TYPE_CHECKING:
+    import subprocess
+
     import psutil
 
 # --- service managers
@@ -145,6 +144,8 @@ def _run(command: Sequence[str], timeout_s: float = ACTION_TIMEOUT_S) -> subproc
     """Runs a manager's command; None when there is none, it does not exist or does not end in time."""
     if not command:
         return None
+    import subprocess
+
     try:
         return subprocess.run(
             command, env=config.manager_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -176,6 +177,8 @@ def find_manager(paths: Paths, *, platform: str = sys.platform) -> Manager | str
         agent = Manager(paths, folders[0] / file, kind)
         return agent if agent.is_reachable() else "launchd keeps no agents for you here (no session at the screen)"
     advice = f"; {ENABLE_SYSTEMD}" if is_wsl() else ""
+    import shutil
+
     if shutil.which("systemctl", path=config.manager_environment().get("PATH")) is None:
         return f"there is no systemd here{advice}"
     answer = _output(["systemctl", "--user", "show", "-p", "UnitPath"])
@@ -291,6 +294,8 @@ def _systemd_word(word: str) -> str:
 
 
 def _xml(word: str) -> str:
+    from html import escape
+
     if _CONTROL.search(_utf8(word)):
         raise ConfigError(f"{word!r} holds a control character, which no plist can", hint="move it to a plainer place")
     return escape(word, quote=False)
@@ -497,7 +502,9 @@ def running_service(paths: Paths) -> psutil.Process | None:
         process = psutil.Process(int(instance["pid"]))
         start = machine.started(process.pid)
         same = (
-            start is not None and abs(start - float(instance["start"])) < 1.0 and instance["boot"] == config.boot_id()
+            start is not None
+            and abs(start - float(instance["start"])) < machine.SAME_START_S
+            and instance["boot"] == config.boot_id()
         )
     except (KeyError, TypeError, ValueError, psutil.Error):
         return None
@@ -596,6 +603,8 @@ def note_command(paths: Paths) -> None:
 
 
 def _spawn(paths: Paths) -> subprocess.Popen[bytes]:
+    import subprocess
+
     # Its own session and no pipe to this process: who waits for us must not wait for it, nor end it with us.
     handle = os.open(paths.complaint, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as complaint:

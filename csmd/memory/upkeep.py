@@ -24,6 +24,8 @@ NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
 NEAR_SHARED = 5
 SOURCE = "upkeep"
+#: Who sets a memory aside where it is not the user.
+ASSISTANT = "assistant"
 #: Kind -> the status of its candidate: open, or waiting for a person.
 STATUS: dict[CandidateKind, CandidateStatus] = {
     "duplicate": "open", "near_duplicate": "needs_review", "stale": "open", "missing_embedding": "open",
@@ -486,8 +488,11 @@ def find_findings(
 
 
 def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
-    """Computes how the queue would change if all memories of some projects were checked now."""
-    waiting = _own(candidates.waiting(rows, projects=places, limit=WAITING))
+    """Computes how the queue would change if all memories of some projects were checked now.
+
+    What others than upkeep ask, as dreams do, no check answers.
+    """
+    waiting = [one for one in _own(candidates.waiting(rows, projects=places, limit=WAITING)) if one.source == SOURCE]
     return queueing(find_findings(rows, places), waiting, dropped=stored.dropped_pairs(rows), now=now)
 
 
@@ -512,13 +517,15 @@ def apply(
 ) -> tuple[list[Finding], list[Finding]]:
     """Repairs what was found, in the caller's transaction; (repaired, left because it no longer applies).
 
-    With `as_said` a person has said that the memories say the same: they need not look alike.
+    With `as_said` a person has said that the memories say the same: they need not look alike. By an assistant nothing is
+    set aside of which a person is asked.
     """
     done: list[Finding] = []
     left: list[Finding] = []
+    asked = candidates.asked_about(rows) if by == ASSISTANT else frozenset()
     for finding in plan:
         current = _revalidate(rows, finding, key=key, as_said=as_said)
-        if current is None:
+        if current is None or (finding.kind != "missing_embedding" and finding.memory.id in asked):
             left.append(finding)
         else:
             done.append(current)

@@ -27,7 +27,7 @@ FOLDER = "backups"
 WORKSHOP = "repairing"
 #: The file in the workshop that names the new database once it is whole, and where the old one goes.
 READY = "ready.json"
-#: The file that notes which database and log were open together: their inodes.
+#: The file that notes which database and log were open together, by their inodes, and where a copy of a deleted one lies.
 OPENED = "run/opened.json"
 #: What belongs to a database's file.
 SUFFIXES = ("", "-wal", "-shm")
@@ -214,13 +214,44 @@ def note_opened(database: Path) -> None:
         files.write_atomic(database.parent / OPENED, wire.dumps(inodes).encode(), durable=False)
 
 
+def note_rescue(database: Path, copy: Path) -> None:
+    """Notes where the copy of a database will lie that was deleted while it is open, for `put_rescued_back`."""
+    place = database.parent / OPENED
+    files.make_private(place.parent)
+    noted = {**(files.read_json(place) or {}), "rescued": copy.name}
+    files.write_atomic(place, wire.dumps(noted).encode(), durable=False)
+
+
+def put_rescued_back(database: Path) -> Path | None:
+    """Puts the copy of a deleted database in its place, as its daemon left it; that copy, None where nothing was to do.
+
+    Whatever is wrong with the copy is left to `csmd repair`. The copy stays among the backups.
+    """
+    noted = files.read_json(database.parent / OPENED) or {}
+    if "rescued" not in noted or database.exists():
+        return None
+    copy = folder_of(database) / str(noted["rescued"])
+    temp = database.with_name(f"{UNFINISHED}{os.urandom(6).hex()}")
+    try:
+        examine(copy)
+        shutil.copyfile(copy, temp)
+        files.to_disk(temp)
+        temp.replace(database)
+        files.to_disk(database.parent)
+    except (OSError, StoreError, BadInput):
+        return None
+    finally:
+        _remove(temp)
+    return copy
+
+
 def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
     """Sets a log aside that belongs to a database in whose place another one stands; where it went, None for nowhere.
 
     SQLite would take it for the new one's. A daemon that ends by itself leaves none; one that was killed does.
     """
     noted, found = files.read_json(database.parent / OPENED), _inodes(database)
-    if noted is None or found is None or noted["log"] != found["log"] or noted["database"] == found["database"]:
+    if noted is None or found is None or noted.get("log") != found["log"] or noted["database"] == found["database"]:
         return None
     folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
     for suffix in SUFFIXES[1:]:

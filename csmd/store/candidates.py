@@ -175,6 +175,14 @@ def waiting(
     )
 
 
+def asked_about(rows: Rows) -> frozenset[str]:
+    """The ids of the memories of which a person is asked whether they hold."""
+    listed = rows.column(
+        "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"
+    )
+    return frozenset(ident for idents in listed for ident in str(idents).split())
+
+
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
     """The next that wait past a row key, in order."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"

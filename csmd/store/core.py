@@ -49,6 +49,11 @@ QUEUE_LIMIT = 2000
 GROUP_LIMIT = 256
 #: A truncating checkpoint keeps the writer out while it waits for readers: it may not wait long.
 CHECKPOINT_PATIENCE_MS = 20
+#: A write of the background finds the write-ahead log no larger: what hooks and one long write add stays below 256 MB.
+LOG_LIMIT_BYTES = 64 << 20
+#: Seconds for which reads wait while the log is emptied, how often that is tried, the rest until they wait again, and
+#: how long the background tries it.
+READS_WAIT_S, EMPTYING_EVERY_S, READS_GO_ON_S, EMPTYING_S = 0.5, 0.02, 0.1, 30.0
 
 
 @dataclass(slots=True)
@@ -130,18 +135,21 @@ class Store:
             self._maintenance = opening(readonly=False)
             self._maintenance.set_busy_timeout(CHECKPOINT_PATIENCE_MS)
             self._maintaining = threading.Lock()
+            self._is_reading = threading.Event()
+            self._is_reading.set()
             self._writes = _Mailbox(QUEUE_LIMIT)
             self._writer = threading.Thread(target=self._write_loop, args=(writer,), name="csmd-writer")
             self._reads = {lane: _Mailbox() for lane in LANES}
             self._readers = {
                 lane: threading.Thread(
-                    target=self._read_loop, args=(opening(readonly=True), tasks), name=f"csmd-reader-{lane}"
+                    target=self._read_loop, args=(opening(readonly=True), tasks, lane), name=f"csmd-reader-{lane}"
                 )
                 for lane, tasks in self._reads.items()
             }
             made.pop_all()
         self._identity = _identity(path)
-        self._is_rescued = False
+        #: Whether the database was deleted or replaced while it is open, and a copy of it was made.
+        self.is_rescued = False
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 
@@ -164,14 +172,17 @@ class Store:
         into one of the user's own that holds no database.
         """
         if not self.displacement():
-            self._is_rescued = False
+            if self.is_rescued:
+                backup.note_opened(self.path)  # the copy is not what is open any more
+                self.is_rescued = False
             return None
         target = backup.place_of(self.path, now=now)
-        if self._is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
+        if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
+        backup.note_rescue(self.path, target)  # first: a kill in between leaves the name of a copy that is not there
         with self._maintaining:
             backup.make(self.path, target, rows=Rows(self._maintenance))
-        self._is_rescued = True
+        self.is_rescued = True
         return target
 
     def _is_in_its_directory(self) -> bool:
@@ -190,9 +201,12 @@ class Store:
     def submit(self, run: Callable[[Rows], T], *, wait: bool = False) -> Future[T]:
         """Queues a write; the future resolves after its commit.
 
-        Refused when the store is closing, or when the queue is full and the caller does not `wait` for room.
+        Refused when the store is closing, or when the queue is full and the caller does not `wait` for room: in the queue,
+        and in the write-ahead log.
         """
         self._refuse_when_damaged()
+        if wait and threading.current_thread() not in self._readers.values():  # whose own read would be in the way
+            self._bound_log()
         future: Future[T] = Future()
         self._writes.add(_Task(run, future), wait=wait)
         return future
@@ -237,6 +251,28 @@ class Store:
         except apsw.Error as error:
             raise as_store_error(error, self.path) from error
         return max(0, pages - moved)
+
+    def _bound_log(self) -> None:
+        """Empties the write-ahead log where it has grown too large; StoreError where the disk does not let it.
+
+        Reads that follow one another would keep it for ever: all but hooks' wait meanwhile, for a moment each time.
+        """
+        patience = time.monotonic() + EMPTYING_S
+        while self._log_bytes() > LOG_LIMIT_BYTES and time.monotonic() < patience:
+            until = time.monotonic() + READS_WAIT_S
+            self._is_reading.clear()
+            try:
+                while self.checkpoint(truncate=True) < 0 and time.monotonic() < until:
+                    time.sleep(EMPTYING_EVERY_S)
+            finally:
+                self._is_reading.set()
+            time.sleep(READS_GO_ON_S if self._log_bytes() > LOG_LIMIT_BYTES else 0)
+
+    def _log_bytes(self) -> int:
+        try:
+            return self.path.with_name(f"{self.path.name}-wal").stat().st_size
+        except OSError:
+            return 0
 
     def shrink(self) -> None:
         """Lets go of the memory that every connection keeps for its next questions."""
@@ -310,9 +346,11 @@ class Store:
             else:
                 task.future.set_exception(self._record_failure(raised))
 
-    def _read_loop(self, connection: apsw.Connection, tasks: _Mailbox) -> None:
+    def _read_loop(self, connection: apsw.Connection, tasks: _Mailbox, lane: Lane) -> None:
         rows = Rows(connection)
         while taken := tasks.next_tasks(1):
+            if lane != "hook":
+                self._is_reading.wait(READS_WAIT_S)
             for task in taken:
                 if task.future.set_running_or_notify_cancel():
                     self._perform_read(rows, task)

@@ -18,7 +18,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.tools import present
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person, places
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between, leave_to_review, need_person, places
 from csmd.values import Candidate, Memory
 from csmd.vocabulary import CandidateKind
 
@@ -76,7 +76,7 @@ def _carry_out(
     """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
     if dry_run:
         return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
-    by, key = "user" if by_person else "assistant", ctx.store.hash_key
+    by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
     done, left = ctx.store.write(lambda rows: upkeep.apply(rows, plan, by=by, now=ctx.now(), key=key, as_said=as_said))
     ctx.poke()
     return {"dry_run": False, "actions": list(map(_action, done)), "left": list(map(_action, left))}
@@ -99,6 +99,7 @@ def _merge(
         plan = upkeep.find_findings(rows, seen, kinds=NEAR if near else SAME)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
+    leave_to_review(rows, merged, by_person=by_person or dry_run)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
     pair = [upkeep.planned_merge(merged, other, everywhere=around, by_person=by_person)]
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)

@@ -31,7 +31,7 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, places
+from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, leave_to_review, places
 from csmd.values import Brief, Link, Memory, Provenance, Statement
 from csmd.vocabulary import NEVER
 
@@ -166,6 +166,7 @@ def _forget(
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
+        leave_to_review(writing, memory, by_person=by_person)
         known = pages if memory.text == target.text else forget.NOWHERE
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
@@ -239,6 +240,7 @@ def _supersede(
                 f"{memory.id} was said by the user, and only a person at a terminal can settle whether it holds",
                 hint=f"type `csmd supersede {memory.id} {'--undo' if undo else new}` in a terminal",
             )
+        leave_to_review(writing, memory, by_person=by_person)
         was, now = memory.superseded_by, ctx.now()
         if undo:
             if new_id and was != new_id:

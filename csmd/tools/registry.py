@@ -19,9 +19,11 @@ from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
+from csmd.store import candidates
 from csmd.store.activity import Composition, Lookup
 from csmd.store.core import Lane, Store
 from csmd.store.sqlite import Rows
+from csmd.values import Memory
 
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -186,6 +188,12 @@ def need_person(by_person: bool, what: str) -> None:
     """CsmdError unless a person asks."""
     if not by_person:
         raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
+
+
+def leave_to_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
+    """CsmdError where a person is asked whether a memory holds, and none speaks here."""
+    if not by_person and memory.id in candidates.asked_about(rows):
+        raise CsmdError(f"a person is asked whether {memory.id} holds", hint="`csmd review` in a terminal answers it")
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:

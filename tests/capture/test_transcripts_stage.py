@@ -571,6 +571,21 @@ def test_transcripts_are_found_below_a_root_the_latest_first_and_nothing_else(pl
     assert transcripts.transcripts(root / "nowhere") == []
 
 
+def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(place: Place) -> None:
+    root, shared = place.root / "projects", place.root / "shared" / "-shop"
+    place.write(line("u1"), path=root / "-p" / "s1.jsonl")
+    place.write(line("u2"), path=shared / "s2.jsonl")
+    place.write(line("u3"), path=place.root / "s3.jsonl")
+    (shared / "again").symlink_to(shared)
+    for name, target in {
+        "-a": shared, "-b": shared, "-c": shared.parent, "-d": root, "-e": root / "-p", "-f": place.root, "-g": root / "-g",
+        "memory": place.root / "shared",
+    }.items():  # fmt: skip
+        (root / name).symlink_to(target)
+    found = sorted(str(path.relative_to(root)) for path in transcripts.transcripts(root))
+    assert found == ["-a/s2.jsonl", "-p/s1.jsonl"]
+
+
 # Projects and titles.
 
 

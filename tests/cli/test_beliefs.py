@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from machine import Machine, eventually
+from terminal import Terminal
 
 ORDERS = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
 AGAIN = "Redis holds the order cache of the checkout page, with entries keyed by cart and currency"
@@ -36,6 +37,13 @@ def ids(machine: Machine) -> dict[str, str]:
 def fits(shown: str) -> str:
     assert all(len(line) <= 80 for line in shown.splitlines()), shown
     return shown
+
+
+def typed(machine: Machine, *words: str) -> str:
+    """What a person's command shows."""
+    terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+    assert terminal.ends() == 0, terminal.said
+    return fits(terminal.said)
 
 
 def test_beliefs_are_shown_by_kind_with_their_evidence(held: Machine) -> None:
@@ -67,10 +75,12 @@ def test_a_merge_is_shown_first_done_when_told_and_taken_back(held: Machine) -> 
         "without ids only what says the same is merged"
     )
 
-    assert "`csmd merge --undo ID`" in fits(held.csmd("merge", goes, stays))
+    refused = held.run("merge", goes, stays)
+    assert refused.returncode == 1 and f"a person is asked whether {goes} holds" in refused.stderr
+    assert "`csmd merge --undo ID`" in typed(held, "merge", goes, stays)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == stays
     assert "no two memories" in held.csmd("duplicates")
-    assert f"{goes} stands by itself again" in fits(held.csmd("merge", "--undo", goes))
+    assert f"{goes} stands by itself again" in typed(held, "merge", "--undo", goes)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == ""
 
 

@@ -197,7 +197,7 @@ OLD = iso(NOW - timedelta(days=3))
     ("held", "began", "why"),
     [
         ({}, 1000.0, ""),
-        ({}, 1000.4, ""),
+        ({}, 1000.004, ""),
         ({"beat": OLD}, 1000.0, ""),
         ({}, None, "its process is gone"),
         ({}, 1002.0, "its process is gone, another has its number"),

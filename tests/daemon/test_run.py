@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import logging
 import os
 import resource
@@ -569,3 +570,31 @@ def test_a_daemon_is_alive_while_hooks_are_served_whatever_the_background_does(
     assert said[-1] == told and set(said) <= {b"WATCHDOG=1", told}
     child.kill()
     child.wait(LIMIT_S)
+
+
+def test_hooks_of_a_directory_that_csmd_was_never_told_are_told_with_the_command_that_adds_it(machine: Machine) -> None:
+    def start(session: str, folder: Path, source: str = "startup") -> str:
+        path = machine.conversation(session, folder / "projects" / "-shop")
+        _, body = machine.event("SessionStart", session, source=source, transcript_path=str(path))
+        return str(json.loads(body or "{}").get("systemMessage", ""))
+
+    def unread() -> list[dict[str, str]]:
+        checks = json.loads(machine.run("doctor", "--json").stdout)["checks"]
+        return [finding for check in checks if check["id"] == "config-dirs" for finding in check["findings"]]
+
+    child, other, third = machine.start(), machine.root / ".claude work", machine.root / ".claude-third"
+    assert start("s1", machine.assistant) == ""
+    command = f"csmd install --config-dir '{other}'"
+    assert start("s2", other, "compact") == "", "not in the middle of work"
+    assert start("s3", other).endswith(command)
+    assert start("s4", other) == "", "once a day"
+    assert str(third) in start("s5", third)
+    eventually(lambda: len(unread()) == 2)
+    assert command in str(unread())
+    machine.stop(child)
+    machine.csmd("install", "--no-start", "--no-service", "--config-dir", str(other))
+    child = machine.start()
+    assert start("s6", other) == ""
+    machine.sync()
+    assert len(machine.call("csm_session_list", project="")["sessions"]) == 5, "those of both, and none of the third"
+    machine.stop(child)

@@ -88,17 +88,48 @@ def done(talk: Talk, child: Daemon, *verb: str) -> None:
 @pytest.mark.invariant(
     "An acknowledged event is in the database that is found at its path: where that file was deleted, moved or replaced under the daemon nothing is acknowledged, an alarm says what to do, and a copy of what was open goes into the backups"
 )
-def test_a_deleted_database_takes_no_more_and_repair_brings_everything_back(talk: Talk) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("gone", [("",), ("", "-wal", "-shm")], ids=["the file", "its log too"])
+def test_a_deleted_database_takes_no_more_and_the_next_start_goes_on_with_its_copy(
+    talk: Talk, gone: tuple[str, ...], ending: signal.Signals
+) -> None:
     machine = talk.machine
     child = machine.start()
     assert talk.say(5) == {"ok"}
-    machine.paths.database.unlink()
+    for suffix in gone:
+        Path(f"{machine.paths.database}{suffix}").unlink()
     refused(talk)
     talk.say_by_hook(3)
     assert len(machine.spooled()) == 3
     assert talk.alarm().endswith("is gone, only the daemon still has it open")
     assert b"nothing can be stored" in machine.hook("SessionStart", source="startup")
     rescued(machine)
+    os.kill(child.pid, ending)
+    child.wait(60)
+    done(talk, machine.start())
+
+
+def test_a_daemon_whose_database_stays_away_goes_on_with_its_copy_by_itself(talk: Talk) -> None:
+    machine = talk.machine
+    child = machine.start(constants={"csmd.daemon.jobs.GONE_S": 0})
+    assert talk.say(5) == {"ok"}
+    machine.paths.database.unlink()
+    talk.say_by_hook(3)
+    eventually(lambda: not machine.spooled())
+    assert child.poll() is None
+    done(talk, child)
+
+
+def test_a_deleted_database_of_which_no_copy_was_made_is_not_begun_anew(talk: Talk) -> None:
+    machine = talk.machine
+    child = machine.start()
+    talk.say(4)
+    machine.csmd("backup")
+    child.kill()
+    child.wait(60)
+    machine.paths.database.unlink()
+    assert machine.spawn().wait(60) == 1
+    assert not machine.paths.database.exists()
     done(talk, child, "repair")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from machine import Machine, temporary_directory
+from machine import Machine, eventually, temporary_directory
 
 from csmd import machine as the_machine
 
@@ -134,6 +134,29 @@ def test_a_disk_that_does_not_answer_keeps_nobody_waiting_and_is_named(machine: 
     fuse.close()
     state = everything_answers(machine, project)
     assert state["transcripts"] is not None
+    machine.stop(child)
+
+
+def test_a_projects_directory_that_is_a_link_is_read_by_sweep_sync_and_import(machine: Machine) -> None:
+    def linked(root: Path, name: str) -> None:
+        place = machine.root / "stow" / name
+        machine.conversation(name, place)
+        root.mkdir(parents=True, exist_ok=True)
+        (root / name).symlink_to(place)
+
+    def sessions() -> set[str]:
+        return {row["id"] for row in machine.call("csm_session_list", project="")["sessions"]}
+
+    root, old = machine.assistant / "projects", machine.root / "old"
+    linked(root, "swept")
+    child = machine.start()
+    eventually(lambda: sessions() == {"swept"})
+    linked(root, "synced")
+    machine.sync()
+    assert sessions() == {"swept", "synced"}
+    linked(old, "imported")
+    assert machine.csmd("import", str(old), "--no-vectors", "--json")["turns_new"] == 6
+    assert sessions() == {"swept", "synced", "imported"}
     machine.stop(child)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +119,35 @@ def steps_of_a_sweep(path: Path, turns: int) -> int:
     finally:
         store.close()
     return steps
+
+
+def test_the_log_is_bounded_while_a_past_is_imported_and_others_ask(machine: Machine) -> None:
+    old, log = machine.root / "old" / "-project", machine.home / "csmd.db-wal"
+    for number in range(6):
+        said = [f"Word{number}x{turn} is what we speak of. " + "Go on with that. " * 120 for turn in range(20)]
+        lines = [machine.line("user", text, session=f"s{number}") for text in said]
+        machine.transcript(*lines, session=f"s{number}", folder=old)
+    child = machine.start(constants={"csmd.store.core.LOG_LIMIT_BYTES": 1 << 18})
+    job, sizes, over = machine.call("csm_import", path=str(old.parent), vectors=False)["job"], [0], threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.05):
+            machine.call("csm_memory_search", query="what we speak of", project="")
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(look) for _ in range(2)]
+        state = ""
+        while state not in ("done", "failed"):
+            assert machine.event("UserPromptSubmit", "live", prompt="Fix the parser.")[0] == "ok"
+            state = machine.call("csm_job", id=job)["state"]
+            over.wait(0.05)
+            sizes.append(log.stat().st_size if log.exists() else 0)
+        over.set()
+        for reader in readers:
+            reader.result()
+    assert state == "done"
+    assert max(sizes) < 2 << 20, f"the log of a database of {machine.paths.database.stat().st_size} bytes"
+    machine.stop(child)
 
 
 def test_turns_that_no_transcript_tells_of_do_not_make_every_sweep_longer_and_longer(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ This is where the hand-written ZMTP of hooks/csmd_hook.py and libzmq are held to
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pty
 import re
@@ -710,11 +711,34 @@ def test_a_script_falls_back_to_the_python_on_the_path(home: Path, name: str, li
     assert len(spooled(home)) == 1
 
 
+@pytest.mark.parametrize("beside", [(), ("csmd_hook.py",), ("csmd_spool.py",)])
+def test_scripts_that_were_copied_without_what_they_need_say_so_once_at_a_sessions_start(
+    tmp_path: Path, beside: tuple[str, ...]
+) -> None:
+    for file in (*SHELL_SCRIPTS, *beside):
+        shutil.copy(SCRIPTS / file, tmp_path / file)
+    home = tmp_path / "new" / "csmd"
+    printed = {name: [run_script(tmp_path / name, CSMD_HOME=str(home)) for _ in range(2)] for name in SHELL_SCRIPTS}
+    said, again = printed.pop("session-start")
+    assert list(json.loads(said)) == ["systemMessage"]
+    assert b"csmd_hook.py and csmd_spool.py are not beside its hooks (csmd install)" in said
+    assert {again, *(line for lines in printed.values() for line in lines)} == {b""}
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_script_without_a_python_says_so(home: Path, tmp_path: Path) -> None:
+    (home / "hook" / "interpreter").unlink()
+    for program in ("sh", "mkdir", "uname"):
+        (tmp_path / program).symlink_to(shutil.which(program) or "")
+    said = [run_script("sh", home / "hook" / "session-start", PATH=str(tmp_path)) for _ in range(2)]
+    assert b"no python3 is on the PATH" in said[0]
+    assert said[1] == b""
+
+
 @pytest.mark.parametrize("name", SHELL_SCRIPTS)
-def test_a_script_without_any_csmd_is_silent(tmp_path: Path, name: str) -> None:
+def test_a_plugins_script_leaves_nothing_where_csmd_has_never_been(tmp_path: Path, name: str) -> None:
     alone = shutil.copy(SCRIPTS / name, tmp_path / name)
-    assert run_script(alone, HOME=str(tmp_path)) == b""
-    assert run_script(alone, HOME=str(tmp_path), CSMD_HOME=str(tmp_path / "gone")) == b""
+    assert run_script(alone, HOME=str(tmp_path), CLAUDE_PLUGIN_ROOT=str(tmp_path)) == b""
     assert list(tmp_path.iterdir()) == [tmp_path / name]
 
 
@@ -749,5 +773,6 @@ def test_the_scripts_differ_in_their_event_only() -> None:
         assert first == "#!/bin/sh"
         assert comment.startswith("# csmd: ")
         assert os.access(SCRIPTS / name, os.X_OK)
-        bodies.add("\n".join(rest).replace(f'"$home" {event} ', '"$home" EVENT '))
+        assert f"event={event}" in rest
+        bodies.add("\n".join(line for line in rest if not line.startswith("event=")))
     assert len(bodies) == 1

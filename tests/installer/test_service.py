@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import plistlib
 import shutil
@@ -22,6 +23,7 @@ from csmd.config import SILENT, manager_environment, started_by, take_notify_soc
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import plan, service
 from csmd.installer.service import LINGER, Manager, Unit
+from csmd.machine import start_token
 from csmd.store import files
 
 DTD = Path(__file__).resolve().parent.parent / "data" / "service" / "plist.dtd"
@@ -314,6 +316,30 @@ def test_a_pid_that_came_round_again_is_not_our_daemon(machine: Machine) -> None
         machine.paths.instance.write_text(text)
         assert service.running_service(machine.paths) is None, text
     assert machine.csmd("stop", "--json") == {"stopped": False}
+
+
+def test_a_process_that_got_a_dead_daemons_pid_within_the_same_second_is_not_our_daemon(machine: Machine) -> None:
+    def begin() -> subprocess.Popen[bytes]:
+        return subprocess.Popen(["sleep", "600"])
+
+    child = machine.start()
+    noted = json.loads(machine.paths.instance.read_bytes())
+    machine.stop(child)
+    dead, foreign = begin(), begin()
+    while start_token(foreign.pid) == start_token(dead.pid):  # within the same hundredth of a second
+        foreign.kill()
+        foreign.wait()
+        foreign = begin()
+    assert start_token(foreign.pid) - start_token(dead.pid) < 1.0
+    left = {**noted, "pid": foreign.pid, "start": start_token(dead.pid)}
+    machine.paths.instance.write_text(json.dumps(left))
+    assert machine.csmd("stop", "--json") == {"stopped": False}
+    assert machine.csmd("start", "--json")["started"] is True
+    machine.csmd("stop")
+    assert foreign.poll() is None, "it was left alone"
+    for process in (dead, foreign):
+        process.kill()
+        process.wait()
 
 
 def test_a_daemon_that_cannot_start_is_told_with_its_own_words(machine: Machine) -> None:

@@ -447,6 +447,46 @@ def test_a_checkpoint_empties_the_log_and_lets_nobody_wait_behind_a_reader(store
     assert store.read(activity.counters) == {"a": 3}
 
 
+@pytest.mark.invariant("The write-ahead log is bounded, whatever is written and read, and no hook waits for that")
+def test_the_log_is_bounded_while_readers_follow_one_another(
+    store: Store, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(core, "LOG_LIMIT_BYTES", 1 << 20)
+    log, over = path.with_name("csmd.db-wal"), threading.Event()
+
+    def read_on(lane: core.Lane) -> None:
+        def look(rows: Rows) -> None:
+            activity.counters(rows)
+            over.wait(0.03)
+
+        futures = [store.submit_read(look, lane=lane), store.submit_read(look, lane=lane)]
+        while not over.is_set():  # the next one is there before one ends
+            futures.pop(0).result(PATIENCE_S)
+            futures.append(store.submit_read(look, lane=lane))
+        for future in futures:
+            future.result(PATIENCE_S)
+
+    def write(rows: Rows) -> None:
+        activity.count(rows, [("x" * 100_000, 1)])
+        rows.run("delete from counters where name like 'x%'")
+
+    lanes: tuple[core.Lane, ...] = ("main", "status", "hook")
+    with ThreadPoolExecutor(3) as pool:
+        readers = [pool.submit(read_on, lane) for lane in lanes]
+        try:
+            sizes = []
+            for _ in range(200):
+                store.write(write)
+                assert store.submit(bump("hooks")).result(PATIENCE_S) is None
+                sizes.append(log.stat().st_size)
+        finally:
+            over.set()
+        for reader in readers:
+            reader.result(PATIENCE_S)
+    assert max(sizes) < 2 << 20
+    assert store.read(activity.counters) == {"hooks": 200}
+
+
 @pytest.mark.invariant("The database is readable by its owner alone")
 @pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
 def test_the_database_and_its_neighbours_are_private_whatever_the_umask(path: Path, umask: int) -> None:

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from machine import Machine, call_frames
+from machine import ask as ask_daemon
 
+from csmd.daemon.context import now_iso
 from csmd.errors import BadInput, CsmdError
+from csmd.memory import supersession
+from csmd.store import memories
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+
+NOW = now_iso()
 
 
 @pytest.fixture
@@ -133,3 +144,59 @@ def test_what_a_person_remembers_replaces_what_it_says_is_gone(parts: Any) -> No
     assert {narrow, made["id"]} not in pairs
     parts.call("csm_memory_supersede", old=both, undo=True, by_person=True)
     assert shown(parts, both)["superseded_by"] == ""
+
+
+@pytest.mark.invariant("No tool answers what a person is asked")
+@pytest.mark.parametrize(
+    ("tool", "params"),
+    [
+        ("csm_memory_candidate_generate", {"dry_run": False}),
+        ("csm_memory_archive", {"dry_run": False}),
+        ("csm_memory_merge", {"dry_run": False}),
+        ("csm_memory_merge", {"dry_run": False, "id": "OLD", "into": "NEW"}),
+        ("csm_memory_merge", {"dry_run": False, "id": "NEW", "into": "OLD"}),
+        ("csm_memory_supersede", {"old": "OLD", "new": "NEW"}),
+        ("csm_memory_supersede", {"old": "NEW", "new": "OLD"}),
+        ("csm_memory_delete", {"id": "OLD"}),
+        ("csm_memory_delete", {"id": "NEW"}),
+        ("csm_belief_promote", {"apply": True}),
+        ("csm_review_answer", {"id": "QUESTION", "verb": "supersede"}),
+        ("csm_review_answer", {"id": "OLD", "verb": "keep"}),
+        ("csm_memory_pin", {"id": "OLD"}),
+    ],
+)
+def test_whichever_tool_is_called_a_dreams_question_waits_for_a_person(
+    machine: Machine, tool: str, params: dict[str, Any]
+) -> None:
+    child, place = machine.start(), str(machine.project)
+    saved = {
+        name: machine.call(
+            "csm_memory_save", text=f"The order cache keeps its entries in {where} for an hour", project=place
+        )
+        for name, where in (("OLD", "Redis"), ("NEW", "Redis now"))
+    }
+    ids = {name: value["id"] for name, value in saved.items()}
+    machine.stop(child)
+    with closing(Store(machine.paths.database, now=NOW)) as store:
+
+        def ask(rows: Rows) -> str:
+            old, new = (memories.by_id(rows, ids[name]) for name in ("OLD", "NEW"))
+            assert old is not None and new is not None
+            memories.update_belief(rows, replace(old, archive_at=-1))  # it has faded, too
+            return supersession.ask_about(rows, old, new, reason="it may replace it", sure=0.6, at=NOW)
+
+        ids["QUESTION"] = store.write(ask)
+    child = machine.start()
+
+    def asked() -> Any:
+        shown = [machine.call("csm_memory_show", id=ids[name]) for name in ("OLD", "NEW")]
+        (question,) = [row for row in machine.call("csm_review_list")["items"] if row["id"] == ids["QUESTION"]]
+        return question["version"], [(row["superseded_by"], row["tier"], row["pinned"]) for row in shown]
+
+    before = asked()
+    given = {name: ids.get(value, value) if isinstance(value, str) else value for name, value in params.items()}
+    ask_daemon(machine.socket, call_frames(tool, given))
+    assert asked() == before
+    machine.call("csm_review_answer", id=ids["QUESTION"], verb="keep", by_person=True)
+    assert all(row["id"] != ids["QUESTION"] for row in machine.call("csm_review_list")["items"])
+    machine.stop(child)

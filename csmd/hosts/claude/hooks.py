@@ -94,13 +94,16 @@ def decode_event(body: bytes, *, name: str, event_id: str, at: str, counts: Coun
     )
 
 
-def encode_answer(name: EventName, text: str) -> bytes:
-    """What the hook prints so that the assistant reads `text`; b"" for nothing."""
-    if not text or name not in INJECTING:
+def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
+    """What the hook prints so that the assistant reads `text`, and its user `notice`; b"" for nothing."""
+    if not (text or notice) or name not in INJECTING:
         return b""
     if name in PLAIN:
         return text.encode("utf-8", "replace") + b"\n"
-    return wire.dumps({"hookSpecificOutput": {"hookEventName": INJECTING[name], "additionalContext": text}}).encode()
+    answer: dict[str, Any] = {"systemMessage": notice} if notice else {}
+    if text:
+        answer["hookSpecificOutput"] = {"hookEventName": INJECTING[name], "additionalContext": text}
+    return wire.dumps(answer).encode("utf-8", "replace")
 
 
 def turn_of_event(event: Event) -> Turn | None:
