@@ -19,7 +19,7 @@ from pathlib import Path
 import csmd
 from csmd.config import SILENT
 from csmd.embedding import worker as worker_side
-from csmd.embedding.worker import MODEL_FILES, put_in_place
+from csmd.embedding.worker import FETCHABLE, MODEL_FILES, put_in_place
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
 
 IDENTITY_FILE = "csmd-model.txt"
@@ -38,11 +38,17 @@ def check_model_dir(folder: Path) -> None:
 
 def installed_model(models: Path, name: str) -> Path | None:
     """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
-    for one in (chosen_model(models), name):
-        folder = models / _folder_name(one) if one else None
-        if folder is not None and all((folder / file).is_file() for file in MODEL_FILES):
-            return folder
-    return None
+    folders = (models / _folder_name(one) for one in (chosen_model(models), name) if one)
+    return next(filter(_is_complete, folders), None)
+
+
+def is_available(models: Path, name: str) -> bool:
+    """Whether the model `name` is installed or can be fetched."""
+    return name in FETCHABLE or _is_complete(models / _folder_name(name))
+
+
+def _is_complete(folder: Path) -> bool:
+    return all((folder / file).is_file() for file in MODEL_FILES)
 
 
 def chosen_model(models: Path) -> str:
