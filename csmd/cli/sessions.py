@@ -21,6 +21,7 @@ from csmd.cli.render import (
     dim,
     fitted,
     join,
+    last_part,
     pair,
     pairs,
     percent,
@@ -62,7 +63,7 @@ SESSION = VERBS.add_group("session", "Past conversations, also those the assista
 @render.if_empty("sessions", "no session is known here; --all-projects looks everywhere")
 def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
-    places = [fitted(row["project"].rpartition("/")[2], LIST_PROJECT, end=True) for row in value["sessions"]]
+    places = [fitted(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
     room = max(render.width() - LIST_NUMBERS - project_width, 8)
     rows = [
@@ -256,7 +257,7 @@ MEMDIR = VERBS.add_group("memdir", "Show the assistant's own memory.")
 @CONTEXT.tool("status", "csm_context_status", *verb.PROJECTS, scope="all")
 def show_filled(value: dict[str, Any]) -> Screen:
     """Show how full the contexts of live sessions are."""
-    names = [plain(live["project"].rstrip("/").rpartition("/")[2]) or "-" for live in value["sessions"]]
+    names = [plain(last_part(live["project"])) or "-" for live in value["sessions"]]
     room = min(max(map(cells, names), default=0), NAME)
     for live, name in zip(value["sessions"], names, strict=True):
         used, window, shown = live["tokens"], max(live["window"], 1), fitted(name, room, end=True)

@@ -15,11 +15,10 @@ import click
 
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, dim
-from csmd.config import MODEL_NAME, Settings, default_paths, find_unworkable, parse_settings, read_text
-from csmd.embedding import models
+from csmd.config import FETCHABLE, MODEL_NAME, Settings, default_paths, find_unworkable, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
-from csmd.paths import is_there
+from csmd.paths import is_there, model_folder
 
 if TYPE_CHECKING:
     import yaml
@@ -327,10 +326,11 @@ def _check(text: str, before: str) -> None:
         known_name, amiss = known.embed_model, set(find_unworkable(known))
         found = [one for one in found if one not in amiss]
     name = settings.embed_model
-    if MODEL_NAME.fullmatch(name) and name != known_name and not models.is_available(default_paths().models, name):
+    is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
+    if MODEL_NAME.fullmatch(name) and name != known_name and not is_obtainable:
         raise ConfigError(
             f"embed.model: {name} is not installed, and csmd cannot fetch it",
-            hint=f"choose one of {', '.join(models.FETCHABLE)}",
+            hint=f"choose one of {', '.join(FETCHABLE)}",
         )
     for _, what, hint in found:
         raise ConfigError(what, hint=hint)

@@ -19,8 +19,9 @@ from pathlib import Path
 import csmd
 from csmd.config import SILENT
 from csmd.embedding import worker as worker_side
-from csmd.embedding.worker import FETCHABLE, MODEL_FILES, put_in_place
+from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
+from csmd.paths import model_folder
 
 IDENTITY_FILE = "csmd-model.txt"
 #: Beside the models' folders: the name of the one that was chosen instead of the configuration's.
@@ -38,17 +39,11 @@ def check_model_dir(folder: Path) -> None:
 
 def installed_model(models: Path, name: str) -> Path | None:
     """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
-    folders = (models / _folder_name(one) for one in (chosen_model(models), name) if one)
-    return next(filter(_is_complete, folders), None)
-
-
-def is_available(models: Path, name: str) -> bool:
-    """Whether the model `name` is installed or can be fetched."""
-    return name in FETCHABLE or _is_complete(models / _folder_name(name))
-
-
-def _is_complete(folder: Path) -> bool:
-    return all((folder / file).is_file() for file in MODEL_FILES)
+    for one in (chosen_model(models), name):
+        folder = models / _folder_name(one) if one else None
+        if folder is not None and all((folder / file).is_file() for file in MODEL_FILES):
+            return folder
+    return None
 
 
 def chosen_model(models: Path) -> str:
@@ -115,7 +110,7 @@ def model_identity(folder: Path) -> str:
 
 
 def _folder_name(name: str) -> str:
-    folder = name.replace("/", "__")
+    folder = model_folder(name)
     if not folder or folder.startswith(".") or "\0" in folder:
         raise ConfigError(
             f"{name!r} cannot be the name of a model", hint="write e.g. sentence-transformers/all-MiniLM-L6-v2"
