@@ -103,7 +103,7 @@ def _of_windows(cwd: str, start: str) -> Project:
     place, begin = (unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH])) for path in (cwd, start or cwd))
     slashed, around = (path.replace("\\", "/").casefold() for path in (place, begin))
     owner = begin if _is_below(slashed, around) else place
-    worktree = _WORKTREES.match(owner.replace("\\", "/"))
+    worktree = _WORKTREES.match(owner.replace("\\", "/").casefold())
     root = owner[: len(worktree[1])] if worktree else owner
     name, key = ntpath.basename(root) or root, _key("path", root.casefold())
     return Project(key=key, root=root, name=name, kind="path", place=place, data=root)

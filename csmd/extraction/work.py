@@ -340,7 +340,7 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
     What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
     """
     texts = [prompt.text for prompt in prompts]
-    at, said = _find_goal(texts)
+    at, said = _find_goal(texts, least=3)
     if not said and not title:
         summed = last_item(answers[:1])
         said = summed.text if summed else ""
@@ -359,12 +359,12 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
 
 
 def find_goal(prompts: Sequence[str]) -> str:
-    """What some first prompts of a session are about, on one line; "" where each of them says nothing or is pasted."""
-    return squeeze(_find_goal(prompts)[1])
+    """What the first of some prompts that says something in its own words says, on one line; "" where none does."""
+    return squeeze(_find_goal(prompts, least=1)[1])
 
 
-def _find_goal(prompts: Sequence[str]) -> tuple[int, str]:
-    """The first prompt that says something and what it says; else what the first says that is no number or assent, or ""."""
+def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
+    """The first prompt with a line of so many content words, and what it says; else the first that says anything, or ""."""
     first = 0, ""
     for number, prompt in enumerate(prompts):
         plan, _ = tool_calls.plan_in_prompt(prompt)
@@ -372,7 +372,7 @@ def _find_goal(prompts: Sequence[str]) -> tuple[int, str]:
         whole = " ".join(rows)
         if not plan and all(word.isdigit() or word in sentence.DIALOGUE for word in content_words(whole)):
             continue
-        if rows and (plan or len(content_words(rows[0])) >= 3):
+        if rows and (plan or len(content_words(rows[0])) >= least):
             return number, rows[0]
         if len(content_words(whole)) >= 5:
             return number, " ".join(rows[:3])

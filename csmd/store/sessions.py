@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
@@ -92,6 +93,16 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
         "st.session_seq = :session and st.rewound = 0 and t.kind in ('user', 'relayed') order by st.ordinal limit :most"
     )
     return rows.column(sql, session=session_seq, most=most, characters=characters)
+
+
+def is_purged(rows: Rows, session_seq: int) -> bool:
+    """Whether a session has turns and nothing is left of what was said in it."""
+    sql = (
+        "select count(*), coalesce(sum(case when t.text in ('', :purged) then 0 else 1 end), 0) from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed', 'assistant')"
+    )
+    turns, left = rows.one(sql, session=session_seq, purged=PURGED) or (0, 0)
+    return bool(turns) and not left
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:

@@ -16,7 +16,7 @@ from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import environment, export
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
 from csmd.paths import is_file
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
 from csmd.store import checkpoints, digests, files, memories, projects, search, sessions, tombstones
@@ -53,7 +53,7 @@ def _session(rows: Rows, session: Session) -> Json:
 def _first_goal(rows: Rows, session: Session) -> str:
     """What the first prompts of a session are about in their own words; "" where they say nothing or are pasted."""
     prompts = sessions.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=PROMPT_CHARACTERS)
-    return display.cut(work.find_goal(prompts), ABOUT_CHARACTERS)
+    return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), ABOUT_CHARACTERS)
 
 
 def transcript_state(path: str) -> str:
@@ -73,6 +73,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     versions = digests.of_session(rows, session.seq)
     return {
         **_session(rows, session),
+        "purged": sessions.is_purged(rows, session.seq),
         **as_json(session, "path cwd parent host"),
         "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
         **as_json(session, "model version"),

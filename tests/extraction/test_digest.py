@@ -90,6 +90,7 @@ FIX = "please fix the date parser"
         (["npm ERR! code E404\nnpm ERR! 404 Not Found - GET https://registry.example.org/x\n"], ""),
         (["commit"], "commit"),
         (["8", "commit"], "commit"),
+        (["Use it.", FIX], FIX),
         ([], ""),
     ],
 )
