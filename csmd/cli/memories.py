@@ -395,7 +395,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield ""
     yield from pairs([
         ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
-        ("holds", value["project"] or "everywhere"),
+        ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
         ("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}"),
         ("scene", value["scene"]),
         ("sure", f"{percent(value['sure']['today'])} today"),
@@ -551,7 +551,7 @@ def show_candidate(value: dict[str, Any]) -> Screen:
     yield ""
     yield pair("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}")
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere")
+    yield pair("holds", value["project"] or "everywhere, if it is so")
     yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
     yield from memories_about(value["memories"])
     yield from evidence_for(value["evidence"], most=MOST_SHOWN)

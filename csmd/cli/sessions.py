@@ -577,7 +577,7 @@ def _source(item: dict[str, Any]) -> str:
         f"{percent(item['confidence'])} sure",
         item["pinned"] and "pinned",
         item["state"] == "superseded" and "superseded since",
-        item["scope"] != "project" and "holds everywhere",
+        item["scope"] != "project" and item["origin"] != "inferred" and "holds everywhere",
     )
 
 

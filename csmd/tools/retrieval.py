@@ -196,7 +196,7 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
         return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
     return as_json(
-        memory, "state text gate authority confidence scope pinned said_at said_in times", said_at=source.at,
+        memory, "state text gate authority origin confidence scope pinned said_at said_in times", said_at=source.at,
         state="superseded" if memory.superseded_by else "there", said_in=source.session_id,
     )  # fmt: skip
 

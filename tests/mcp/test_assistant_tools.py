@@ -229,7 +229,9 @@ def test_arguments_are_taken_as_models_write_them(real: Machine) -> None:
     assert SAID in say(real, "search", query="database_url", limit="3", everywhere="true")
     assert "'limit' must be given, as integer" in refused(real, "search", query="x", limit="many")
     assert "'query' must be given, as string" in refused(real, "search")
-    assert len(say(real, "search", query="the", limit=10_000).splitlines()) <= assistant_tools.MOST_HITS + 2
+    for limit in (10_000, 100_000, 21, 0, -1):
+        assert f"limit is {limit:,}. What helps: give 1 to 20" in refused(real, "search", query="the", limit=limit)
+    assert len(say(real, "search", query="the", limit=20).splitlines()) <= assistant_tools.MOST_HITS + 2
 
 
 def test_a_session_whose_directory_is_gone_is_told_so(real: Machine) -> None:
