@@ -232,7 +232,9 @@ def clauses(text: str) -> list[str]:
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
             continue
         before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
-        if is_aside or parse(before).kind in ("orders", "asks"):
+        read = parse(before)
+        # What gives the reason for an order that decides something belongs to it: "keep it short, I don't like essays".
+        if is_aside or read.kind == "asks" or (read.kind == "orders" and not (mark == "," and _decides(read.words))):
             parts.append(before)
             start = at
     return [*parts, text[tokens[start][1] :]] if parts else [text]
