@@ -78,7 +78,7 @@ class _Repository:
 
 def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     """The project of `cwd`; inside no repository, a directory below the session's `start` belongs to `start`."""
-    if _WINDOWS.match(cwd or start):
+    if is_of_windows(cwd or start):
         return _of_windows(cwd or start, start)
     place, there = _place(cwd or start or "/", disk)
     found = _repository(place, disk)
@@ -98,6 +98,11 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     return replace(path, gone=True, worktree_of=_neighbour_repository(owner, disk)) if disk.is_missing(owner) else path
 
 
+def is_of_windows(path: str) -> bool:
+    """Whether a path is on a drive or a server of Windows."""
+    return _WINDOWS.match(path) is not None
+
+
 def _of_windows(cwd: str, start: str) -> Project:
     """The project of a directory of Windows, by its path alone: the disk at hand has none. Case tells no two apart."""
     place, begin = (unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH])) for path in (cwd, start or cwd))
@@ -111,7 +116,7 @@ def _of_windows(cwd: str, start: str) -> Project:
 
 def checkout(cwd: str, *, disk: Disk) -> str:
     """The root of the working tree that a directory is in, a worktree's its own; the directory itself outside of git."""
-    if _WINDOWS.match(cwd):
+    if is_of_windows(cwd):
         return ntpath.normpath(cwd)
     place, _ = _place(cwd, disk)
     roots_above = (folder for folder in _upwards(place) if disk.read_small(f"{folder.rstrip('/')}/.git") is not None)
@@ -165,7 +170,7 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
     A directory without git by its marker files: their content alone is weak, as templates are equal, and
     so are inodes, which are used again; nobody sets a file's time of change.
     """
-    if _WINDOWS.match(project.root):
+    if is_of_windows(project.root):
         return project
     if project.kind == "path":
         markers = [f"{project.root}/{name}" for name in MARKERS]

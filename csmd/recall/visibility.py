@@ -90,17 +90,17 @@ def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
     """
     if memory.scope != "project":
         return False
-    return _is_said_of_other_checkout(memory.text, lambda: memories.directory_of(rows, memory), asking)
+    return _is_said_of_other_checkout(rows, memory.text, lambda rows: memories.directory_of(rows, memory), asking)
 
 
 def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: str) -> bool:
     """Whether words of a turn are about a worktree or branch in another checkout than `asking`'s."""
-    return _is_said_of_other_checkout(text, lambda: turns.directory_of(rows, turn_seq), asking)
+    return _is_said_of_other_checkout(rows, text, lambda rows: turns.directory_of(rows, turn_seq), asking)
 
 
-def _is_said_of_other_checkout(text: str, directory: Callable[[], str], asking: str) -> bool:
+def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
     named = scope.checkout_named(text)
-    said_in = directory() if named else ""
+    said_in = directory(rows) if named else ""
     if not said_in:
         return False
     there = project_identity.checkout(said_in, disk=files)

@@ -66,6 +66,9 @@ def transcript_state(path: str) -> str:
 @SESSIONS.add("csm_session_show")
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show what is known of a session."""
+    if tombstones.purged_names(rows, "session", [id_], key=ctx.store.hash_key) and sessions.by_id(rows, id_) is None:
+        hint = "`csmd forget --lift` with the same id lets it in again"
+        raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # a session that wandered was behind a wall for a while
     statements = sessions.statements(rows, session.seq, projects=seen)

@@ -83,7 +83,7 @@ class InMemory:
 
 WINDOWS = {
     "a drive": (r"C:\Users\dev\my shop", "", r"C:\Users\dev\my shop", "my shop"),
-    "a drive with slashes": ("D:/work/shop/", "", r"D:\work\shop", "shop"),
+    "a drive with slashes": ("D:/shops/shop/", "", r"D:\shops\shop", "shop"),
     "a server": (r"\\wsl.localhost\Ubuntu\home\dev\shop", "", r"\\wsl.localhost\Ubuntu\home\dev\shop", "shop"),
     "a root": ("E:\\", "", "E:\\", "E:\\"),
     "below where its session began": (r"C:\shop\web\src", r"c:\Shop", r"c:\Shop", "Shop"),

@@ -109,9 +109,27 @@ def test_what_a_model_saves_counts_as_its_own_and_it_is_told_so(real: Machine) -
     assert "forget this text" in refused(real, "remember", text="The heron service listens on port 4117.")
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "helps"),
+    [
+        ("show", {"id": "nothing-like-it"}, "call search"),
+        ("show", {"id": "m0123456"}, "call search"),
+        ("forget", {"id": "m0123456"}, "call search"),
+        ("forget", {"id": "nothing-like-it"}, "call search"),
+        ("search", {"query": "?!"}, "call search"),
+        ("remember", {"text": "..."}, ""),
+    ],
+)
+def test_what_helps_a_model_is_told_in_its_tools(
+    real: Machine, name: str, arguments: dict[str, str], helps: str
+) -> None:
+    said = refused(real, name, **arguments)
+    assert helps in said and "csmd " not in said.removeprefix("csmd: "), said
+
+
 def test_what_the_user_said_a_model_cannot_make_csmd_forget(real: Machine) -> None:
     ident = id_in(say(real, "search", query="pathlib over os.path"))
-    assert f"csmd forget {ident}" in refused(real, "forget", id=ident)
+    assert f"ask the user to do it: type `csmd forget {ident}`" in refused(real, "forget", id=ident)
     assert real.call("csm_memory_show", id=ident)["authority"] == "user"
 
 
