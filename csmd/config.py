@@ -337,6 +337,14 @@ def find_unworkable(settings: Settings) -> Iterator[tuple[str, str, str]]:
             )
 
 
+#: Models of fastembed's list whose vectors are the normalised mean, as the embedding worker makes them.
+FETCHABLE = (
+    "sentence-transformers/all-MiniLM-L6-v2",
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
+    "thenlper/gte-base",
+    "jinaai/jina-embeddings-v2-small-en",
+    "jinaai/jina-embeddings-v2-base-code",
+)
 #: As they are on the hub, and as `csmd model add --name` takes them.
 MODEL_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?|(?:ollama|openai)(?:/[\w.:-]+){1,3}")
 

@@ -15,6 +15,11 @@ def mark_of(home: Path) -> str:
     return hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
 
 
+def model_folder(name: str) -> str:
+    """The name of a model's folder below `models`."""
+    return name.replace("/", "__")
+
+
 class Below:
     """A file or directory below the home, or below another directory of Paths."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import ntpath
 import posixpath
 import re
 import unicodedata
@@ -32,6 +33,8 @@ MARKERS = (
 _WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
 #: The folder beside a repository, named after it, in which people and tools put its worktrees: `shop-worktrees/shop-12`.
 _BESIDE = re.compile(r"^(/(?:[^/]+/)*([^/]+))[-._]worktrees/([^/]+)")
+#: A directory on a drive or a server of Windows, as an assistant there names it.
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
 _MODULES = re.compile(r"/\.git/(?:worktrees/[^/]+/)?modules/")
 #: A home that is kept in git (dotfiles) does not own every directory that once was below it.
 _HOMES = re.compile(r"/(?:root|(?:home|Users)(?:/[^/]+)?)?")
@@ -75,6 +78,8 @@ class _Repository:
 
 def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     """The project of `cwd`; inside no repository, a directory below the session's `start` belongs to `start`."""
+    if is_of_windows(cwd or start):
+        return _of_windows(cwd or start, start)
     place, there = _place(cwd or start or "/", disk)
     found = _repository(place, disk)
     if found is not None and not there and is_home(found.root):
@@ -93,8 +98,26 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     return replace(path, gone=True, worktree_of=_neighbour_repository(owner, disk)) if disk.is_missing(owner) else path
 
 
+def is_of_windows(path: str) -> bool:
+    """Whether a path is on a drive or a server of Windows."""
+    return _WINDOWS.match(path) is not None
+
+
+def _of_windows(cwd: str, start: str) -> Project:
+    """The project of a directory of Windows, by its path alone: the disk at hand has none. Case tells no two apart."""
+    place, begin = (unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH])) for path in (cwd, start or cwd))
+    slashed, around = (path.replace("\\", "/").casefold() for path in (place, begin))
+    owner = begin if _is_below(slashed, around) else place
+    worktree = _WORKTREES.match(owner.replace("\\", "/").casefold())
+    root = owner[: len(worktree[1])] if worktree else owner
+    name, key = ntpath.basename(root) or root, _key("path", root.casefold())
+    return Project(key=key, root=root, name=name, kind="path", place=place, data=root)
+
+
 def checkout(cwd: str, *, disk: Disk) -> str:
     """The root of the working tree that a directory is in, a worktree's its own; the directory itself outside of git."""
+    if is_of_windows(cwd):
+        return ntpath.normpath(cwd)
     place, _ = _place(cwd, disk)
     roots_above = (folder for folder in _upwards(place) if disk.read_small(f"{folder.rstrip('/')}/.git") is not None)
     return next(roots_above, place)
@@ -147,6 +170,8 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
     A directory without git by its marker files: their content alone is weak, as templates are equal, and
     so are inodes, which are used again; nobody sets a file's time of change.
     """
+    if is_of_windows(project.root):
+        return project
     if project.kind == "path":
         markers = [f"{project.root}/{name}" for name in MARKERS]
         held = [(disk.file_stamp(file), text) for file in markers if (text := disk.read_small(file))]

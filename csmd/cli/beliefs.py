@@ -527,7 +527,7 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
     if not names:
         yield bold(value["text"], most=12)
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere")
+    yield pair("holds", value["project"] or "everywhere, if you keep it")
     yield from memories_about(value["memories"], besides=value["text"], names=names)
     yield from evidence_for(value["evidence"], most=MOST)
     yield ""

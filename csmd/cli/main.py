@@ -38,10 +38,10 @@ GROUPS: dict[str, str] = {
 #: all of them take longer than most verbs.
 SUBJECTS: dict[str, str] = {
     "status": "status tail top logs",
-    "memories": "search remember brief recall tool memories show edit topics tag link errors",
+    "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
-    "sessions": "session context memdir checkpoint goal why receipts",
+    "sessions": "session context memdir checkpoint goal why receipts show",
     "privacy": "scan forget pause resume project",
     "intake": "import export sync model backup restore repair",
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",

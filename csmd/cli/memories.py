@@ -274,14 +274,28 @@ def memories(
         and row["confirmed_at"] >= since
         and all(row[name] == value for name, value in filters.items() if value)
     ]
-    if as_json:
-        click.echo(wire.pretty({"memories": rows if limit is None else rows[:limit]}))
-        return
     # Superseded memories are counted, not listed.
     shown = rows if superseded else [row for row in rows if not row["superseded_by"]]
     several = len({row["project"] for row in shown}) > 1
     most = len(shown) if everything else limit or (MOST_ANYWHERE if several else MOST_HERE)
-    render.show(show_listed(shown, known=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
+    if as_json:
+        listed = [row for _, gates in _choose(shown, most) for _, chosen, _ in gates for row in chosen]
+        click.echo(wire.pretty({"memories": rows if limit is None or everything else listed}))
+    else:
+        render.show(show_listed(shown, known=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
+
+
+def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple[Gate, list[dict[str, Any]], int]]]]:
+    """The projects of memories with their gates: (project, [(gate, those that are listed, how many there are)])."""
+    chosen = []
+    for project, in_project in by_project(rows):
+        gates = []
+        for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
+            of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_order, reverse=True)
+            # A single one is not worth leaving out.
+            gates.append((gate, of_gate if len(of_gate) <= most + 1 else of_gate[:most], len(of_gate)))
+        chosen.append((project, [one for one in gates if one[2]]))
+    return chosen
 
 
 def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
@@ -290,17 +304,14 @@ def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int =
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
         yield f"none of {many(known, 'memory')} is such" if known else nothing
         return
-    shown = 0
-    for number, (project, in_project) in enumerate(by_project(rows)):
-        if len(in_project) < len(rows):
+    shown, projects = 0, _choose(rows, most)
+    for number, (project, gates) in enumerate(projects):
+        if len(projects) > 1:
             yield project_heading(project, gap=bool(number))
-        for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
-            of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_order, reverse=True)
-            listed = of_gate if len(of_gate) <= most + 1 else of_gate[:most]  # a single one is not worth leaving out
+        for gate, listed, count in gates:
             shown += len(listed)
-            if of_gate:
-                part = f"{len(listed)} of " if len(listed) < len(of_gate) else ""
-                yield dim(f"{gate}, {part}{len(of_gate):,}")
+            part = f"{len(listed)} of " if len(listed) < count else ""
+            yield dim(f"{gate}, {part}{count:,}")
             for row in listed:
                 yield Line(squeeze(row["text"]), indent=2, most=4)
                 yield dim(_about(row), indent=6)
@@ -344,10 +355,6 @@ def _about(row: dict[str, Any]) -> str:
 
 # --- one memory, turn, error or candidate
 
-#: The beginning of a memory's id, of a candidate's, of an error's. The id of a turn may begin like a candidate's.
-_MEMORY_ID = re.compile(r"m[0-9a-f]*")
-_CANDIDATE_ID = re.compile(r"c[0-9a-f]*")
-_ERROR_ID = re.compile(r"x[0-9a-f]+")
 #: Relationship -> what it is from the memory it begins at, and from the one it leads to.
 RELATIONS: dict[str, tuple[str, str]] = {
     "superseded_by": ("superseded by", "takes the place of"),
@@ -379,28 +386,6 @@ CONTEXT_CHARACTERS, BEFORE_CHARACTERS = 150, 400
 _PART_OF_WORD = re.compile(r"^\S{0,30}\s+")
 
 
-@VERBS.action("show", verb.ID)
-def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
-    """Show a memory, a turn, an error or a candidate in full."""
-    ident = id.strip()
-    options = {"id": ident, "as_json": as_json}
-    if ident.startswith("cli:"):
-        raise CsmdError(f"{ident} was typed in a terminal, and no session has it", hint="csmd memories")
-    if _CANDIDATE_ID.fullmatch(ident):
-        try:
-            verb.reply("csm_candidate_show", show_candidate, options)
-            return
-        except CsmdError as error:
-            if "there is no" not in error.what:
-                raise
-    if _MEMORY_ID.fullmatch(ident):
-        verb.reply("csm_memory_show", show_memory, options)
-    elif _ERROR_ID.fullmatch(ident):
-        verb.reply("csm_error_list", show_errors, options)
-    else:
-        verb.reply("csm_turn_show", show_turn, options)
-
-
 def show_memory(value: dict[str, Any]) -> Screen:
     """One memory: what it says, how sure it is and why, where it was said, what speaks for and against it."""
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
@@ -410,7 +395,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield ""
     yield from pairs([
         ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
-        ("holds", value["project"] or "everywhere"),
+        ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
         ("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}"),
         ("scene", value["scene"]),
         ("sure", f"{percent(value['sure']['today'])} today"),
@@ -566,7 +551,7 @@ def show_candidate(value: dict[str, Any]) -> Screen:
     yield ""
     yield pair("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}")
     yield pair("why", value["reason"])
-    yield pair("holds", value["project"] or "everywhere")
+    yield pair("holds", value["project"] or "everywhere, if it is so")
     yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
     yield from memories_about(value["memories"])
     yield from evidence_for(value["evidence"], most=MOST_SHOWN)

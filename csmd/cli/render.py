@@ -146,6 +146,11 @@ def fitted(text: str, width: int, *, end: bool = False) -> str:
     return f"…{part[::-1]}" if end else f"{part}…"
 
 
+def last_part(path: str) -> str:
+    """The last name of a path, of Windows' too; "" for none."""
+    return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
+
+
 def _fitting(text: str, width: int) -> int:
     """The number of letters at a text's beginning that take at most `width` columns."""
     return len(list(takewhile(lambda columns: columns <= width, accumulate(map(cells, text)))))

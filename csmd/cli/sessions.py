@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import click
 
 from csmd import wire
-from csmd.cli import render, verb
+from csmd.cli import memories, render, verb
 from csmd.cli.memories import EVENTS, items
 from csmd.cli.render import (
     Line,
@@ -21,6 +22,7 @@ from csmd.cli.render import (
     dim,
     fitted,
     join,
+    last_part,
     pair,
     pairs,
     percent,
@@ -62,7 +64,7 @@ SESSION = VERBS.add_group("session", "Past conversations, also those the assista
 @render.if_empty("sessions", "no session is known here; --all-projects looks everywhere")
 def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
-    places = [fitted(row["project"].rpartition("/")[2], LIST_PROJECT, end=True) for row in value["sessions"]]
+    places = [fitted(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
     room = max(render.width() - LIST_NUMBERS - project_width, 8)
     rows = [
@@ -81,7 +83,7 @@ def show_session(value: dict[str, Any]) -> Screen:
     told, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
     receipts = f"{amount(told, 'memory')} in {amount(len(value['injections']), 'injection')}, {amount(tokens, 'token')}"
     own = value["own"] and "csmd itself: a session file of its own"
-    yield bold(value["about"] or "no title")
+    yield bold(value["about"] or ("purged: nothing of what was said is left" if value["purged"] else "no title"))
     yield from pairs([
         ("id", value["id"]),
         ("when", f"{when(value['started_at'])} to {when(value['last_at'])}"),
@@ -256,7 +258,7 @@ MEMDIR = VERBS.add_group("memdir", "Show the assistant's own memory.")
 @CONTEXT.tool("status", "csm_context_status", *verb.PROJECTS, scope="all")
 def show_filled(value: dict[str, Any]) -> Screen:
     """Show how full the contexts of live sessions are."""
-    names = [plain(live["project"].rstrip("/").rpartition("/")[2]) or "-" for live in value["sessions"]]
+    names = [plain(last_part(live["project"])) or "-" for live in value["sessions"]]
     room = min(max(map(cells, names), default=0), NAME)
     for live, name in zip(value["sessions"], names, strict=True):
         used, window, shown = live["tokens"], max(live["window"], 1), fitted(name, room, end=True)
@@ -308,14 +310,14 @@ def show_texts(value: dict[str, Any]) -> Screen:
 @raw
 def show_memos(value: dict[str, Any]) -> Screen:
     """List the files of the assistant's own memory here."""
-    yield value["folder"]
+    yield squeeze(value["folder"])
     if not value["files"]:
         yield "nothing: the assistant has kept no memory here"
     for memo in value["files"]:
-        yield f"\n{memo['filename']}  ({memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]})"
+        yield f"\n{squeeze(memo['filename'])}  ({memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]})"
         if about := memo["description"] or memo["name"]:
             yield f"  {about}"
-        yield from (f"  ! {problem}" for problem in memo["problems"])
+        yield from (f"  ! {squeeze(problem)}" for problem in memo["problems"])
 
 
 MEMDIR.row(
@@ -575,7 +577,7 @@ def _source(item: dict[str, Any]) -> str:
         f"{percent(item['confidence'])} sure",
         item["pinned"] and "pinned",
         item["state"] == "superseded" and "superseded since",
-        item["scope"] != "project" and "holds everywhere",
+        item["scope"] != "project" and item["origin"] != "inferred" and "holds everywhere",
     )
 
 
@@ -606,3 +608,34 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows)
     if value["week"]["injections"]:
         yield dim(render.told_in_week(value["week"]), gap=True)
+
+
+# --- whatever has an id
+
+#: How an id begins -> the tool that knows it, and the screen. The id of a turn or a session may begin like any.
+SHOWN = (
+    (re.compile(r"m[0-9a-f]*"), "csm_memory_show", memories.show_memory),
+    (re.compile(r"c[0-9a-f]*"), "csm_candidate_show", memories.show_candidate),
+    (re.compile(r"x[0-9a-f]+"), "csm_error_list", memories.show_errors),
+    (re.compile(r"r[0-9a-f]+(?:-start)?"), "csm_receipt_show", show_why),
+    (re.compile(r"(?!cli:).+"), "csm_turn_show", memories.show_turn),
+    (re.compile(r"(?!cli:).+"), "csm_session_show", show_session),
+)
+
+
+@VERBS.action("show", verb.ID)
+def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
+    """Show a memory, a turn, a session, a receipt, an error or a candidate in full."""
+    ident = id.strip()
+    known = [(tool, screen) for form, tool, screen in SHOWN if form.fullmatch(ident)]
+    for tool, screen in known:
+        try:
+            verb.reply(tool, screen, {"id": ident, "as_json": as_json})
+            return
+        except CsmdError as error:
+            if "there is no" not in error.what and "nothing was injected" not in error.what:
+                raise
+    if ident.startswith("cli:"):
+        raise CsmdError(f"{ident} was typed in a terminal, and no session has it", hint="csmd memories")
+    hint = "`csmd memories`, `csmd search` and `csmd session list` show their ids"
+    raise CsmdError(f"there is no memory and no turn, session or receipt {ident!r}", hint=hint)

@@ -15,10 +15,10 @@ import click
 
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, dim
-from csmd.config import Settings, default_paths, find_unworkable, parse_settings, read_text
+from csmd.config import FETCHABLE, MODEL_NAME, Settings, default_paths, find_unworkable, parse_settings, read_text
 from csmd.errors import ConfigError, CsmdError
 from csmd.installer import foreign_files, service
-from csmd.paths import is_there
+from csmd.paths import is_there, model_folder
 
 if TYPE_CHECKING:
     import yaml
@@ -332,15 +332,19 @@ def _scalar(typed: str) -> Any:
 
 def _check(text: str, before: str) -> None:
     """ConfigError where a text cannot be read as settings, or has a value that cannot work and was not there before."""
-    settings, usual = parse_settings(text, where=str(_path())), Settings().embed_model
-    found, known_name = list(find_unworkable(settings)), usual
+    settings = parse_settings(text, where=str(_path()))
+    found, known_name = list(find_unworkable(settings)), ""
     with suppress(ConfigError):
         known = parse_settings(before, where=str(_path()))
         known_name, amiss = known.embed_model, set(find_unworkable(known))
         found = [one for one in found if one not in amiss]
-    name, folder = settings.embed_model, default_paths().models / settings.embed_model
-    if name not in (usual, known_name) and "/" not in name and not is_there(folder):  # the hub's can still be fetched
-        raise ConfigError(f"embed.model: no model {name!r} is installed", hint="csmd model add DIR")
+    name = settings.embed_model
+    is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
+    if MODEL_NAME.fullmatch(name) and name != known_name and not is_obtainable:
+        raise ConfigError(
+            f"embed.model: {name} is not installed, and csmd cannot fetch it",
+            hint=f"choose one of {', '.join(FETCHABLE)}",
+        )
     for _, what, hint in found:
         raise ConfigError(what, hint=hint)
 

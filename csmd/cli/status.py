@@ -16,7 +16,7 @@ import click
 import csmd
 from csmd import config, wire
 from csmd.cli import dreams, provider, render, verb
-from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, many, plain, tilde, warning
+from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, last_part, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.hosts.claude import registration
@@ -278,7 +278,7 @@ def _live(value: dict[str, Any]) -> Screen:
         full = min(used / window, 1.0)
         bar = f"[{'=' * round(full * BAR):.<{BAR}}] {live['bracket']}"
         context = [bar, render.percent(full), f"{used:,} of {window:,}"] if used else ["", "", "not known yet"]
-        name = live["project"].rstrip("/").rpartition("/")[2]
+        name = last_part(live["project"])
         rows.append([plain(name) or live["session"][:8], *context, ago(live["last"], value["at"])])
     if render.width() < ROOM_FOR_BARS:
         return render.table("live||tokens|last turn", "<>><", [[row[0], *row[2:]] for row in rows], least=8)

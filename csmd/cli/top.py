@@ -26,6 +26,7 @@ from csmd.cli.render import (
     clock,
     fitted,
     laid_out,
+    last_part,
     many,
     percent,
     plain,
@@ -99,7 +100,7 @@ def matching(items: list[Item], rows: list[tuple[str, ...]], words: str) -> list
 
 
 def _name(project: str) -> str:
-    return fitted(plain(project.rstrip("/").rpartition("/")[2]) or "everywhere", NAME)
+    return fitted(plain(last_part(project)) or "everywhere", NAME)
 
 
 PANES: tuple[Pane, ...] = (

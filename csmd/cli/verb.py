@@ -258,7 +258,7 @@ def _named(project: str) -> str:
         if root
     ]
     # Below a directory that exists it would exist, too: what does not is nothing of that project's.
-    around = [root for root in paths if root == about or ("/" in project and _was_in(about, root))]
+    around = [root for root in paths if root in (about, project) or ("/" in project and _was_in(about, root))]
     if around:
         return max(around, key=len)
     by_name = [row for row in projects if row["name"] == project or _titled(row["root"], project)]

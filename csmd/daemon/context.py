@@ -217,6 +217,17 @@ class LookupLog:
         self._lock = threading.Lock()
         self._composed: deque[Composition] = deque(maxlen=MOST_UNWRITTEN)
         self._recalled: deque[Lookup] = deque(maxlen=MOST_UNWRITTEN)
+        self._late: deque[str] = deque(maxlen=MOST_UNWRITTEN)
+        """When events were whose hooks left before they could be told anything."""
+
+    def log_late(self, event: Event) -> None:
+        """Notes that an event's hook left before it could be told anything."""
+        log.warning("%s: its hook left before it could be told anything", event.name)
+        self._late.append(event.at)
+
+    def count_late(self, since: str) -> int:
+        """How many hooks left before they could be told anything, since a time and since the daemon runs."""
+        return sum(at >= since for at in list(self._late))
 
     def log_brief(self, event: Event, brief: Brief, took_s: float) -> None:
         """Notes what was composed for an event, and for a prompt what was recalled."""

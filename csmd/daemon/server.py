@@ -42,6 +42,8 @@ from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)
 
+#: What is raised for a hook that has no time left to be told anything.
+LATE = "the hook has left"
 #: A hook is answered as it stands so long before its deadline.
 EARLY_ANSWER_S = 0.008
 #: Of a hook's deadline: kept for the way back, and for the commit of the receipt.
@@ -320,6 +322,8 @@ class Server(threading.Thread):
             try:
                 # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
                 body = yield from self._inject(exchange, event, composing or self._compose(exchange, event))
+            except DeadlineExceeded:
+                self.background.context.lookups.log_late(event)
             except Exception as error:  # noqa: BLE001 - the event is stored: its hook is told so
                 log.warning("answered without an injection: %s", type(error).__name__)
         self._waiting.answer(exchange, Reply(status="ok", body=body))
@@ -354,16 +358,20 @@ class Server(threading.Thread):
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing what the event's answer tells; None where it tells nothing."""
         context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in hooks.INJECTING or not context.config.settings.stages_inject or left <= 0:
+        if event.name not in hooks.INJECTING or not context.config.settings.stages_inject:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
+        if left <= 0:
+            late: Future[Injection] = Future()
+            late.set_exception(DeadlineExceeded(LATE))
+            return late
         return self.store.submit_read(
             lambda rows: injection.compose_injection(rows, context, event, left), lane="hook", deadline_s=left
         )
 
     def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
-        """Commits the receipt of what was composed and gives the answer; b"" where there is none or the hook has left."""
+        """Commits the receipt of what was composed and gives the answer, b"" for none; DeadlineExceeded once the hook has left."""
         if composing is None:
             return b""
         injected: Injection = yield composing
@@ -376,17 +384,17 @@ class Server(threading.Thread):
 
         def write_receipts(rows: Rows) -> None:
             if is_late():  # it stood behind others: raised, so that nothing of it is stored
-                raise DeadlineExceeded("the hook has left")
+                raise DeadlineExceeded(LATE)
             injection.write_receipts(rows, injected, key=self.store.hash_key)
 
         if is_late():
-            return b""
+            raise DeadlineExceeded(LATE)
         if body:
             yield self.store.submit(write_receipts)
             if is_late():
                 # The commit took too long: a receipt would keep the session from being told later.
                 yield self.store.submit(lambda rows: injection.take_back(rows, event))
-                return b""
+                raise DeadlineExceeded(LATE)
         if injected.settles:
             self.background.context.starts.mark_told(event.session_id, by=event.id)
         return body

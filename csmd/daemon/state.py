@@ -27,6 +27,7 @@ from csmd.paths import is_directory, is_there
 from csmd.privacy.redaction import redact
 from csmd.store import activity, events, files, purge, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
+from csmd.text.display import amount
 from csmd.text.sentence import is_mostly_not_english
 from csmd.tools.retrieval import LIVE_S, live_sessions
 
@@ -79,7 +80,7 @@ def _cleanup_days(folder: str, project: str = "") -> int:
     return registration.CLEANUP_DAYS if days is None else days
 
 
-WEEK = timedelta(days=7)
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
 MOST_LIVE = 5
 
 
@@ -140,9 +141,9 @@ def unknown_figures() -> dict[str, Any]:
 def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
     by_gate: Counter[str] = Counter()
     by_tier: Counter[str] = Counter()
-    for gate, tier, amount in amounts:
-        by_gate[gate] += amount
-        by_tier[tier] += amount
+    for gate, tier, count in amounts:
+        by_gate[gate] += count
+        by_tier[tier] += count
     return {"by_gate": dict(by_gate), "by_tier": dict(by_tier)}
 
 
@@ -178,6 +179,8 @@ def status(
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
     if watch.trouble:
         degraded.append(watch.trouble)
+    if late := context.lookups.count_late(iso(now - DAY)):
+        degraded.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late to be told anything")
     state = {
         **figures,
         "at": iso(now),

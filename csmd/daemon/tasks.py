@@ -46,6 +46,7 @@ from csmd.store import (
     exports,
     files,
     markdown_pages,
+    passages,
     projects,
     purge,
     purge_files,
@@ -182,7 +183,10 @@ class Tasks:
         for _ in chain(self._stages.distilling(force=True), self._stages.run_until_done()):
             yield None
         if task.kind == "sync":
-            yield from _repeated("indexing", lambda: context.guard("passages", self._stages.index_some) or 0)
+            filled, until = context.store.read(passages.progress)
+            yield from _repeated(
+                "indexing", lambda: context.guard("passages", self._stages.index_some) or 0, max(0, until - filled)
+            )
         degraded = (yield from self._embed()) if task.with_vectors else []
         context.store.checkpoint(truncate=True)
         after = context.store.read(activity.counts)
@@ -226,9 +230,11 @@ def _repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[No
     What comes in meanwhile is gone through, too, but not for as long as sessions go on: not three times what was there.
     """
     done = 0
+    if total:
+        yield {"step": step, "done": done, "total": total}
     while (not total or done < 3 * total) and (found := batch()):
         done += found
-        yield {"step": step, "done": min(done, total) if total else done, "total": total or done}
+        yield {"step": step, "done": min(done, total), "total": total} if total else {"step": step, "done": done}
 
 
 def _seconds_since(began: float) -> float:

@@ -23,6 +23,7 @@ from csmd.config import SILENT
 from csmd.embedding import worker as worker_side
 from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
+from csmd.paths import model_folder
 from csmd.text.display import estimate_tokens
 
 IDENTITY_FILE = "csmd-model.txt"
@@ -148,7 +149,7 @@ def model_identity(folder: Path) -> str:
 
 
 def _folder_name(name: str) -> str:
-    folder = name.replace("/", "__")
+    folder = model_folder(name)
     if not folder or folder.startswith(".") or "\0" in folder:
         raise ConfigError(
             f"{name!r} cannot be the name of a model", hint="write e.g. sentence-transformers/all-MiniLM-L6-v2"

@@ -34,6 +34,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from csmd.config import FETCHABLE
 from csmd.errors import BadInput
 
 EMBED, EMBED_BOTH, COUNT = b"E", b"B", b"C"
@@ -52,14 +53,6 @@ MOST_PASSES = min(2, os.cpu_count() or 1)
 INT8_SCALE = 127 / 0.25
 
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
-#: Models of fastembed's list whose vectors are the normalised mean, as load_encoder() makes them.
-FETCHABLE = (
-    "sentence-transformers/all-MiniLM-L6-v2",
-    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2",
-    "thenlper/gte-base",
-    "jinaai/jina-embeddings-v2-small-en",
-    "jinaai/jina-embeddings-v2-base-code",
-)
 CL100K_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 #: The name under which tiktoken itself would look for the data.

@@ -339,25 +339,45 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
 
     What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
     """
-    found: list[Item] = []
+    texts = [prompt.text for prompt in prompts]
+    at, said = _find_goal(texts, least=3)
+    if not said and not title:
+        summed = last_item(answers[:1])
+        said = summed.text if summed else ""
+    found = (
+        [Item("goal", cut(squeeze(title or said), GOAL), prompts[at].uuid if prompts else "")] if title or said else []
+    )
     words: dict[str, str] = {}
-    for prompt in prompts:
-        if found and len(words) >= WORDS:
+    for number, prompt in enumerate(prompts):
+        if number > at and len(words) >= WORDS:
             break
         plan, _ = tool_calls.plan_in_prompt(prompt.text)
-        rows = lines_of_prose(plan[:4000]) if plan else _typed_rows(prompt.text)
-        if not found and rows and (plan or len(content_words(rows[0])) >= 3 or len(content_words(" ".join(rows))) >= 5):
-            said = rows[0] if plan or len(content_words(rows[0])) >= 3 else " ".join(rows[:3])
-            found.append(Item("goal", cut(squeeze(title or said), GOAL), prompt.uuid))
         for word in content_words((plan or prompt.text)[:WORDS_FROM]):
             if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
-    if not found and (title or prompts):
-        own = " ".join(_typed_rows(prompts[0].text)) if prompts else ""
-        summed = last_item(answers[:1])
-        said = title or own or (summed.text if summed else prompts[0].text)
-        found.append(Item("goal", cut(squeeze(said), GOAL), prompts[0].uuid if prompts else ""))
     return [*found, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
+
+
+def find_goal(prompts: Sequence[str]) -> str:
+    """What the first of some prompts that says something in its own words says, on one line; "" where none does."""
+    return squeeze(_find_goal(prompts, least=1)[1])
+
+
+def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
+    """The first prompt with a line of so many content words, and what it says; else the first that says anything, or ""."""
+    first = 0, ""
+    for number, prompt in enumerate(prompts):
+        plan, _ = tool_calls.plan_in_prompt(prompt)
+        rows = lines_of_prose(plan[:4000]) if plan else _typed_rows(prompt)
+        whole = " ".join(rows)
+        if not plan and all(word.isdigit() or word in sentence.DIALOGUE for word in content_words(whole)):
+            continue
+        if rows and (plan or len(content_words(rows[0])) >= least):
+            return number, rows[0]
+        if len(content_words(whole)) >= 5:
+            return number, " ".join(rows[:3])
+        first = first if first[1] else (number, whole)
+    return first
 
 
 def _typed_rows(prompt: str) -> list[str]:

@@ -125,8 +125,9 @@ def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Cal
 )  # fmt: skip
 def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Search what the user and assistants said in earlier sessions, and what is remembered of it."""
-    here = asker.asking
-    limit = min(max(arguments["limit"], 1), MOST_HITS)
+    here, limit = asker.asking, arguments["limit"]
+    if not 1 <= limit <= MOST_HITS:
+        raise BadInput(f"limit is {limit:,}", hint=f"give 1 to {MOST_HITS}")
     project = "" if arguments["everywhere"] else here
     params = {"query": arguments["query"], "project": project, "asking": here, "limit": limit}
     memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
@@ -194,7 +195,8 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
 
 
 def _memory(memory: Mapping[str, Any]) -> str:
-    scope = "everywhere" if memory["scope"] != "project" else f"in {plain(memory['project'])}"
+    scope = f"in {plain(memory['project'])}" if memory["scope"] == "project" else "everywhere"
+    scope = "perhaps everywhere: csmd counted it, nobody said so" if memory["origin"] == "inferred" else scope
     said = f"said by {_whom(memory['authority'])} on {memory['created_at'][:10]}"
     sure = f"last confirmed {memory['confirmed_at'][:10]}, {memory['confidence'] * 100:.0f} % sure"
     lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {said}, {sure}, holds {scope}"]
@@ -273,6 +275,22 @@ def _fenced(lines: Sequence[str]) -> str:
 
 # --- calls
 
+#: A command in a hint -> the tool that does the same for a model.
+TOOL_OF = {
+    "search": "search", "memories": "search", "session": "search", "checkpoint": "search", "goal": "search",
+    "errors": "search", "receipts": "search", "show": "show", "context": "show", "remember": "remember",
+}  # fmt: skip
+_COMMAND = re.compile(r"\bcsmd ([a-z]+)")
+
+
+def _for_model(hint: str) -> str:
+    """A hint in a model's terms: its tools instead of commands; what only a command does, the user has to run."""
+    verbs = _COMMAND.findall(hint)
+    if not verbs:
+        return hint
+    tools = dict.fromkeys(TOOL_OF.get(verb, "") for verb in verbs)
+    return f"ask the user to do it: {hint}" if "" in tools else f"call {' or '.join(tools)}"
+
 
 def tools_json() -> list[dict[str, Any]]:
     """The tools as `tools/list` gives them; always loaded, as four short ones cost less than being looked for."""
@@ -296,5 +314,5 @@ def answer(asker: Asker, ask: Ask, name: str, arguments: Arguments) -> tuple[str
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"call one of {', '.join(TOOLS)}")
         return wire.clean(tool.run(asker, ask, tool.checked(arguments))), False
     except CsmdError as error:
-        helps = f" What helps: {error.hint}" if error.hint else ""
+        helps = f" What helps: {_for_model(error.hint)}" if error.hint else ""
         return wire.clean(display.defuse(f"csmd: {error.what}.{helps}")), True

@@ -92,9 +92,11 @@ class Queueing:
 def compared(memory: Memory, left: similarity.Gist, other: Memory, right: similarity.Gist) -> tuple[float, bool] | None:
     """(share of common words, whether they say the same) of two memories that do or nearly do; None for others.
 
-    A correction says the same as corrections only: said against something else it is another statement.
+    A correction says the same as corrections only: said against something else it is another statement. Nor do answers to different questions.
     """
     if (memory.gate == "correction") != (other.gate == "correction") or left.turns != right.turns:
+        return None
+    if similarity.answers_another(memory.text, other.text):
         return None
     share = similarity.overlap(left, right)
     if not (left.stems or right.stems):

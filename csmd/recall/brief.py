@@ -75,8 +75,11 @@ def choose(candidates: Sequence[Candidate], *, known: Callable[[str], bool] = ne
 
 
 def _says_same(text: str, own: Gist, said: str, other: Gist) -> bool:
-    """Whether a statement says no more than one that is told; only short ones that share words are compared in full."""
-    if is_twin(own, other):
+    """Whether a statement says no more than one that is told; only short ones that share words are compared in full.
+
+    Of a question that was answered again only the later answer is told.
+    """
+    if is_twin(own, other) or evidence.answers_same(text, said):
         return True
     is_near = not own.stems.isdisjoint(other.stems) and max(len(text), len(said)) <= COMPARED_CHARACTERS
     return is_near and compare(text, said).says_all
@@ -174,13 +177,23 @@ def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today
     ends = sessions.ends(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
     candidates: list[Candidate] = []
     plain: list[Memory] = []
-    for memory in memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True):
+    stated = memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True)
+    for memory in stated:
         worth = rate_at_start(memory, ends=ends, near=near, today=today)
         if worth.value:
             candidates.append(Candidate(memory, worth, _heading(memory, worth)[0]))
         elif worth.why == evidence.PLAIN:
             plain.append(memory)
-    return [*candidates, *_said_later(candidates, plain)]
+    overtakes = overtaking(rows, stated, places=places)
+    told = [one for one in candidates if not overtakes(one.memory)]
+    return [*told, *_said_later(told, plain)]
+
+
+def overtaking(rows: Rows, stated: Sequence[Memory], *, places: Sequence[int]) -> Callable[[Memory], bool]:
+    """Whether a memory was overtaken by what the user stated or committed in these places since."""
+    later = [(memory.confirmed_at, memory.text) for memory in stated if memory.is_alive]
+    commits = last_sessions.read_commits(rows, places=places)
+    return lambda memory: evidence.is_overtaken(memory, later, commits)
 
 
 def _heading(memory: Memory, worth: Worth) -> tuple[str, float]:
@@ -222,6 +235,13 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
         return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
+    if rate_alone(rows, memory, places).value:
+        return Worth(0.0, "overtaken by what the user said or did later")
+    return rate_alone(rows, memory, places)
+
+
+def rate_alone(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
+    """What one memory is worth at the next start, whatever else was said."""
     ends = sessions.ends(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
     near = receipts.recent_sessions(rows, places, "")
     return rate_at_start(memory, ends=ends, near=near, today=max(projects.active_days(rows, 0), default=""))

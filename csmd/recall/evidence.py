@@ -27,6 +27,7 @@ from csmd.text.sentence import (
     refers_back,
     request_in,
 )
+from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.tokens import content_words
 from csmd.values import Memory
 from csmd.vocabulary import Authority, Gate
@@ -219,6 +220,61 @@ def _why_not(memory: Memory) -> str:
     if not (memory.pinned or is_pick(memory) or tells):
         return "tells nothing by itself"
     return find_transience(memory)
+
+
+# --- what was overtaken
+
+#: A question with what it asks for in front: "which port should the gateway use" is about what the gateway uses.
+_ASKED_FOR = re.compile(
+    r"(?:which|what|how|where|who|when)\b.*?\b(?:should|shall|do|does|will|would|can|is|are) (.+)", re.IGNORECASE
+)
+_REMARK = re.compile(r"\s*\([^()]*\)")
+#: How the subject of a commit begins that mends something, in its body or as Conventional Commits write it.
+_FIXES = re.compile(
+    r"(?:bug|hot)?fix(?:es|ed)?(?:\([^)]*\))?!?:?\s+|(?:resolve|mend|repair|correct)[sd]?\s+", re.IGNORECASE
+)
+#: Least words of a question that tell what it is about; least share of a commit's words that name what it mends, and how many.
+LEAST_TWIN, MENDED_SHARE, LEAST_MENDED = 2, 0.6, 2
+
+
+def is_overtaken(memory: Memory, later: Sequence[tuple[str, str]], commits: Sequence[tuple[str, str]]) -> bool:
+    """Whether what the user said or committed since ended a pick, or a commit mended what a statement complains of.
+
+    `later` are the user's statements and `commits` the subjects of commits, with their times; older ones say nothing.
+    """
+    if memory.pinned:
+        return False
+    said, done = ([text for at, text in texts if at > memory.confirmed_at] for texts in (later, commits))
+    if is_pick(memory):
+        return any(_turns_down(memory.text, text) for text in (*said, *done))
+    return any(_mends(memory, subject) for subject in done)
+
+
+def answers_same(one: str, other: str) -> bool:
+    """Whether two answers are to one question."""
+    asked = [gist(text.rpartition(ARROW)[0]) for text in (one, other) if ARROW in text]
+    return len(asked) == 2 and len(asked[0].stems) >= LEAST_TWIN and is_twin(*asked)
+
+
+def _turns_down(pick: str, later: str) -> bool:
+    """Whether a later statement certainly or perhaps ends what a pick says."""
+    question, _, answer = pick.rpartition(ARROW)
+    answer = next(iter(prose.sentences(_REMARK.sub("", answer))), "")
+    if ARROW in later or gist(answer).stems.isdisjoint(gist(later).stems):
+        return False
+    question = question.rstrip("?？ ")
+    asked_for = _ASKED_FOR.match(question)
+    claims = (pick, f"{asked_for[1] if asked_for else question + ':'} {answer}", f"we use {answer}")
+    return any(compare(claim, later).contradicts for claim in claims)
+
+
+def _mends(memory: Memory, subject: str) -> bool:
+    """Whether a commit mends what a statement complains of; a rule holds on."""
+    fixed, said = _FIXES.match(subject), gist(memory.text).stems
+    if fixed is None or any(parse(part).lasting for part in prose.sentences(memory.text)):
+        return False
+    named = gist(subject[fixed.end() :]).stems
+    return len(named & said) >= LEAST_MENDED and share(named, said) >= MENDED_SHARE
 
 
 # --- what is soon over

@@ -50,9 +50,13 @@ STATED_BONUS = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question as the indexes are asked: its terms, its vector with the model's row key, and what may be seen."""
+    """A question as the indexes are asked: its terms, its vector with the model's row key, and what may be seen.
+
+    `literal` is what no index holds (tokens.unindexed).
+    """
 
     terms: Sequence[str]
+    literal: str = ""
     vector: tuple[bytes, int] | None = None
     places: Sequence[int] | None = None
     narrow: SearchFilter = ALL
@@ -245,8 +249,17 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     """What the indexes return for a question, within the limits of the search."""
     pool = Pool()
     try:
-        with rows.within(rows.share(LEXICAL_S) if query.terms else None):
-            if query.terms:
+        with rows.within(rows.share(LEXICAL_S) if query.terms or query.literal else None):
+            if query.literal:
+                found, stated, is_whole = fulltext.literal_hits(
+                    rows, query.literal, projects=query.places, limit=query.pool
+                )
+                pool.words, pool.memory_words = _by_rank(found), _by_rank(stated)
+                if not is_whole:
+                    degraded.append(
+                        f"words: {query.literal!r} is looked for in the newest turns only, no index holds it"
+                    )
+            elif query.terms:
                 pool.words = query.by_words(rows, "passage")
                 pool.memory_words = query.by_words(rows, "memory")
                 for seq, score in query.by_words(rows, "symptom").items():
@@ -276,6 +289,11 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
     except DeadlineExceeded:
         degraded.append("turns: search stopped at its deadline")
     return pool
+
+
+def _by_rank(seqs: Sequence[int]) -> dict[int, float]:
+    """Scores that keep an order."""
+    return {seq: 1 / rank for rank, seq in enumerate(seqs, 1)}
 
 
 def find_origins(rows: Rows, pool: Pool, others: Collection[int] = ()) -> dict[int, tuple[int, int]]:

@@ -183,6 +183,18 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     return summaries
 
 
+def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
+    """(time, subject) of each commit of the latest sessions of these places."""
+    own = [place for place in places if place]
+    latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
+    return [
+        (at or row.at, text.partition(" ")[2])
+        for row in latest
+        for kind, text, _, at in digests.headlines(rows, row.seq)
+        if kind == "commit"
+    ]
+
+
 def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
     """Whether what somebody said (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
     replaced = supersession.read_replaced(rows, places)

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from csmd import wire
 from csmd.memory import supersession
-from csmd.recall import compose, evidence, hybrid_search, last_sessions, query, ranking, threads, visibility
+from csmd.recall import brief, compose, evidence, hybrid_search, last_sessions, query, ranking, threads, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
@@ -129,7 +129,9 @@ def recall(
         lines = find_lines(rows, hits, asked, terms, filter_visible)
         known, said = visibility.instructions_filter(rows, places), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
-        lines = _without_older(rows, lines, session_id)
+        lines = [
+            line for line in _without_older(rows, lines, session_id) if not _is_of_other_checkout(rows, line, asking)
+        ]
         values = measure(hits, lines, terms)
         sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
@@ -140,7 +142,7 @@ def recall(
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible)
         if not (blocks or names_nothing) and sure >= POINTED * floor:
-            blocks = _point(rows, filter_visible(hits), session_id)
+            blocks = _point(rows, filter_visible(hits), session_id, asking)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(made, degraded=tuple(sorted(set(degraded))))
 
@@ -280,6 +282,25 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
         if not in_context.isdisjoint([passage_id(one), *(memory.id for memory in stated.get(one.uuid, ()))])
     }
     return [line for line in lines if seen.isdisjoint(following.get(line.statement.key[0], ()))]
+
+
+def _without_overtaken(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[Line]:
+    """The lines without the picks that the user turned down later."""
+    picks = {line.id: memory for line in lines if (memory := line.statement.memory) and evidence.is_pick(memory)}
+    if not picks:
+        return list(lines)
+    stated = memories.list_memories(rows, projects=places, limit=brief.PRELOADED, only_users=True)
+    overtakes = brief.overtaking(rows, stated, places=places)
+    ended = {ident for ident, memory in picks.items() if overtakes(memory)}
+    return [line for line in lines if line.id not in ended]
+
+
+def _is_of_other_checkout(rows: Rows, line: Line, asking: str) -> bool:
+    """Whether a line that no memory states is about another checkout than the one in which the prompt was put."""
+    passage = line.statement.passage
+    if passage is None or line.statement.memory is not None:
+        return False
+    return visibility.is_quote_of_other_checkout(rows, line.text, passage.turn_seq, asking=asking)
 
 
 def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
@@ -442,15 +463,30 @@ def _question_before(rows: Rows, line: Line, filter_visible: StatementFilter) ->
     return display.cut(asked[0], ASKED_CHARACTERS) if asked else ""
 
 
-def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str) -> list[Block]:
-    """A pointer to the conversation of most of the first hits, unless the session has been told of it."""
+def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking: str) -> list[Block]:
+    """A pointer to the turn that bears on it in the conversation of most of the first hits, unless the session was told of that."""
     first = Counter(hit.session_id for hit in hits[:FIRST_HITS] if hit.session_id and hit.passage)
-    told = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    told = receipts.conversations_in_context(rows, session_id) if session_id else frozenset[str]()
     ident = next((ident for ident, _ in first.most_common() if ident not in told), "")
-    best = next((hit for hit in hits if ident and hit.session_id == ident), None)
+    found = (hit.passage for hit in hits if ident and hit.session_id == ident and hit.passage)
+    topics = ((one, topic) for one in found if (topic := _topic(one)))
+    best = next(
+        (
+            (one, topic)
+            for one, topic in topics
+            if not visibility.is_quote_of_other_checkout(rows, topic, one.turn_seq, asking=asking)
+        ),
+        None,
+    )
     if best is None:
         return []
-    text = (
-        f"earlier: {display.cut(best.text, TOPIC_CHARACTERS)}, {best.at[:10]}: `csmd session show {ident[:SHOWN_ID]}`"
-    )
+    topic = display.cut(best[1], TOPIC_CHARACTERS)
+    text = f"earlier: {topic}, {best[0].at[:10]}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
     return [Block(heading="", notes=(Note(id=ident, text=text, reason=POINTER),))]
+
+
+def _topic(passage: Passage) -> str:
+    """The first sentence of a passage that somebody said, "" for none: what a program printed says nothing of it."""
+    rows_of_text = prose.lines_of_prose(query.unquoted(passage.text))
+    said = (one for row in rows_of_text for one in prose.sentences(row))
+    return next((one for one in said if sentence.parse(one).kind not in ("printed", "assents", "reports")), "")

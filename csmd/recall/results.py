@@ -85,7 +85,9 @@ def find(
     question, degraded = wire.clean(question), list[str]()
     terms = hybrid_search.expand_terms(rows, question, places=projects)
     terms = list(dict.fromkeys([*terms, *query.find_literals(question)]))
-    asked = Query(terms=terms[: hybrid_search.MOST_TERMS], places=projects, narrow=within)
+    asked = Query(
+        terms=terms[: hybrid_search.MOST_TERMS], literal=tokens.unindexed(question), places=projects, narrow=within
+    )
     summaries = _find_summaries(rows, asked, degraded) if kind in ("all", "session") else []
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
@@ -110,6 +112,8 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
 
     If not, the nearest are shown all the same.
     """
+    if tokens.unindexed(question):
+        return bool(hits)
     asked, is_question = tokens.content_stems(question), question.rstrip().endswith("?")
 
     def says_most(hit: Hit) -> bool:

@@ -88,8 +88,19 @@ def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:
 
     What a branch is checked out as is not stored: what was said of one holds for the checkout that it was said in.
     """
-    named = scope.checkout_named(memory.text) if memory.scope == "project" else ""
-    said_in = memories.directory_of(rows, memory) if named else ""
+    if memory.scope != "project":
+        return False
+    return _is_said_of_other_checkout(rows, memory.text, lambda rows: memories.directory_of(rows, memory), asking)
+
+
+def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: str) -> bool:
+    """Whether words of a turn are about a worktree or branch in another checkout than `asking`'s."""
+    return _is_said_of_other_checkout(rows, text, lambda rows: turns.directory_of(rows, turn_seq), asking)
+
+
+def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
+    named = scope.checkout_named(text)
+    said_in = directory(rows) if named else ""
     if not said_in:
         return False
     there = project_identity.checkout(said_in, disk=files)

@@ -111,6 +111,30 @@ def text_hits(
     )
 
 
+def literal_hits(
+    rows: Rows, text: str, *, projects: Sequence[int] | None, limit: int
+) -> tuple[list[int], list[int], bool]:
+    """The passages and the memories that hold a text which no index holds, the newest first, and whether all were looked at.
+
+    Of turns the newest MOST_ROWS are: each is read. `text` has no letter that means something to LIKE.
+    """
+    least, among = (
+        rows.number("select coalesce(max(seq), 0) from turns") - MOST_ROWS,
+        in_keys("b.project_seq", projects),
+    )
+    found = rows.column(
+        f"select b.seq from (select seq, text from turns where searchable = 1 and seq > :least and text like :text) t "  # noqa: S608
+        f"join passages b on b.turn_seq = t.seq where {WORDS.replace('p.', 'b.')} like :text and {among} "
+        "order by b.seq desc limit :limit",
+        text=f"%{text}%", least=least, limit=limit,
+    )  # fmt: skip
+    stated = rows.column(
+        f"select b.seq from memories b where b.text like :text and {among} order by b.seq desc limit :limit",  # noqa: S608
+        text=f"%{text}%", limit=limit,
+    )  # fmt: skip
+    return found, stated, least <= 0
+
+
 def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
     """What a hit is told by, and what has to be joined to tell whose it is."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")

@@ -81,6 +81,20 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     )
 
 
+def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
+    """The ids in a session's context, and those of the conversations that what it was told of memories and turns is from."""
+    ids = ids_in_context(rows, session_id)
+    if not ids:
+        return ids
+    values = {f"uuid{place}": ident.partition("#")[0] for place, ident in enumerate(sorted(ids))}
+    uuid_names = ", ".join(f":{name}" for name in values)
+    return ids | rows.distinct(
+        f"select s.id from turns t join sessions s on s.seq = t.session_seq where t.uuid in ({uuid_names}) union "  # noqa: S608
+        f"select p.session_id from provenance p join memories m on m.seq = p.memory_seq where m.id in ({uuid_names})",
+        **values,
+    )
+
+
 def was_briefed(rows: Rows, session_id: str) -> bool:
     """Whether a session was told something as its start's since its present context began."""
     values = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"

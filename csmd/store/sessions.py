@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
@@ -14,8 +15,7 @@ from csmd.values import SaidTurn
 _COLUMNS = (
     "s.seq, s.id, s.parent, s.host, p.root, s.path, s.cwd, s.title, s.version, s.model, s.started_at, s.last_at, "
     "(select count(*) from session_turn st where st.session_seq = s.seq), "
-    "coalesce((select substr(t.text, 1, 300) from session_turn st join turns t on t.seq = st.turn_seq "
-    "where st.session_seq = s.seq and st.rewound = 0 and t.kind in ('user', 'relayed') order by st.ordinal limit 1), ''), s.project_seq, s.context, "
+    "s.project_seq, s.context, "
     "exists(select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = s.seq "
     "and t.source = 'transcript')"
 )
@@ -24,8 +24,8 @@ _COLUMNS = (
 class Session(NamedTuple):
     """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read).
 
-    `opening` is the beginning of the first thing that the user said, `context` the tokens that the latest message was
-    made from, `is_read` whether a line of its transcript was ever read: until then only hooks have named it.
+    `context` are the tokens that the latest message was made from, `is_read` whether a line of its transcript was ever
+    read: until then only hooks have named it.
     """
 
     seq: int
@@ -41,7 +41,6 @@ class Session(NamedTuple):
     started_at: str
     last_at: str
     turns: int
-    opening: str
     project_seq: int
     context: int
     is_read: bool
@@ -85,6 +84,25 @@ def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) ->
         "and id <> :own order by last_at desc limit :limit"
     )
     return sorted(str(at) for (at,) in rows.all(sql, own=other_than, limit=limit))
+
+
+def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -> list[str]:
+    """The beginnings of the first prompts of a session in order, without what a rewind left behind."""
+    sql = (
+        "select substr(t.text, 1, :characters) from session_turn st join turns t on t.seq = st.turn_seq where "
+        "st.session_seq = :session and st.rewound = 0 and t.kind in ('user', 'relayed') order by st.ordinal limit :most"
+    )
+    return rows.column(sql, session=session_seq, most=most, characters=characters)
+
+
+def is_purged(rows: Rows, session_seq: int) -> bool:
+    """Whether a session has turns and nothing is left of what was said in it."""
+    sql = (
+        "select count(*), coalesce(sum(case when t.text in ('', :purged) then 0 else 1 end), 0) from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed', 'assistant')"
+    )
+    turns, left = rows.one(sql, session=session_seq, purged=PURGED) or (0, 0)
+    return bool(turns) and not left
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:

@@ -684,3 +684,9 @@ def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
         "where p.memory_seq = :seq and p.role <> 'beside' order by p.at, p.uuid",
         seq=memory.seq,
     )
+
+
+def directory_of(rows: Rows, turn_seq: int) -> str:
+    """The directory in which a turn was said; "" where nothing tells it."""
+    sql = "select d.path from turns t join directories d on d.seq = t.directory_seq where t.seq = :seq"
+    return rows.text(sql, seq=turn_seq)

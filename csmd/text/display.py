@@ -18,8 +18,11 @@ _SPEAKING = ("csmd", "system", "user", "human", "assistant", "function", "tool",
 #: emoji is seen in what they become.
 _INVISIBLE = "\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\xad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
 _UNSEEN = re.compile(f"[{_INVISIBLE}]")
-#: csmd's own colours and movements of the cursor, in group 1; else what a terminal is not given, lone surrogates too.
-_TO_ESCAPE = re.compile(rf"(\x1b\[\??[0-9;]*[A-Za-z])|[{_INVISIBLE}\x0b\x0c\x1c-\x1f\x85\u2028\u2029\ud800-\udfff]")
+#: csmd's own colours and movements of the cursor, in group 1; else what a terminal is not given, lone surrogates and a
+#: carriage return that ends no line too: what follows would stand over what was said before it.
+_TO_ESCAPE = re.compile(
+    rf"(\r?\x1b\[\??[0-9;]*[A-Za-z])|[{_INVISIBLE}\x0b\x0c\x1c-\x1f\x85\u2028\u2029\ud800-\udfff]|\r(?!\n)"
+)
 _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNORECASE)
 
 

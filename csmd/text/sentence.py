@@ -64,13 +64,23 @@ _NARRATES = re.compile(
     re.IGNORECASE,
 )
 _EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved|implemented|committed|set up)"
-#: Counts of tests and checks, whoever tells them; then inventories of edits, an assistant's.
+#: Counts of tests, then how checks ended, whoever tells them; then inventories of edits, an assistant's.
 _COUNTS = re.compile(
-    r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b"
-    r"|^\W{0,3}(?:all )?(?:tests?|build|lint\w*|format\w*|type[- ]?check\w*)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*|no (?:new )?"
+    r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b", re.IGNORECASE
+)
+_CHECKED = re.compile(
+    r"^\W{0,3}(?:all )?(?:tests?|build|lint\w*|format\w*|type[- ]?check\w*)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*|no (?:new )?"
     r"(?:issues|errors|warnings|problems))\b.{0,20}$",
     re.IGNORECASE,
 )
+#: Data: values, a mark without which there is none, cells of a table, and text between tags.
+_VALUE = re.compile(r"\"[^\"]*(?:\"|$)|'[^']*(?:'|$)|\b(?:true|false|null|none|undefined)\b|[\d.]+", re.IGNORECASE)
+_DATA_MARK = re.compile(r"^\W{0,3}[\[{]|[\"']\s{0,3}:")
+_CODE = re.compile(r"`[^`]*`")
+_CELL_END = re.compile(r"^\s*\||\|\s*$")
+_TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
+#: Fewest bars between cells, and most words of a sentence that only says how checks ended.
+LEAST_BARS, STATUS_WORDS = 2, 12
 _INVENTORY = re.compile(
     r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
     r"|^\W{0,3}(?:i(?:['’]ve)? )?" + _EDITED + r" (?:[\w-]+ ){0,4}(?:tests?|test cases?|imports?|comments?|docstrings?|documentation)\b"
@@ -222,7 +232,9 @@ def clauses(text: str) -> list[str]:
         if not is_aside and not (lays_down and is_joined and len(tokens) - at >= LEAST_CLAUSE):
             continue
         before = text[tokens[start][1] : tokens[at - 1][1]].rstrip(" ,;:-–—")
-        if is_aside or parse(before).kind in ("orders", "asks"):
+        read = parse(before)
+        # What gives the reason for an order that decides something belongs to it: "keep it short, I don't like essays".
+        if is_aside or read.kind == "asks" or (read.kind == "orders" and not (mark == "," and _decides(read.words))):
             parts.append(before)
             start = at
     return [*parts, text[tokens[start][1] :]] if parts else [text]
@@ -375,7 +387,7 @@ def _kind(
     lasting: Lasting,
     speaker: Speaker,
 ) -> Kind:
-    if _PRINTED.search(head):
+    if _PRINTED.search(head) or _is_data(head):
         return "printed"
     plain = [word for word in all_words if word[0].isalnum()]
     if not plain:
@@ -384,7 +396,9 @@ def _kind(
         return "assents"
     if speaker == "assistant" and _NARRATES.match(body):
         return "narrates"
-    if _COUNTS.search(head) or (speaker == "assistant" and (_INVENTORY.search(head) or _DID.match(body))):
+    if _COUNTS.search(head) or (not lasting and (_CHECKED.search(head) or _is_status(plain))):
+        return "reports"
+    if speaker == "assistant" and (_INVENTORY.search(head) or _DID.match(body)):
         return "reports"
     marked = ends_with_question(head)
     if language != "en":
@@ -392,6 +406,26 @@ def _kind(
     if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
         return kind
     return "states"
+
+
+def _is_data(head: str) -> bool:
+    """Whether a text is a piece of JSON, of a table or of markup: nothing in it is said outside of values and cells."""
+    if _DATA_MARK.search(head) and not any(map(str.isalpha, _VALUE.sub("", head))):
+        return True
+    bare = _CODE.sub("x", head) if "|" in head else ""
+    is_row = bool(bare) and (_CELL_END.search(bare) is not None or bare.count(" | ") >= LEAST_BARS)
+    return is_row or (head[:1] == "<" and _TAGS.match(head) is not None)
+
+
+def _is_status(plain: Sequence[str]) -> bool:
+    """Whether a sentence says nothing but that checks passed."""
+    checks, passes = _WORDS["checks.en"], _WORDS["passes.en"]
+    said = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
+    return (
+        len(plain) <= STATUS_WORDS
+        and not passes.isdisjoint(said)
+        and all(word in checks or word in passes for word in said)
+    )
 
 
 #: Words of dialogue without a space between them have at most so many characters.

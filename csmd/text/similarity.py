@@ -21,6 +21,7 @@ from csmd.text import clauses, tokens
 from csmd.text import renames as names
 from csmd.text.claims import TURNED, Against, Change, Claims, parse
 from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
+from csmd.text.display import ARROW
 
 Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]
 
@@ -92,6 +93,12 @@ def is_twin(one: Gist, other: Gist) -> bool:
     return overlap(one, other) >= TWIN_OVERLAP
 
 
+def answers_another(one: str, other: str) -> bool:
+    """Whether two texts are answers ("question -> answer") to different questions."""
+    asked = [gist(text.rpartition(ARROW)[0]) for text in (one, other) if ARROW in text]
+    return len(asked) == 2 and not is_twin(*asked) and asked[0] != asked[1]
+
+
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
     """The share of some words that are among others, 0-1."""
     return len(part & whole) / len(part) if part else 0.0
@@ -157,6 +164,8 @@ def compare(older: str, newer: str, *, renames: Mapping[str, str] | None = None)
 
     "entails": the newer one says the same and more. "overlaps": they are on one subject and both hold.
     """
+    if answers_another(older, newer):
+        return _UNRELATED
     before, after = _stems(older), _stems(newer)
     shared = len(before & after)
     if not shared and not renames and (before or after):

@@ -58,6 +58,14 @@ def in_pairs(word: str) -> list[str]:
     return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
 
 
+def unindexed(question: str) -> str:
+    """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for others."""
+    asked = question.strip().replace("\ufe0f", "")
+    is_letter = len(asked) == 1 and _RUN.fullmatch(asked)
+    is_symbol = not any(map(str.isalnum, asked)) and any(unicodedata.category(char) == "So" for char in asked)
+    return asked if is_letter or is_symbol else ""
+
+
 def terms_of_language(question: str, words: list[str]) -> list[str] | None:
     """The terms that replace the `words` of a question in one of these languages; None for any other question.
 

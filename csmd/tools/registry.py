@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from csmd import wire
+from csmd.capture import project_identity
 from csmd.config import Config
 from csmd.dream.gates import Verdict
 from csmd.embedding.models import Embedder
@@ -165,7 +166,7 @@ class Tool:
             raise BadInput(f"{self.name}: {key} must be {kind.__name__}, not {value!r}")
         if isinstance(value, str):
             value = wire.clean(value)
-            if key in PATHS and value and not value.startswith("/"):
+            if key in PATHS and value and not (value.startswith("/") or project_identity.is_of_windows(value)):
                 raise BadInput(f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
         return value
 

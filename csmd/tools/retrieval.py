@@ -18,7 +18,7 @@ from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
-from csmd.text import display
+from csmd.text import display, tokens
 from csmd.tools.present import as_json, find_session, lines_of
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
@@ -46,7 +46,7 @@ def _search(
     session: str = "",
 ) -> Json:  # fmt: skip
     """Search memories, conversations and session summaries."""
-    if not any(map(str.isalnum, query_)):
+    if not any(map(str.isalnum, query_)) and not tokens.unindexed(query_):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, of_memories = ctx.here(), {"gate": gate, "category": category, "type": type_}
     kind = _kind(kind, of_memories)
@@ -196,7 +196,7 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
         return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
     return as_json(
-        memory, "state text gate authority confidence scope pinned said_at said_in times", said_at=source.at,
+        memory, "state text gate authority origin confidence scope pinned said_at said_in times", said_at=source.at,
         state="superseded" if memory.superseded_by else "there", said_in=source.session_id,
     )  # fmt: skip
 
@@ -330,11 +330,11 @@ LIVE_S = 3600
 def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
     """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
     live = []
-    for session, project, model, last, tokens in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
-        window = environment.window(model, tokens)
+    for session, project, model, last, taken in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
+        window = environment.window(model, taken)
         live.append({
-            "session": session, "project": project, "model": model, "last": last, "tokens": tokens, "window": window,
-            "bracket": compose.bracket_of(tokens, window),
+            "session": session, "project": project, "model": model, "last": last, "tokens": taken, "window": window,
+            "bracket": compose.bracket_of(taken, window),
         })  # fmt: skip
     return live
 

@@ -11,11 +11,12 @@ from uuid import uuid4
 
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
+from csmd.extraction import work
 from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import environment, export
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
 from csmd.paths import is_file
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
 from csmd.store import checkpoints, digests, files, memories, projects, search, sessions, tombstones
@@ -33,18 +34,26 @@ CHECKPOINTS = Tools()
 
 SESSION = "id project title about turns started_at last_at transcript"
 MOST = 1000
+#: How many prompts of a session are looked at for what it is about, characters of each, and of what is shown of it.
+FIRST_PROMPTS, PROMPT_CHARACTERS, ABOUT_CHARACTERS = 5, 4_000, 120
 
 
 @SESSIONS.add("csm_session_list")
 def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20) -> Json:
     """List sessions, the latest first."""
     listed = sessions.list_sessions(rows, projects=seen, limit=between(limit, MOST))
-    return {"sessions": [_session(session) for session in listed]}
+    return {"sessions": [_session(rows, session) for session in listed]}
 
 
-def _session(session: Session) -> Json:
-    about = session.title or display.cut(display.squeeze(session.opening), 120)
+def _session(rows: Rows, session: Session) -> Json:
+    about = session.title or _first_goal(rows, session)
     return as_json(session, SESSION, about=about, transcript=transcript_state(session.path if session.is_read else ""))
+
+
+def _first_goal(rows: Rows, session: Session) -> str:
+    """What the first prompts of a session are about in their own words; "" where they say nothing or are pasted."""
+    prompts = sessions.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=PROMPT_CHARACTERS)
+    return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), ABOUT_CHARACTERS)
 
 
 def transcript_state(path: str) -> str:
@@ -57,13 +66,17 @@ def transcript_state(path: str) -> str:
 @SESSIONS.add("csm_session_show")
 def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show what is known of a session."""
+    if tombstones.purged_names(rows, "session", [id_], key=ctx.store.hash_key) and sessions.by_id(rows, id_) is None:
+        hint = "`csmd forget --lift` with the same id lets it in again"
+        raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
     session = find_session(rows, id_, asking)
     seen = visibility.find_visible_places(rows, asking=asking)  # a session that wandered was behind a wall for a while
     statements = sessions.statements(rows, session.seq, projects=seen)
     believed = sessions.memories_of(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
     return {
-        **_session(session),
+        **_session(rows, session),
+        "purged": sessions.is_purged(rows, session.seq),
         **as_json(session, "path cwd parent host"),
         "own": Path(session.path).is_relative_to(ctx.config.paths.sessions) if session.path else False,
         **as_json(session, "model version"),
@@ -99,7 +112,10 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Jso
     session = find_session(rows, id_, asking)
     turns = _conversation(rows, session, asking)
     names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
-    return {**_session(session), "conversation": [as_json(turn, names, rewound=bool(turn.rewound)) for turn in turns]}
+    return {
+        **_session(rows, session),
+        "conversation": [as_json(turn, names, rewound=bool(turn.rewound)) for turn in turns],
+    }
 
 
 @SESSIONS.add("csm_context_rollover")

@@ -81,6 +81,30 @@ class InMemory:
         return ""
 
 
+WINDOWS = {
+    "a drive": (r"C:\Users\dev\my shop", "", r"C:\Users\dev\my shop", "my shop"),
+    "a drive with slashes": ("D:/shops/shop/", "", r"D:\shops\shop", "shop"),
+    "a server": (r"\\wsl.localhost\Ubuntu\home\dev\shop", "", r"\\wsl.localhost\Ubuntu\home\dev\shop", "shop"),
+    "a root": ("E:\\", "", "E:\\", "E:\\"),
+    "below where its session began": (r"C:\shop\web\src", r"c:\Shop", r"c:\Shop", "Shop"),
+    "beside where its session began": (r"C:\shop2", r"C:\shop", r"C:\shop2", "shop2"),
+    "a worktree of an assistant": (r"C:\shop\.claude\worktrees\fix\src", "", r"C:\shop", "shop"),
+    "of no line, but of its session": ("", r"C:\shop", r"C:\shop", "shop"),
+}
+
+
+@pytest.mark.parametrize(("cwd", "start", "root", "name"), WINDOWS.values(), ids=WINDOWS)
+def test_a_directory_of_windows_is_named_as_it_was_and_no_disk_is_asked(
+    cwd: str, start: str, root: str, name: str
+) -> None:
+    disk = InMemory({"/C:/shop/.git/HEAD": ""})
+    found = project_identity.identify(cwd, disk=disk, start=start)
+    assert (found.kind, found.root, found.name) == ("path", root, name)
+    assert project_identity.with_marks(found, disk=disk) == found and not disk.asked
+    other_case = project_identity.identify(cwd.swapcase(), disk=disk, start=start.swapcase())
+    assert other_case.key == found.key
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return tmp_path.resolve()

@@ -166,7 +166,7 @@ def test_show_takes_turns_and_candidates_by_their_beginning(seeded: Machine) -> 
     fits(turn)
     assert "Before it" in turn and "Memories that rest on it" in turn
     done = seeded.run("show", "c99")
-    assert done.returncode == 1 and "no memory and no turn" in done.stderr
+    assert done.returncode == 1 and "no memory and no turn, session or receipt" in done.stderr
 
 
 @pytest.mark.parametrize(("about", "names"), [("change", ["older:", "newer:"]), ("pair", ["1.", "2."])])
@@ -206,6 +206,10 @@ def test_the_list_is_bounded_filtered_and_says_what_is_left_out(seeded: Machine)
     left = sum(number for number in beside if number > 1)  # a single one is never left out
     assert (f"; {left} not shown (--all)" in short) == bool(left) and "(--all)" not in everything
     assert sum(row["id"] in everything for row in rows) == len(rows)
+    for most in ("1", "2", "5"):
+        shown = seeded.csmd("memories", "--limit", most)
+        same = seeded.csmd("memories", "--limit", most, "--json")["memories"]
+        assert {row["id"] for row in same} == {row["id"] for row in rows if f"{row['id']}  " in shown}
     for words, wanted in (
         (["--gate", "correction"], lambda row: row["gate"] == "correction"),
         (["--origin", "model_saved", "--since", "1d"], lambda row: row["text"] == SAVED),

@@ -393,6 +393,10 @@ def start_of(session: str, parts: Any) -> dict[str, str]:
     return {"session_id": session, "cwd": str(parts.machine.project), "source": "startup"}
 
 
+def late_hooks(server: Server) -> int:
+    return server.background.context.lookups.count_late("")
+
+
 def noted(parts: Any) -> list[Any]:
     return list(parts.store.read(lambda rows: receipts.list_receipts(rows, projects=None, limit=9)))
 
@@ -407,6 +411,7 @@ def test_a_receipt_whose_turn_comes_too_late_is_not_written_and_the_session_is_t
     server = knowing(parts)
     with a_start_whose_receipt_waits(parts, server, deadline_ms=1500) as (_, until):
         eventually(lambda: time.monotonic() > until)
+    eventually(lambda: late_hooks(server) == 1)
     assert noted(parts) == []
     assert asked_again_is_told(parts, server)
 
@@ -417,6 +422,7 @@ def test_a_receipt_whose_commit_comes_too_late_is_taken_back_and_the_session_is_
         slow: Any = parts.store.submit(lambda rows: eventually(lambda: time.monotonic() > until))
         held.callback(slow.result, 30)  # in one group with the receipt: committed together
     eventually(lambda: noted(parts) == [])
+    eventually(lambda: late_hooks(server) == 1)
     assert asked_again_is_told(parts, server)
 
 
@@ -436,6 +442,7 @@ def test_what_a_start_was_not_told_in_time_its_next_prompt_brings_once_with_a_re
     with reader_held(parts.store, "hook"):
         assert ask(server.path, event_frames("SessionStart", start_of("new", parts), deadline_ms=900)) == [b"ok", b""]
     assert noted(parts) == []
+    eventually(lambda: late_hooks(server) == 1)
     first = prompted(parts, server, "Write a poem about the sea.", ident="p-first")
     assert b"database_url" in first
     assert b"database_url" not in prompted(parts, server, "Write another one.", ident="p-second")

@@ -226,3 +226,21 @@ def test_a_look_that_nobody_asked_for_changes_only_what_csmd_has_written(parts: 
         redaction.choose_words([])
     assert (memory / "notes.md").read_text() == "[redacted:chosen-word]\n"
     assert (memory / "drawing.bin").read_bytes() == b"\xff\xfe [redacted:chosen-word] \x80", "no other byte changes"
+
+
+@pytest.mark.parametrize(
+    ("batches", "total", "wanted"),
+    [
+        ([10, 20, 0], 30, [(0, 30), (10, 30), (30, 30)]),
+        ([0], 30, [(0, 30)]),
+        ([40, 0], 30, [(0, 30), (30, 30)]),
+        ([10, 20, 0], 0, [(10, None), (30, None)]),
+        ([0], 0, []),
+        ([1] * 9, 2, [(0, 2), (1, 2), (2, 2), (2, 2), (2, 2), (2, 2), (2, 2)]),
+    ],
+)
+def test_a_bar_begins_at_zero_and_where_nobody_knows_the_end_there_is_none(
+    batches: list[int], total: int, wanted: list[tuple[int, int | None]]
+) -> None:
+    steps = tasks._repeated("indexing", iter(batches).__next__, total)
+    assert [(step["done"], step.get("total")) for step in steps if step is not None] == wanted

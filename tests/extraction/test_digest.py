@@ -74,6 +74,32 @@ def test_a_session_that_begins_with_a_paste_is_named_by_own_words_or_by_the_firs
     assert kept(made, "goal") == [wanted]
 
 
+FIX = "please fix the date parser"
+
+
+@pytest.mark.parametrize(
+    ("prompts", "wanted"),
+    [
+        (["8", FIX], FIX),
+        (["2.", "yes", FIX], FIX),
+        (["1 2 3"], ""),
+        (["y"], ""),
+        (["continúa", FIX], FIX),
+        ([LOG], ""),
+        (["```\nnpm ERR! code E404\n```", FIX], FIX),
+        (["npm ERR! code E404\nnpm ERR! 404 Not Found - GET https://registry.example.org/x\n"], ""),
+        (["commit"], "commit"),
+        (["8", "commit"], "commit"),
+        (["Use it.", FIX], FIX),
+        ([], ""),
+    ],
+)
+def test_a_session_is_about_the_first_prompt_that_says_something_of_the_users_own(
+    prompts: list[str], wanted: str
+) -> None:
+    assert work.find_goal(prompts) == wanted
+
+
 def test_a_digest_tells_goal_files_failures_commits_and_what_is_open() -> None:
     made = only(
         ASKED, edit("dates.py"), edit("dates.py"), edit("zone.py", REJECTED), run(TEST_RUN, "FAILED tests/test_dates.py - assert\n1 failed"),

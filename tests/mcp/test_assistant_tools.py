@@ -109,9 +109,27 @@ def test_what_a_model_saves_counts_as_its_own_and_it_is_told_so(real: Machine) -
     assert "forget this text" in refused(real, "remember", text="The heron service listens on port 4117.")
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "helps"),
+    [
+        ("show", {"id": "nothing-like-it"}, "call search"),
+        ("show", {"id": "m0123456"}, "call search"),
+        ("forget", {"id": "m0123456"}, "call search"),
+        ("forget", {"id": "nothing-like-it"}, "call search"),
+        ("search", {"query": "?!"}, "call search"),
+        ("remember", {"text": "..."}, ""),
+    ],
+)
+def test_what_helps_a_model_is_told_in_its_tools(
+    real: Machine, name: str, arguments: dict[str, str], helps: str
+) -> None:
+    said = refused(real, name, **arguments)
+    assert helps in said and "csmd " not in said.removeprefix("csmd: "), said
+
+
 def test_what_the_user_said_a_model_cannot_make_csmd_forget(real: Machine) -> None:
     ident = id_in(say(real, "search", query="pathlib over os.path"))
-    assert f"csmd forget {ident}" in refused(real, "forget", id=ident)
+    assert f"ask the user to do it: type `csmd forget {ident}`" in refused(real, "forget", id=ident)
     assert real.call("csm_memory_show", id=ident)["authority"] == "user"
 
 
@@ -229,7 +247,9 @@ def test_arguments_are_taken_as_models_write_them(real: Machine) -> None:
     assert SAID in say(real, "search", query="database_url", limit="3", everywhere="true")
     assert "'limit' must be given, as integer" in refused(real, "search", query="x", limit="many")
     assert "'query' must be given, as string" in refused(real, "search")
-    assert len(say(real, "search", query="the", limit=10_000).splitlines()) <= assistant_tools.MOST_HITS + 2
+    for limit in (10_000, 100_000, 21, 0, -1):
+        assert f"limit is {limit:,}. What helps: give 1 to 20" in refused(real, "search", query="the", limit=limit)
+    assert len(say(real, "search", query="the", limit=20).splitlines()) <= assistant_tools.MOST_HITS + 2
 
 
 def test_a_session_whose_directory_is_gone_is_told_so(real: Machine) -> None:

@@ -53,6 +53,60 @@ def test_a_statement_is_told_by_the_evidence_that_it_lasts(name: str) -> None:
     check(name)
 
 
+QUEUE, UPLOADS = (
+    "Which queue should the mailer use? -> RabbitMQ (Recommended)",
+    "Where do the uploads live? -> In Minio",
+)
+#: Name -> (what the user picked or said, what was said or committed later, whether that ends it).
+OVERTAKEN: dict[str, tuple[str, str, bool]] = {
+    "another one instead": (QUEUE, "We decided to use Kafka instead of RabbitMQ for the mailer.", True),
+    "not that one": (QUEUE, "Use Kafka for the mailer queue, not RabbitMQ.", True),
+    "dropped": (QUEUE, "We dropped RabbitMQ, the mailer uses Kafka now.", True),
+    "no longer": (UPLOADS, "The uploads no longer live in Minio, they are on disk.", True),
+    "refused": (QUEUE, "No, don't use RabbitMQ, use Kafka for the mailer queue.", True),
+    "worked against": (QUEUE, "Replace RabbitMQ with Kafka in the mailer", True),
+    "a rule on what was picked": (QUEUE, "Never restart RabbitMQ by hand.", False),
+    "a limit of what was picked": (QUEUE, "The mailer must not open more than two RabbitMQ channels.", False),
+    "another matter": (QUEUE, "The web app uses Redis.", False),
+    "work on what was picked": (QUEUE, "Add a dead letter queue to RabbitMQ", False),
+    "the same, once more": (QUEUE, "The mailer uses RabbitMQ.", False),
+    "a complaint that was mended": ("The importer loses the time zone of events", "Fix importer losing the time zone", True),
+    "mended as Conventional Commits say it": (
+        "the date picker closes when the month changes", "fix(ui): date picker closes on month change", True,
+    ),
+    "another thing mended": ("The importer loses the time zone of events", "Fix the width of the sidebar", False),
+    "work that mends nothing": ("The importer loses the time zone of events", "Show the time zone in the importer", False),
+    "a rule that is mended": ("The importer must always keep the time zone", "Fix importer losing the time zone", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERTAKEN)
+def test_what_was_turned_down_or_mended_later_is_overtaken(name: str) -> None:
+    text, later, ends = OVERTAKEN[name]
+    one = said_by_user(text)
+    after, before = ("2999-01-01T00:00:00.000Z", later), ("1999-01-01T00:00:00.000Z", later)
+    is_commit = later[-1] != "."
+    said, commits = ([], [after]) if is_commit else ([after], [])
+    assert evidence.is_overtaken(one, said, commits) is ends
+    assert not evidence.is_overtaken(one, [before], [before]), "what was said before ends nothing"
+    assert not evidence.is_overtaken(replace(one, pinned=True), said, commits)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (QUEUE, "Which queue should the mailer use? -> Kafka", True),
+        (QUEUE, "Which queue shall the mailer use -> Kafka", True),
+        (QUEUE, "Which log should the mailer use? -> stdout", False),
+        (QUEUE, UPLOADS, False),
+        ("Shall I? -> yes", "Shall I? -> no", False),
+        (QUEUE, "The mailer uses Kafka.", False),
+    ],
+)
+def test_of_a_question_that_is_answered_again_the_later_answer_is_told(one: str, other: str, same: bool) -> None:
+    assert evidence.answers_same(one, other) is same is evidence.answers_same(other, one)
+
+
 RULE = "never write to the archive bucket from a worker"
 
 

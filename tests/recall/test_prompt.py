@@ -650,10 +650,40 @@ def test_a_conversation_that_may_bear_on_the_prompt_is_pointed_at_once(store: St
     sure = next(floor / 100 for floor in range(99, 0, -1) if told(store, floor=floor / 100).text)
     assert ids(told(store, floor=prompt.POINTED * sure)) == ["s1-1#0"], "where it is sure enough it is told"
     made = told(store, floor=sure)
-    assert ids(made) == ["s1"] and "`csmd session show s1`" in made.text and made.tokens <= 70
+    assert ids(made) == ["s1"] and "`csmd show s1-1`" in made.text and made.tokens <= 70
     note(store, made)
     assert told(store, floor=sure).text == ""
     assert told(store, session="s8", floor=sure).text == made.text
+
+
+@pytest.mark.parametrize("tells", ["a passage", "a memory"])
+def test_a_conversation_that_was_told_in_lines_is_not_pointed_at(store: Store, tells: str) -> None:
+    if tells == "a memory":
+        state(store, "the queue lives in the jobs table", 1)
+    else:
+        say(store, "the queue lives in the jobs table", 1)
+    sure = next(floor / 100 for floor in range(99, 0, -1) if told(store, floor=floor / 100).text)
+    lines = told(store, floor=prompt.POINTED * sure)
+    assert ids(told(store, floor=sure)) == ["s1"] != ids(lines)
+    note(store, lines)
+    assert told(store, floor=sure).text == ""
+
+
+DATA = {
+    "a piece of JSON": '"queue": "the jobs table", "retries": 3,',
+    "a cut JSON": '"queue": "the jobs table that the work',
+    "a row of a table": "| queue | the jobs table | 3 |",
+    "a cut row": "queue | the jobs table | 3",
+    "markup": "<li>the queue lives in the jobs table</li>",
+}
+
+
+@pytest.mark.parametrize("fragment", DATA.values(), ids=DATA)
+@pytest.mark.parametrize("speaker", ["user", "assistant"])
+def test_a_fragment_of_data_is_neither_told_nor_pointed_at(store: Store, fragment: str, speaker: str) -> None:
+    say(store, fragment, {"user": 1, "assistant": 2}[speaker])
+    for floor in (0.0, 0.2, 0.5):
+        assert told(store, floor=floor).text == ""
 
 
 # --- limits

@@ -150,13 +150,17 @@ OF_CHECKOUTS = [
     ("This branch must keep the importer on Node 18.", "inner", {"inner"}),
     ("On release/2.4 the importer only gets fixes.", "main", {"main"}),
     ("In ../shop-spike the importer always writes to sqlite.", "main", {"spike"}),
+    ("On this worktree the importer only writes to sqlite.", "inner", {"inner"}),
+    ("For this branch the importer must write to sqlite.", "spike", {"spike"}),
+    ("On feature/import the importer never writes to sqlite.", "spike", {"spike"}),
     ("The importer always writes to sqlite.", "spike", {"main", "spike", "inner"}),
 ]
 
 
+@pytest.mark.parametrize("asks", [("brief", "recall"), ("recall",)], ids=["remembered", "only said"])
 @pytest.mark.parametrize(("said", "where", "wanted"), OF_CHECKOUTS)
 def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
-    store: Store, checkouts: dict[str, str], said: str, where: str, wanted: set[str]
+    store: Store, checkouts: dict[str, str], said: str, where: str, wanted: set[str], asks: tuple[str, ...]
 ) -> None:
     def write(rows: Rows) -> None:
         home = projects.ensure_with_directory(rows, project_identity.identified(f"{checkouts[where]}/src"), now=NOW)
@@ -167,10 +171,11 @@ def test_what_is_of_a_worktree_or_branch_is_told_in_no_other_checkout(
         )  # fmt: skip
         stated = Statement(text=said, gate="epistemic", category="decision", confidence=0.9, authority="user")
         source = Provenance(uuid="u1", session_id="s1", at=NOW)
-        remember.remember(rows, stated, source, project=home.seq, origin="stated", key=store.hash_key)
+        if "brief" in asks:
+            remember.remember(rows, stated, source, project=home.seq, origin="stated", key=store.hash_key)
 
     store.write(write)
-    for ask in ("brief", "recall"):
+    for ask in asks:
 
         def told(rows: Rows, asking: str, ask: str = ask) -> str:
             places = visibility.scopes(rows, asking)
