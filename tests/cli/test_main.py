@@ -8,17 +8,16 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from machine import CORRECTION, LIMIT_S, Machine, eventually
+from terminal import Terminal
 
 import csmd
 from csmd.cli.main import GROUPS, SUBJECTS, main
@@ -402,20 +401,9 @@ def test_tool_list_answers_as_the_contract_says(full: Machine) -> None:
 
 def on_a_terminal(machine: Machine, *words: str, code: int = 0) -> str:
     """What a command prints whose standard input and output are a terminal."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(machine.project)
-        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="xterm"))
-    said = b""
-    end = time.monotonic() + LIMIT_S
-    try:
-        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
-            said += os.read(terminal, 65536)
-    except OSError:  # the other end is closed: the command has ended
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
-    return said.decode()
+    terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+    assert terminal.ends() == code, terminal.said
+    return terminal.said
 
 
 def test_what_is_typed_in_a_terminal_is_the_users_and_what_is_piped_is_not(machine: Machine) -> None:
