@@ -6,6 +6,7 @@ No test leaves a thread behind, and none reaches a network: only unix sockets an
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
@@ -94,6 +95,33 @@ def pytest_collection_finish() -> None:
     """Spares the search for garbage the thousands of tests that stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def new_databases_are_copies() -> Iterator[None]:
+    """Gives a new database its tables by a copy of one that was migrated: to migrate costs more than most tests do.
+
+    Only csmd's own migrations, and not where a test has a disk of its own; tests/store/test_migrate.py does without.
+    """
+    from csmd.store import migrate, sqlite
+
+    migrated, shipped, kept = migrate.migrate, migrate.FOLDER, sqlite.connect(Path(":memory:"), readonly=False)
+    migrated(sqlite.Rows(kept), now="")
+
+    @functools.wraps(migrated)
+    def copied(rows: sqlite.Rows, *, now: str, backup: Path | None = None) -> list[str]:
+        is_new = not rows.value("select count(*) from sqlite_schema")
+        if not is_new or migrate.FOLDER != shipped or rows.connection.open_vfs != kept.open_vfs:
+            return migrated(rows, now=now, backup=backup)
+        with rows.connection.backup("main", kept, "main") as copy:
+            copy.step()
+        rows.run("update migrations set applied_at = :now", now=now)
+        return migrate.applied(rows)
+
+    migrate.migrate = copied
+    yield
+    migrate.migrate = migrated
+    kept.close()
 
 
 @pytest.fixture(autouse=True)

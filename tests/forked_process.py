@@ -36,8 +36,11 @@ from typing import Any
 
 import csmd
 
-#: What is loaded before anything is forked: both programs, and what a command imports when it needs it.
-PROGRAMS = ("csmd.daemon.run", "csmd.daemon.run", "csmd.cli.main", "csmd.client", "zmq", "psutil")
+#: What is loaded before anything is forked: both programs, and what they import when they need it.
+PROGRAMS = (
+    "csmd.daemon.run", "csmd.cli.main", "csmd.client", "zmq", "psutil", "platformdirs", "faulthandler", "markdown_it",
+    "wcmatch.glob", "rich.progress", "rich.table",
+)  # fmt: skip
 MOST_BYTES = 1 << 17
 FILES = 4
 
