@@ -107,7 +107,7 @@ def spawn(
 ) -> Forked:  # fmt: skip
     """`python -m module words`, in a session of its own, which its standard input controls if that is its `terminal`.
 
-    Without `files` (its standard ones) stderr is a pipe.
+    The module "-c" is the program in the first word, as an interpreter has it, and our umask is the process's, too. Without `files` (its standard ones) stderr is a pipe.
     """
     with contextlib.ExitStack() as stack:
 
@@ -122,7 +122,10 @@ def spawn(
             files = (nothing, nothing, ours(writing))
         told, telling = os.pipe()
         ours(telling)
-        asked = {"module": module, "words": words, "cwd": str(cwd), "env": dict(env), "terminal": terminal}
+        os.umask(mask := os.umask(0))
+        asked = {
+            "module": module, "words": words, "cwd": str(cwd), "env": dict(env), "terminal": terminal, "umask": mask,
+        }  # fmt: skip
         request = json.dumps(asked).encode()
         passed = array.array("i", [*files, telling])
         _parent(os.getpid()).sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
@@ -226,6 +229,7 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.closerange(3, 1 << 16)
     os.chdir(request["cwd"])
+    os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
@@ -260,7 +264,11 @@ def main() -> None:
         sys.path.insert(0, request["cwd"])  # as -m has it
         code: Any = 0
         try:
-            runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+            if request["module"] == "-c":
+                program = sys.argv.pop(1)
+                exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+            else:
+                runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
         except SystemExit as end:
             code = end.code or 0
         _end(code)
