@@ -32,8 +32,11 @@ OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DIS
 LOCAL = ("127.0.0.1", "localhost")
 THREAD_LIMIT_S = 10.0
 
-# A machine that has much else to do is slow: no property fails by that.
-hypothesis.settings.register_profile("csmd", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# A machine that has much else to do is slow: no property fails by that. Many examples are for .ci/long.
+for profile, examples in (("csmd", 30), ("csmd-long", 1000)):
+    hypothesis.settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
 hypothesis.settings.load_profile("csmd")
 # What a shell starts in the background is deaf to ^C, and so would be what the tests start.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
