@@ -6,6 +6,7 @@ No test leaves a thread behind, and none reaches a network: only unix sockets an
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import re
@@ -31,8 +32,11 @@ OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DIS
 LOCAL = ("127.0.0.1", "localhost")
 THREAD_LIMIT_S = 10.0
 
-# A machine that has much else to do is slow: no property fails by that.
-hypothesis.settings.register_profile("csmd", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+# A machine that has much else to do is slow: no property fails by that. Many examples are for .ci/long.
+for profile, examples in (("csmd", 30), ("csmd-long", 1000)):
+    hypothesis.settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
 hypothesis.settings.load_profile("csmd")
 # What a shell starts in the background is deaf to ^C, and so would be what the tests start.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -94,6 +98,33 @@ def pytest_collection_finish() -> None:
     """Spares the search for garbage the thousands of tests that stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def new_databases_are_copies() -> Iterator[None]:
+    """Gives a new database its tables by a copy of one that was migrated: to migrate costs more than most tests do.
+
+    Only csmd's own migrations, and not where a test has a disk of its own; tests/store/test_migrate.py does without.
+    """
+    from csmd.store import migrate, sqlite
+
+    migrated, shipped, kept = migrate.migrate, migrate.FOLDER, sqlite.connect(Path(":memory:"), readonly=False)
+    migrated(sqlite.Rows(kept), now="")
+
+    @functools.wraps(migrated)
+    def copied(rows: sqlite.Rows, *, now: str, backup: Path | None = None) -> list[str]:
+        is_new = not rows.value("select count(*) from sqlite_schema")
+        if not is_new or shipped != migrate.FOLDER or rows.connection.open_vfs != kept.open_vfs:
+            return migrated(rows, now=now, backup=backup)
+        with rows.connection.backup("main", kept, "main") as copy:
+            copy.step()
+        rows.run("update migrations set applied_at = :now", now=now)
+        return migrate.applied(rows)
+
+    migrate.migrate = copied
+    yield
+    migrate.migrate = migrated
+    kept.close()
 
 
 @pytest.fixture(autouse=True)

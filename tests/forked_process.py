@@ -2,7 +2,8 @@
 
 To load a daemon costs a second of a processor, a command a fifth of one, and the tests start hundreds. What is forked
 is a process like any other: its own id, session, environment, directory, files and signals, and it ends as an
-interpreter does. How a bare interpreter starts the same is shown where `csmd start`, services and clients do it.
+interpreter does, but that no module is taken apart. How a bare interpreter starts and ends the same is shown where
+`csmd start`, services and clients do it.
 
     spawn(...)      as subprocess.Popen, of which it has what tests use
     run(...)        as subprocess.run with captured text
@@ -14,6 +15,7 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import fcntl
 import functools
 import io
 import json
@@ -25,6 +27,8 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,8 +36,11 @@ from typing import Any
 
 import csmd
 
-#: What is loaded before anything is forked: both programs, and what a command imports when it needs it.
-PROGRAMS = ("csmd.daemon.run", "csmd.daemon.run", "csmd.cli.main", "csmd.client", "zmq", "psutil")
+#: What is loaded before anything is forked: both programs, and what they import when they need it.
+PROGRAMS = (
+    "csmd.daemon.run", "csmd.cli.main", "csmd.client", "zmq", "psutil", "platformdirs", "faulthandler", "markdown_it",
+    "wcmatch.glob", "rich.progress", "rich.table",
+)  # fmt: skip
 MOST_BYTES = 1 << 17
 FILES = 4
 
@@ -95,9 +102,13 @@ class Forked:
 
 
 def spawn(
-    module: str, *words: str, cwd: Path, env: Mapping[str, str], files: tuple[int, int, int] | None = None
-) -> Forked:
-    """`python -m module words`, in a session of its own; without `files` (its standard ones) stderr is a pipe."""
+    module: str, *words: str, cwd: Path, env: Mapping[str, str], files: tuple[int, int, int] | None = None,
+    terminal: bool = False,
+) -> Forked:  # fmt: skip
+    """`python -m module words`, in a session of its own, which its standard input controls if that is its `terminal`.
+
+    The module "-c" is the program in the first word, as an interpreter has it, and our umask is the process's, too. Without `files` (its standard ones) stderr is a pipe.
+    """
     with contextlib.ExitStack() as stack:
 
         def ours(descriptor: int) -> int:
@@ -111,7 +122,11 @@ def spawn(
             files = (nothing, nothing, ours(writing))
         told, telling = os.pipe()
         ours(telling)
-        request = json.dumps({"module": module, "words": words, "cwd": str(cwd), "env": dict(env)}).encode()
+        os.umask(mask := os.umask(0))
+        asked = {
+            "module": module, "words": words, "cwd": str(cwd), "env": dict(env), "terminal": terminal, "umask": mask,
+        }  # fmt: skip
+        request = json.dumps(asked).encode()
         passed = array.array("i", [*files, telling])
         _parent(os.getpid()).sendmsg([request], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, passed)])
     stderr = None if reading is None else os.fdopen(reading, "rb")
@@ -210,8 +225,11 @@ def _become(request: dict[str, Any], files: Sequence[int]) -> dict[str, Any]:
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, descriptor in enumerate(files):
         os.dup2(descriptor, number)
+    if request["terminal"]:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.closerange(3, 1 << 16)
     os.chdir(request["cwd"])
+    os.umask(request["umask"])
     os.environ.clear()
     os.environ.update(request["env"])
     time.tzset()
@@ -244,7 +262,30 @@ def main() -> None:
     if request is not None:
         sys.argv = [request["module"], *request["words"]]
         sys.path.insert(0, request["cwd"])  # as -m has it
-        runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        code: Any = 0
+        try:
+            if request["module"] == "-c":
+                program = sys.argv.pop(1)
+                exec(compile(program, "<string>", "exec"), {"__name__": "__main__"})
+            else:
+                runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+        except SystemExit as end:
+            code = end.code or 0
+        _end(code)
+
+
+def _end(code: Any) -> None:
+    """Ends this process; to take its modules apart, as an interpreter does, costs more than most commands."""
+    threading._shutdown()  # type: ignore[attr-defined]
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except (OSError, ValueError):
+        sys.exit(code)  # an interpreter has its own way with what nobody reads
+    if not isinstance(code, int):
+        sys.exit(code)
+    atexit._run_exitfuncs()
+    os._exit(code & 0xFF)
 
 
 if __name__ == "__main__":

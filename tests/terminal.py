@@ -11,12 +11,12 @@ import pty
 import re
 import select
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Mapping
 from pathlib import Path
+
+import forked_process
 
 LIMIT_S = 60.0
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -30,10 +30,9 @@ class Terminal:
     ) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-        self.child = subprocess.Popen(
-            [sys.executable, "-m", "csmd", *words], cwd=cwd, env={**environment, "TERM": "xterm"}, stdin=slave,
-            stdout=slave, stderr=slave, start_new_session=True, preexec_fn=lambda: _control(slave),
-        )  # fmt: skip
+        self.child = forked_process.spawn(
+            "csmd", *words, cwd=cwd, env={"TERM": "xterm", **environment}, files=(slave, slave, slave), terminal=True
+        )
         os.close(slave)
         self.said = ""
         #: What it has shown, byte for byte.
@@ -72,9 +71,5 @@ class Terminal:
         except OSError:  # its other end is closed
             return False
         self.raw += data
-        self.said += COLOURS.sub("", data.decode("utf-8", "replace")).replace("\r\n", "\n")
+        self.said = COLOURS.sub("", self.raw.decode("utf-8", "replace")).replace("\r\n", "\n")
         return bool(data)
-
-
-def _control(slave: int) -> None:
-    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)

@@ -8,17 +8,17 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import click
+import forked_process
 import pytest
 from machine import CORRECTION, LIMIT_S, Machine, eventually
+from terminal import Terminal
 
 import csmd
 from csmd.cli.main import GROUPS, SUBJECTS, main
@@ -220,40 +220,33 @@ def test_a_damaged_configuration_is_told_and_keeps_nobody_from_stopping_or_leavi
     assert machine.csmd("uninstall", "--json")["stopped"] is False
 
 
+def program_of(machine: Machine, program: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """What a program prints that changes csmd before it is the command with these words."""
+    return forked_process.run(
+        "-c", program, *words, cwd=machine.project, env=machine.environment(**more), stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
+    )  # fmt: skip
+
+
 def test_a_bug_is_told_as_one_with_a_report_that_quotes_nobody(machine: Machine) -> None:
     program = (
         "from csmd.cli import main, verb\n"
         "def broken(*_, **__):\n    raise ZeroDivisionError('a secret text')\n"
         "verb.client.call = broken\nmain.entry()\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program, "status"],
-        env=machine.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = program_of(machine, program, "status")
     assert (done.returncode, done.stdout) == (70, "")
     report = machine.home / "log" / "crash.txt"
     assert str(report) in done.stderr and "Traceback" not in done.stderr
     assert "ZeroDivisionError" in report.read_text() and "secret" not in report.read_text() + done.stderr
     assert report.stat().st_mode & 0o777 == 0o600
-    elsewhere = {**machine.environment(), "CSMD_HOME": "/dev/null/x"}
-    done = subprocess.run(
-        [sys.executable, "-c", program, "status"], env=elsewhere, capture_output=True, text=True, check=False
-    )
+    done = program_of(machine, program, "status", CSMD_HOME="/dev/null/x")
     assert done.returncode == 70 and "ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
     assert done.stderr.endswith("try: run `csmd report` and attach its file\n")
     nowhere = program.replace("main.entry()", "main.default_paths = verb.default_paths = broken; main.entry()")
     nowhere = nowhere.replace("ZeroDivisionError('a secret text')", "main.CsmdError('there is no such user')")
     nowhere = nowhere.replace("verb.client.call = broken", "main.main.main = lambda **_: 1 / 0")
-    done = subprocess.run(
-        [sys.executable, "-c", nowhere, "status"],
-        env=machine.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = program_of(machine, nowhere, "status")
     assert done.returncode == 70 and "ZeroDivisionError" in done.stderr and "Traceback" not in done.stderr
 
 
@@ -402,20 +395,9 @@ def test_tool_list_answers_as_the_contract_says(full: Machine) -> None:
 
 def on_a_terminal(machine: Machine, *words: str, code: int = 0) -> str:
     """What a command prints whose standard input and output are a terminal."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(machine.project)
-        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="xterm"))
-    said = b""
-    end = time.monotonic() + LIMIT_S
-    try:
-        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
-            said += os.read(terminal, 65536)
-    except OSError:  # the other end is closed: the command has ended
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
-    return said.decode()
+    terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+    assert terminal.ends() == code, terminal.said
+    return terminal.said
 
 
 def test_what_is_typed_in_a_terminal_is_the_users_and_what_is_piped_is_not(machine: Machine) -> None:
@@ -462,13 +444,11 @@ def test_a_terminal_as_input_alone_makes_no_person(machine: Machine) -> None:
     machine.start()
     ours, theirs = pty.openpty()
     try:
-        done = subprocess.run(
-            [sys.executable, "-m", "csmd", "remember", "We deploy on Mondays only.", "--json"], cwd=machine.project,
-            env=machine.environment(), stdin=theirs, capture_output=True, start_new_session=True, check=True,
-        )  # fmt: skip
+        done = machine.run("remember", "We deploy on Mondays only.", "--json", stdin=theirs)
     finally:
         os.close(ours)
         os.close(theirs)
+    assert done.returncode == 0, done
     assert json.loads(done.stdout)["authority"] == "assistant"
 
 
@@ -504,10 +484,7 @@ def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works:
         "main.entry()\n"
     )
     machine.paths.models.mkdir(mode=0o700, exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", program, "model", "fetch", *which.split(), "--json"], env=machine.environment(),
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    done = program_of(machine, program, "model", "fetch", *which.split(), "--json")
     assert ("paraphrase-multilingual-MiniLM-L12-v2" if which else "all-MiniLM-L6-v2") in done.stderr
     assert done.returncode == (0 if works else 1), done
     assert not left.exists()

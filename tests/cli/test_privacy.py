@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import sys
-import time
-
 import pytest
-from machine import LIMIT_S, Machine
+from machine import Machine
+from terminal import Terminal
 
 SAID = "I prefer pathlib, and the vault opens with Zanzibar quokka 77."
 
 
-def typed(machine: Machine, *words: str, answer: str = "", code: int = 0) -> str:
+def typed(machine: Machine, *words: str, answer: str = "", asked: str = "[y/N]", code: int = 0) -> str:
     """What a command prints whose terminal answers its question."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(machine.project)
-        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="xterm"))
-    said, asked = b"", False
-    end = time.monotonic() + LIMIT_S
-    try:
-        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
-            said += os.read(terminal, 65536)
-            if answer and not asked and (b"[y/N]" in said or b"what:" in said):
-                os.write(terminal, answer.encode())
-                asked = True
-    except OSError:  # the other end is closed: the command has ended
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
-    return said.decode().replace("\r\n", "\n")
+    terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+    if answer:
+        terminal.sees(asked)
+        terminal.press(answer)
+    assert terminal.ends() == code, terminal.said
+    return terminal.said
 
 
 @pytest.fixture
@@ -81,7 +65,7 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
 
 
 def test_a_text_can_be_typed_where_no_shell_remembers_it(filled: Machine) -> None:
-    done = typed(filled, "forget", "--purge", "--yes", "-", answer="Zanzibar Quokka\n")
+    done = typed(filled, "forget", "--purge", "--yes", "-", answer="Zanzibar Quokka\n", asked="what:")
     assert "nothing of it is left" in done and "Zanzibar" not in done
 
 

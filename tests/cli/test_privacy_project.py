@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
 import subprocess
-import sys
-import time
 from pathlib import Path
 
+import forked_process
 from machine import LIMIT_S, Machine
+from terminal import Terminal
 
 from csmd.cli import privacy
 
 
 def typed(machine: Machine, *words: str, code: int = 0) -> str:
     """What a command prints that a person types in a terminal of 80 columns."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(machine.project)
-        os.execve(sys.executable, [sys.executable, "-m", "csmd", *words], machine.environment(TERM="dumb"))
-    said = b""
-    end = time.monotonic() + LIMIT_S
-    try:
-        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0]:
-            said += os.read(terminal, 65536)
-    except OSError:  # the command has ended
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == code, said
-    return said.decode().replace("\r\n", "\n")
+    terminal = Terminal(*words, cwd=machine.project, environment=machine.environment(TERM="dumb"))
+    assert terminal.ends() == code, terminal.said
+    return terminal.said
 
 
 def at(machine: Machine, place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """What a program that is no person's is told when it stands in a directory."""
-    return subprocess.run(
-        [sys.executable, "-m", "csmd", *words], cwd=place, env=machine.environment(), text=True, capture_output=True,
-        stdin=subprocess.DEVNULL, timeout=LIMIT_S * 3, check=False,
-    )  # fmt: skip
+    return forked_process.run(
+        "csmd", *words, cwd=place, env=machine.environment(), stdin=subprocess.DEVNULL, timeout=LIMIT_S * 3
+    )
 
 
 def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) -> None:

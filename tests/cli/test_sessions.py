@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import select
 import stat
-import sys
-import time
 from typing import Any
 
 import pytest
-from machine import LIMIT_S, Machine
+from machine import Machine
 from rich.cells import cell_len
+from terminal import Terminal
 
 LONG = "word " * 60 + "https://example.org/" + "a-very-long-path/" * 12
 
@@ -117,19 +113,8 @@ def test_a_session_of_ones_own_is_written_withdrawn_and_loaded(kept: Machine) ->
 
 
 def test_what_is_typed_into_a_session_is_the_persons_and_what_is_piped_is_not(kept: Machine) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        words = [sys.executable, "-m", "csmd", "session", "write-user", "typed", "I prefer tabs."]
-        os.chdir(kept.project)
-        os.execve(sys.executable, words, kept.environment(TERM="xterm"))
-    end = time.monotonic() + LIMIT_S
-    try:
-        while time.monotonic() < end and select.select([terminal], [], [], LIMIT_S)[0] and os.read(terminal, 65536):
-            pass
-    except OSError:  # the other end is closed: the command has ended
-        pass
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    words = ("session", "write-user", "typed", "I prefer tabs.")
+    assert Terminal(*words, cwd=kept.project, environment=kept.environment()).ends() == 0
     kept.csmd("session", "write-user", "typed", "I prefer spaces.")
     done = kept.run(
         "tool", "csm_session_write_user", "--param", "id=typed", "--param", "text=x", "--param", "by_person=true"

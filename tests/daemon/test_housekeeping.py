@@ -100,7 +100,7 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
 
 
 def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:
-    take_in(parts, *[parts.machine.line("user", f"Number {n}: " + "word " * 400, uuid=f"u{n}") for n in range(400)])
+    take_in(parts, *[parts.machine.line("user", f"Number {n}: " + "word " * 400, uuid=f"u{n}") for n in range(80)])
     chosen = Settings(storage_max_mb=1)
     assert not housekeeping.drop_expired(parts.store, chosen, now=SAID)
     (said,) = parts.store.read(lambda rows: housekeeping.retention_warnings(rows, chosen))

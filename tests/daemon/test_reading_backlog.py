@@ -7,19 +7,18 @@ import os
 import random
 import re
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import forked_process
 import pytest
 from bench import bench_changed
 from hypothesis import given
 from hypothesis import strategies as st
-from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
+from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventually
 
 from csmd.capture import transcripts
 from csmd.capture.transcripts import OnDisk
@@ -354,12 +353,9 @@ sys.exit(main())
 """
 
 
-def slow_daemon(machine: Machine) -> subprocess.Popen[bytes]:
+def slow_daemon(machine: Machine) -> Daemon:
     """A daemon whose background comes to a stop after a few sessions, listening."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", DAEMON], cwd=machine.root, env=machine.environment(), stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+    child = forked_process.spawn("-c", DAEMON, cwd=machine.root, env=machine.environment())
     machine.daemons.append(child)
     eventually(
         lambda: child.poll() is not None or (machine.paths.endpoint.exists() and machine.instance() == child.pid)

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import forked_process
 import psutil
 import pytest
 from machine import LIMIT_S, PREFERENCE, Machine, ask, call_frames, event_frames, eventually, peer, temporary_directory
@@ -558,10 +559,8 @@ def test_a_daemon_is_alive_while_hooks_are_served_whatever_the_background_does(
         f"{place}.{name} = lambda *_: threading.Event().wait()\n"
         f"sys.argv = ['csmd.daemon']; runpy.run_module('csmd.daemon', run_name='__main__', alter_sys=True)\n"
     )
-    child = subprocess.Popen(
-        [sys.executable, "-c", wedged], cwd=machine.root, stderr=subprocess.DEVNULL, start_new_session=True,
-        env=machine.environment(NOTIFY_SOCKET=address(ear), WATCHDOG_USEC="400000"),
-    )  # fmt: skip
+    environment = machine.environment(NOTIFY_SOCKET=address(ear), WATCHDOG_USEC="400000")
+    child = forked_process.spawn("-c", wedged, cwd=machine.root, env=environment)
     machine.daemons.append(child)
     assert ear.recv(4096).startswith(b"READY=1")
     assert ear.recv(4096) == b"WATCHDOG=1"

@@ -123,7 +123,7 @@ class World:
             {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": "ls"}}
         ]
         self._write(session, call, '{"command":"ls"}', folder)
-        said = " ".join(chance.choices(WORDS, k=chance.randint(1, 400)))
+        said = " ".join(chance.choices(WORDS, k=chance.randint(1, 100)))
         output = self.machine.line("user", "", session=session)
         output["message"]["content"] = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": said}]
         self._write(session, output, said, folder)
@@ -319,7 +319,7 @@ def _while_hooks_come(world: World, chance: random.Random, number: int) -> None:
 
 
 def _while_transcripts_grow(world: World, chance: random.Random, number: int) -> None:
-    for _ in range(chance.randint(20, 120)):
+    for _ in range(chance.randint(10, 50)):
         world.speak(chance, f"t{number}", hooks=False)
     time.sleep(chance.uniform(0, 0.2))
 
@@ -327,7 +327,7 @@ def _while_transcripts_grow(world: World, chance: random.Random, number: int) ->
 def _while_a_tree_is_imported(world: World, chance: random.Random, number: int) -> None:
     folder = world.machine.root / f"import{number}"
     for session in range(6):
-        for _ in range(20):
+        for _ in range(8):
             world.speak(chance, f"i{number}-{session}", hooks=False, folder=folder)
     world.machine.call("csm_import", path=str(folder), vectors=False)
     time.sleep(chance.uniform(0, 0.3))

@@ -11,13 +11,13 @@ import os
 import shutil
 import socket
 import stat
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import forked_process
 import pytest
 from machine import Machine, eventually, temporary_directory
 
@@ -104,7 +104,8 @@ def open_machine(machine: Machine) -> Machine:
 @pytest.mark.invariant("Another uid can neither connect nor read nor write")
 def test_another_uid_can_neither_connect_nor_read_nor_write(open_machine: Machine, tiny_model: Path) -> None:
     machine = open_machine
-    child = machine.start(preexec=lambda: os.umask(0) and None)
+    with umask(0):
+        child = machine.start()
     machine.work("csm_model_add", path=str(tiny_model))
     path = machine.conversation()
     with umask(0):
@@ -117,7 +118,8 @@ def test_another_uid_can_neither_connect_nor_read_nor_write(open_machine: Machin
         for place in (machine.paths.spool, *machine.spooled()):
             assert as_user(ATTACKER, lambda place=place: take(place)) == DENIED
         assert machine.spooled()
-    child = machine.start(preexec=lambda: os.umask(0) and None)
+    with umask(0):
+        child = machine.start()
     assert as_user(ATTACKER, lambda: knock(machine.socket)) == DENIED
     places = [machine.home, *machine.home.rglob("*")]
     assert {"csmd.db", "csmd.log", "endpoint", "csmd.sock", "spool", "quarantine", "hook"} <= {p.name for p in places}
@@ -147,10 +149,8 @@ def test_the_platforms_own_places_are_as_private(machine: Machine, monkeypatch: 
     environment = {key: value for key, value in machine.environment().items() if key != "CSMD_HOME"}
     monkeypatch.setenv("HOME", str(machine.root))
     paths = default_paths(environment)
-    child = subprocess.Popen(
-        [sys.executable, "-m", "csmd.daemon"], cwd=machine.root, env=environment, stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=lambda: os.umask(0) and None,
-    )  # fmt: skip
+    with umask(0):
+        child = forked_process.spawn("csmd.daemon", cwd=machine.root, env=environment)
     machine.daemons.append(child)
     eventually(lambda: child.poll() is not None or paths.endpoint.exists())
     assert child.poll() is None, child.stderr and child.stderr.read()

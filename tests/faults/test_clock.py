@@ -6,14 +6,13 @@ The daemon's clock is moved by a file that the test writes: the real daemon, who
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import forked_process
 import pytest
 from faults.kill_rounds import World
-from machine import Machine, eventually
+from machine import Daemon, Machine, eventually
 
 DAEMON = """
 import sys
@@ -56,11 +55,8 @@ def set_clock(machine: Machine, days: float) -> None:
     half.rename(machine.root / "clock")
 
 
-def daemon(machine: Machine) -> subprocess.Popen[bytes]:
-    child = subprocess.Popen(
-        [sys.executable, "-c", DAEMON, str(machine.root / "clock")], cwd=machine.root, env=machine.environment(),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+def daemon(machine: Machine) -> Daemon:
+    child = forked_process.spawn("-c", DAEMON, str(machine.root / "clock"), cwd=machine.root, env=machine.environment())
     machine.daemons.append(child)
     eventually(lambda: child.poll() is not None or machine.paths.endpoint.exists())
     assert child.poll() is None, (child.stderr.read() if child.stderr else b"", machine.log())

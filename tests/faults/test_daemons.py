@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import forked_process
 import psutil
 import pytest
 from machine import LIMIT_S, Machine, ask, event_frames, eventually
@@ -27,9 +28,9 @@ entry()
 
 
 def newer_command(machine: Machine, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", NEWER_COMMAND, *words], cwd=machine.project, env=machine.environment(),
-        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    return forked_process.run(
+        "-c", NEWER_COMMAND, *words, cwd=machine.project, env=machine.environment(), stdin=subprocess.DEVNULL,
+        timeout=LIMIT_S,
     )  # fmt: skip
 
 

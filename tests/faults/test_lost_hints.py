@@ -12,10 +12,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import forked_process
 import pytest
 from faults.kill_rounds import World
 from faults.test_hung import stopped
-from machine import Machine, eventually
+from machine import Daemon, Machine, eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 
@@ -33,12 +34,17 @@ sys.exit(main())
 QUEUE = Path("/proc/sys/fs/inotify/max_queued_events")
 
 
-def daemon(machine: Machine, *, sweeps: bool, before: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
+def daemon(machine: Machine, *, sweeps: bool, before: tuple[str, ...] = ()) -> Daemon:
     """A daemon that sweeps twice a second or never, listening; `before` stands before its command."""
-    child = subprocess.Popen(
-        [*before, sys.executable, "-c", DAEMON, "yes" if sweeps else "no"], cwd=machine.root, env=machine.environment(),
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+    program, place, environment = (DAEMON, "yes" if sweeps else "no"), machine.root, machine.environment()
+    child: Daemon
+    if before:
+        child = subprocess.Popen(
+            [*before, sys.executable, "-c", *program], cwd=place, env=environment, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True,
+        )  # fmt: skip
+    else:
+        child = forked_process.spawn("-c", *program, cwd=place, env=environment)
     machine.daemons.append(child)
     eventually(lambda: child.poll() is not None or machine.paths.endpoint.exists())
     assert child.poll() is None, (child.stderr.read() if child.stderr else b"", machine.log())

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from machine import Machine
+from terminal import Terminal
 
 from csmd.config import spool_places
 from csmd.installer import plan
@@ -172,22 +170,10 @@ def test_a_purge_says_what_asks_and_removes_everything(machine: Machine) -> None
 
 def typed(machine: Machine, *arguments: str, answer: str) -> tuple[int, str]:
     """What `csmd` does at a terminal at which a person types this answer."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.chdir(machine.root)
-        os.execvpe(sys.executable, [sys.executable, "-m", "csmd", *arguments], machine.environment())
-    said = b""
-    try:
-        while b"[y/N]" not in said:
-            said += os.read(terminal, 4096)
-        os.write(terminal, f"{answer}\n".encode())
-        while more := os.read(terminal, 4096):
-            said += more
-    except OSError:  # the other end is gone
-        pass
-    finally:
-        os.close(terminal)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said.decode()
+    terminal = Terminal(*arguments, cwd=machine.root, environment=machine.environment())
+    terminal.sees("[y/N]")
+    terminal.press(f"{answer}\n")
+    return terminal.ends(), terminal.said
 
 
 def test_y_and_yes_are_yes_and_the_question_says_how_much_goes(machine: Machine) -> None:

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import forked_process
 import psutil
 import pytest
 from machine import LIMIT_S, Machine, eventually
@@ -366,7 +367,7 @@ runpy.run_module("csmd.daemon", run_name="__main__", alter_sys=True)
 @pytest.mark.parametrize("verb", ["install", "upgrade"])
 def test_an_older_daemon_is_replaced_and_what_it_could_not_take_in_is_taken_in(machine: Machine, verb: str) -> None:
     machine.csmd("install", "--no-start")
-    older = subprocess.Popen([sys.executable, "-c", OLDER], cwd=machine.root, env=machine.environment())
+    older = forked_process.spawn("-c", OLDER, cwd=machine.root, env=machine.environment())
     machine.daemons.append(older)
     eventually(lambda: machine.paths.endpoint.exists() and machine.instance() == older.pid)
     machine.hook("UserPromptSubmit", prompt="I prefer tabs over spaces in Makefiles.")

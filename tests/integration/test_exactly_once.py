@@ -268,7 +268,7 @@ def deliver(home: Home, client: Client, due: list[tuple[int, Hook]], draw: Any) 
 
 @pytest.mark.invariant("Stored is what the transcripts hold, told by a reader that shares no code with csmd")
 @settings(
-    max_examples=int(os.environ.get("CSMD_EXAMPLES", "40")),
+    max_examples=int(os.environ.get("CSMD_EXAMPLES", "15")),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -601,7 +601,7 @@ for worker in (0, 1):
 def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: Path) -> None:
     chance = random.Random(11)
     acknowledged: set[int] = set()
-    for killed in range(10):
+    for killed in range(5):
         child = subprocess.Popen(
             [sys.executable, "-c", WRITER, str(path), str(killed * 1_000_000)],
             stdout=subprocess.PIPE, env={"PYTHONPATH": PACKAGE, "PATH": os.environ["PATH"]},
@@ -624,7 +624,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: P
         assert len(fulltext.text_hits(reader, "turn", [f"word{said[-1]}"], projects=None, limit=3)) == 1
         reader.connection.close()
         store.close()
-    assert len(acknowledged) > 100
+    assert len(acknowledged) > 50
 
 
 # --- Who goes first: a hook before the background, which has half of the time at least and whose writes are short.

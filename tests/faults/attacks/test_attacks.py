@@ -218,17 +218,17 @@ def played(shared_machine: Machine) -> Machine:
     return machine
 
 
-def told(machine: Machine, number: int) -> list[str]:
-    """What a session is told at its start and with a prompt about the case."""
-    answers = []
-    for name, more in (
-        ("SessionStart", {"source": "startup"}),
-        ("UserPromptSubmit", {"prompt": f"Do we run {word(number)} before {word(number)} deployments?"}),
-    ):
-        status, body = machine.event(name, f"asks-{number}-{name}", **more)
-        assert status == "ok"
-        answers.append(json.loads(body)["hookSpecificOutput"]["additionalContext"] if body else "")
-    return answers
+def told(machine: Machine, name: str, session: str, **more: str) -> str:
+    """What a session is told with an event."""
+    status, body = machine.event(name, session, **more)
+    assert status == "ok"
+    return json.loads(body)["hookSpecificOutput"]["additionalContext"] if body else ""
+
+
+@pytest.fixture(scope="module")
+def at_start(played: Machine) -> str:
+    """What every session is told at its start."""
+    return told(played, "SessionStart", "starts", source="startup")
 
 
 def outside(text: str) -> str:
@@ -251,7 +251,7 @@ def outside(text: str) -> str:
     return plain[0] if plain else ""
 
 
-def check(machine: Machine, number: int, case: dict[str, Any]) -> None:
+def check(machine: Machine, number: int, case: dict[str, Any], at_start: str) -> None:
     """Holds what became of a case against what may become of it."""
     rows = machine.call("csm_memory_list")["memories"]
     made = [row for row in rows if word(number) in row["text"].casefold()]
@@ -260,7 +260,8 @@ def check(machine: Machine, number: int, case: dict[str, Any]) -> None:
     assert authorities <= allowed, made
     if case["becomes"] == "user":
         assert authorities == {"user"}, "the control shows that the check can fail"
-    for answer in told(machine, number):
+    prompt = f"Do we run {word(number)} before {word(number)} deployments?"
+    for answer in (at_start, told(machine, "UserPromptSubmit", f"asks-{number}", prompt=prompt)):
         assert not outside(answer), (outside(answer), answer)
         if case["becomes"] == "nothing" or "saves" in case or "commands" in case:
             assert word(number) not in answer.casefold() or "lines" in case, answer
@@ -270,8 +271,8 @@ def check(machine: Machine, number: int, case: dict[str, Any]) -> None:
 
 @pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case["name"] for case in CASES])
-def test_whatever_is_tried_only_the_user_speaks_for_the_user(played: Machine, number: int) -> None:
-    check(played, number, CASES[number])
+def test_whatever_is_tried_only_the_user_speaks_for_the_user(played: Machine, at_start: str, number: int) -> None:
+    check(played, number, CASES[number], at_start)
 
 
 def test_there_are_at_least_forty_attacks_and_each_has_a_name_of_its_own() -> None:
