@@ -77,7 +77,7 @@ For what is starts or tasks write a note: one or two sentences, at most 40 words
 
 Answer with one JSON object and nothing else:
 {"notes": [{"cites": ["c2"], "tell": "starts", "note": "...", "does": "rule", "whose": "user", "scope": "project", "lasts": "always", "replaces": []}], "never": ["c1"], "done": [{"id": "n3", "cites": ["c4"]}]}
-does: rule, correction, decision, fact, gotcha or promise. whose: user or assistant, whoever said all that is cited. scope: project, or everywhere if it is about the user in all their projects. lasts: always, or days for what will soon be over. replaces: standing notes that are no longer true because of this one. done: standing notes that are finished, and the candidates that say so. Each candidate is cited by a note or listed in never."""
+does: rule, correction, decision, fact, gotcha or promise (what was promised, or is left to do when the session ends). whose: user or assistant, whoever said all that is cited. scope: project, or everywhere if it is about the user in all their projects. lasts: always, or days for what will soon be over. replaces: standing notes that are no longer true because of this one. done: standing notes that are finished, and the candidates that say so. Each candidate is cited by a note or listed in never."""
 
 
 def ask_about(

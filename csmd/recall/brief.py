@@ -16,7 +16,7 @@ from csmd.recall import compose, evidence, last_sessions, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
 from csmd.recall.visibility import is_injectable, never
-from csmd.store import markdown_pages, memories, projects, receipts, sessions
+from csmd.store import curations, markdown_pages, memories, projects, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.similarity import Gist, compare, gist, is_twin
@@ -185,7 +185,8 @@ def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today
         elif worth.why == evidence.PLAIN:
             plain.append(memory)
     overtakes = overtaking(rows, stated, places=places)
-    told = [one for one in candidates if not overtakes(one.memory)]
+    is_read = curations.has_judged(rows, projects=places)
+    told = [one for one in candidates if not (overtakes(one.memory) or (is_read and one.worth.why in evidence.WEAK))]
     return [*told, *_said_later(told, plain)]
 
 

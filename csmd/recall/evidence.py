@@ -200,6 +200,8 @@ def rate(memory: Memory, *, sessions_since: int) -> Worth:
     return Worth(found.worth * 0.5 ** (sessions_since / found.halves), found.why, found.most, left)
 
 
+#: What is not told where a model reads the sessions, and has not judged it.
+WEAK = frozenset({"lays something down"})
 #: Judgement -> why a start is not told it.
 JUDGED: Mapping[str, str] = {
     "tasks": "judged worth telling where a task needs it",

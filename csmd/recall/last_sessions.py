@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import digests, receipts, sessions, tombstones
+from csmd.store import curations, digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, has, is_passing, opens, parse
@@ -34,8 +33,12 @@ DONE_SHARE = 0.6
 _CHECKS = frozenset(name for name, _ in CHECKS)
 #: What somebody said, of what a digest tells.
 SAID = frozenset({"goal", "open", "last", "reason"})
+#: What csmd takes for the state of the work at a session's end.
+GUESSED = frozenset({"open", "last"})
 #: Branches that say nothing of the work on them.
 _TRUNKS = frozenset({"main", "master", "HEAD"})
+#: What stands before a file's name, on any system.
+_NAME = re.compile(r"^.*[/\\]")
 _FIRST_SENTENCE = re.compile(r"^(.*?[.?!])(?:\s|$)")
 
 
@@ -111,13 +114,13 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
         branch = "".join(f" on {name}" for name in session.texts("branch")[-1:] if name not in _TRUNKS)
         parts.append("committed " + _list_names(quoted[:COMMITS], len(quoted)) + branch)
     elif files:
-        parts.append("changed " + _list_names([PurePosixPath(path).name for path in files[:FILES]], len(files)))
+        parts.append("changed " + _list_names([_NAME.sub("", path) for path in files[:FILES]], len(files)))
     parts += [f"opened {pull}" for pull in session.texts("pull")[-1:]]
     if session.outcome == "failing":
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
-    if is_last or not subjects:
+    if is_last:
         ends = [
             last
             for last in session.texts("last")[-1:]
@@ -168,6 +171,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     own = [place for place in places if place]
     latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
+    judged = curations.judged(rows, sessions=named)
     holds = _holds_still(rows, own, key)
     summaries: list[SessionSummary] = []
     for row in latest:
@@ -175,8 +179,10 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
         items = tuple(
             (kind, text)
             for kind, text, by, at in digests.headlines(rows, row.seq)
-            # A goal that no person typed is nobody's word: a session is not named by it.
-            if (kind != "goal" or by == "user") and holds(kind, text, at, session)
+            # A goal that no person typed is nobody's word: a session is not named by it. What a model judged is in its notes.
+            if (kind != "goal" or by == "user")
+            and not (kind in GUESSED and row.session_seq in judged)
+            and holds(kind, text, at, session)
         )
         if session != session_id:
             summaries.append(SessionSummary(session_id=session, at=row.at, outcome=row.outcome, items=items))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from csmd.store.digests import ON_THIS_SIDE
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, in_keys
 
 #: The link from a memory to the note that is told in its place.
 CURATED_AS = "curated_as"
@@ -92,6 +93,26 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
         after=ended.asked,
         upto=ended.turns,
         end=END,
+    )
+
+
+def judged(rows: Rows, *, sessions: Collection[int]) -> frozenset[int]:
+    """Which of some sessions a model has judged memories of."""
+    found = rows.all(
+        "select c.session_seq from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
+        f"where {in_keys('s.seq', sessions)} and exists (select 1 from memories m join judgements j "
+        "on j.memory_seq = m.seq where m.session_id = s.id)"
+    )
+    return frozenset(seq for (seq,) in found)
+
+
+def has_judged(rows: Rows, *, projects: Collection[int]) -> bool:
+    """Whether a model has judged memories of some projects."""
+    return bool(
+        rows.all(
+            "select 1 from judgements j join memories m on m.seq = j.memory_seq "  # noqa: S608
+            f"where {in_keys('m.project_seq', projects)} limit 1"
+        )
     )
 
 
