@@ -43,6 +43,7 @@ VOCABULARY = {
     "data",
     "errors",
     "exclusions",
+    "file_lines",
     "machine",
     "values",
     "vocabulary",
