@@ -41,6 +41,7 @@ VOCABULARY = {
     "config",
     "data",
     "errors",
+    "file_lines",
     "exclusions",
     "machine",
     "values",
