@@ -42,6 +42,7 @@ VOCABULARY = {
     "config",
     "data",
     "errors",
+    "file_lines",
     "exclusions",
     "file_lines",
     "machine",

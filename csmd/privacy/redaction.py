@@ -109,8 +109,11 @@ def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[
         return text
     removed: set[str] = set()
     for _ in range(ROUNDS):
-        found, names = _spans(text)
-        spans = [span for span in (*found, *_split_spans(text, names)) if kinds is None or span[3] in kinds]
+        spans, names = _spans(text)
+        if names:
+            spans += _split_spans(text, names)
+        if kinds is not None:
+            spans = [span for span in spans if span[3] in kinds]
         if not spans:
             break
         spans = [(start, _end_of_wrapped(text, start, end), number, kind) for start, end, number, kind in spans]
