@@ -423,6 +423,7 @@ def _is_status(plain: Sequence[str]) -> bool:
     said = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
     return (
         len(plain) <= STATUS_WORDS
+        and _WORDS["inquire.en"].isdisjoint(plain[:1])  # "check tests are green" asks for it
         and not passes.isdisjoint(said)
         and all(word in checks or word in passes for word in said)
     )
