@@ -131,7 +131,7 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
         were = "was" if value["uncompared"] == 1 else "were"
         few = f"{many(value['uncompared'], 'memory')} {were}"
         yield f"{few} compared by words only: a dream compares all by meaning, too"
-    yield from _asked(value["asks"], whole=whole)
+    yield from _asked(value.get("asks"), whole=whole)
     yield dim(f"nothing is done yet; a dream by itself: {value['verdict']}")
 
 

@@ -340,7 +340,8 @@ def _check(text: str, before: str) -> None:
         found = [one for one in found if one not in amiss]
     name = settings.embed_model
     is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
-    if MODEL_NAME.fullmatch(name) and name != known_name and not is_obtainable:
+    is_served = ENDPOINT.fullmatch(name) is not None  # asked for a vector, where it is set
+    if MODEL_NAME.fullmatch(name) and name != known_name and not (is_obtainable or is_served):
         raise ConfigError(
             f"embed.model: {name} is not installed, and csmd cannot fetch it",
             hint=f"choose one of {', '.join(FETCHABLE)}",

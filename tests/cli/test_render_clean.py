@@ -79,6 +79,7 @@ class Home:
             "import": [str(self.foreign)], "export": ["--to", str(self.machine.root / f"out{HOSTILE}")], "config get": [f"no{HOSTILE}"],
             "memdir load": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
             "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
+            "provider add": ["openai", "--url", f"http://127.0.0.1:9/{HOSTILE}", "--model", f"m{HOSTILE}", "--yes"], "provider remove": ["openai"],
         }  # fmt: skip
         if verb in chosen:
             return chosen[verb]
