@@ -44,7 +44,6 @@ VOCABULARY = {
     "errors",
     "file_lines",
     "exclusions",
-    "file_lines",
     "machine",
     "values",
     "vocabulary",
