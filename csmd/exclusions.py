@@ -269,7 +269,8 @@ class Withheld:
             self.unsure.discard("!")
             self.given("!", {"command": shell[2]})
             return said
-        return f"<bash-stdout>{self.shown('!', shell[2], None)}</bash-stdout>"
+        shown = self.shown("!", shell[2], None)
+        return said if shown == shell[2] else f"<bash-stdout>{shown}</bash-stdout>"
 
 
 _SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)

@@ -65,7 +65,7 @@ def test_a_failure_is_answered_once_with_what_solved_it_and_is_stored_by_its_tra
         "undefined: load_settings" in shown
         and "solved before" in machine.csmd("why", "--session", "new", "--json").__str__()
     )
-    assert "there is no error 'xfff'" in machine.run("show", "xfff").stderr
+    assert "session or receipt 'xfff'" in machine.run("show", "xfff").stderr
 
 
 def test_a_prompt_that_names_a_file_and_a_compaction_bring_what_is_known_of_files_once(machine: Machine) -> None:

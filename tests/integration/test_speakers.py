@@ -47,10 +47,13 @@ def old(machine: Machine, tmp_path: Path) -> Machine:
     second = machine.transcript(lines[2], session="s2")
     machine.paths.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with old_stores.store_of(machine.paths.database, tmp_path / "migrations", 5) as store:
+        # What this version asks of every memory it reads, one of that time had not.
+        store.write(lambda rows: rows.run("create table judgements (memory_seq, uuid, tell, at)"))
         store.write(lambda rows: fill(rows, machine, store.hash_key, first, second))
         while remember.believe(store) != (0, 0):
             pass
         store.write(lambda rows: pin(rows, store.hash_key))
+        store.write(lambda rows: rows.run("drop table judgements"))
     return machine
 
 

@@ -86,7 +86,7 @@ def test_the_plugin_has_the_events_and_timeouts_of_the_settings_and_no_others() 
         (handler,) = group["hooks"]
         script = handler["command"].split("${CLAUDE_PLUGIN_ROOT}/hooks/")[1].split('"')[0]
         assert handler["command"] == f'sh "${{CLAUDE_PLUGIN_ROOT}}/hooks/{script}" 2>/dev/null || true'
-        assert f'"$home" {event} ' in (root / "hooks" / script).read_text()
+        assert f"event={event}\n" in (root / "hooks" / script).read_text()
 
 
 def test_the_plugins_manifests_are_true() -> None:
