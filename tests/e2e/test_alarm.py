@@ -78,6 +78,7 @@ def test_a_person_in_a_terminal_reads_it(sandbox: Sandbox, csmd: Csmd, claude_bu
 
 
 @latest_only
+@pytest.mark.long
 def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
     claude.servers = True
     csmd("install", "--json")

@@ -66,6 +66,7 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
     "Newer events are registered only where the oldest client in use knows them; settling brings nothing back"
 )
 @pytest.mark.parametrize("claude_build", [OLD], indirect=True)
+@pytest.mark.long
 def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
     claude: Claude, csmd: Csmd, sandbox: Sandbox
 ) -> None:

@@ -88,7 +88,7 @@ def done(talk: Talk, child: Daemon, *verb: str) -> None:
 @pytest.mark.invariant(
     "An acknowledged event is in the database that is found at its path: where that file was deleted, moved or replaced under the daemon nothing is acknowledged, an alarm says what to do, and a copy of what was open goes into the backups"
 )
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("ending", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
 @pytest.mark.parametrize("gone", [("",), ("", "-wal", "-shm")], ids=["the file", "its log too"])
 def test_a_deleted_database_takes_no_more_and_the_next_start_goes_on_with_its_copy(
     talk: Talk, gone: tuple[str, ...], ending: signal.Signals
@@ -173,7 +173,7 @@ def replaced(talk: Talk) -> list[str]:
     return early
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("ending", [pytest.param(signal.SIGTERM, marks=pytest.mark.long), signal.SIGKILL])
 def test_another_database_in_its_place_goes_on_at_the_next_start_without_the_log_of_the_old_one(
     talk: Talk, ending: signal.Signals
 ) -> None:

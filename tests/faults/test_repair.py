@@ -368,7 +368,9 @@ def test_a_repair_keeps_out_what_the_user_has_left_out(used: Used, tmp_path: Pat
     assert not set(turns) & set(used.turns)
 
 
-@pytest.mark.parametrize("name", ["header zeroed", "first page random", "zero length"])
+@pytest.mark.parametrize(
+    "name", ["header zeroed", pytest.param("first page random", marks=pytest.mark.long), "zero length"]
+)
 def test_without_a_backup_the_file_itself_or_the_transcripts_bring_back_what_was_said(
     used: Used, tmp_path: Path, name: str
 ) -> None:
