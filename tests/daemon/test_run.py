@@ -588,7 +588,7 @@ def test_hooks_of_a_directory_that_csmd_was_never_told_are_told_with_the_command
     assert start("s3", other).endswith(command)
     assert start("s4", other) == "", "once a day"
     assert str(third) in start("s5", third)
-    eventually(lambda: len(unread()) == 2)
+    eventually(lambda: len(machine.call("csm_clients")["elsewhere"]) == 2)
     assert command in str(unread())
     machine.stop(child)
     machine.csmd("install", "--no-start", "--no-service", "--config-dir", str(other))
