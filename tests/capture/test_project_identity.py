@@ -84,7 +84,7 @@ class InMemory:
 WINDOWS = {
     "a drive": (r"C:\Users\dev\my shop", "", r"C:\Users\dev\my shop", "my shop"),
     "a drive with slashes": ("D:/shops/shop/", "", r"D:\shops\shop", "shop"),
-    "a server": (r"\\wsl.localhost\Ubuntu\home\dev\shop", "", r"\\wsl.localhost\Ubuntu\home\dev\shop", "shop"),
+    "a server": (r"\\wsl.localhost\Debian\srv\till", "", r"\\wsl.localhost\Debian\srv\till", "till"),
     "a root": ("E:\\", "", "E:\\", "E:\\"),
     "below where its session began": (r"C:\shop\web\src", r"c:\Shop", r"c:\Shop", "Shop"),
     "beside where its session began": (r"C:\shop2", r"C:\shop", r"C:\shop2", "shop2"),

@@ -29,7 +29,7 @@ TITLES: dict[str, tuple[list[str], str]] = {
 WINDOWS = {
     r"C:\Users\dev\my shop": r"C:\Users\dev\my shop",
     "D:/shops/shop": r"D:\shops\shop",
-    r"\\wsl.localhost\Ubuntu\home\dev\shop": r"\\wsl.localhost\Ubuntu\home\dev\shop",
+    r"\\wsl.localhost\Debian\srv\till": r"\\wsl.localhost\Debian\srv\till",
     r"\\nas\share\shop": r"\\nas\share\shop",
     "E:\\": "E:\\",
     r"C:\repo\.claude\worktrees\fix": r"C:\repo",
