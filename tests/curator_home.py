@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
+from csmd.config import Settings
 from csmd.curator import curate
 from csmd.curator.contract import CapReached, Question, Reply
 from csmd.curator.question import Sheet
@@ -57,7 +58,7 @@ def records(question: Question) -> list[dict[str, str]]:
 
 def sheets_of(store: Store) -> list[Sheet]:
     """The questions about all sessions that wait, in order."""
-    waiting = store.read(lambda rows: curate.find_waiting(rows, now=NOW))
+    waiting = store.read(lambda rows: curate.find_waiting(rows, now=NOW, settings=Settings()))
     return [sheet for ended in waiting for sheet in store.read(lambda rows, e=ended: curate.read_sheets(rows, e, {}))]  # type: ignore[misc]
 
 
@@ -79,7 +80,9 @@ def dream(store: Store, model: Model | None, *, most: int = 100, asked: list[Que
         facts = run_to_end(count_facts(store.read))
         run_to_end(steps.carry_out_everywhere(store, made, now=NOW, key=store.hash_key, facts=facts))
 
-    answered = run_to_end(curate.ask(store, ask_one, may_ask=lambda: True, now=NOW)) if model else []
+    answered = (
+        run_to_end(curate.ask(store, ask_one, may_ask=lambda: True, now=NOW, settings=Settings())) if model else []
+    )
     made = store.write(lambda rows: dreams.begin(rows, why="asked for", sessions=0, now=NOW))
     consolidate()
     if run_to_end(curate.believe(store, made, answered, now=NOW)):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from csmd.config import Settings
 from csmd.curator import answer, spending
 from csmd.curator.answer import Believed, Note, Reason
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
@@ -28,7 +29,7 @@ from csmd.text import display, prose, quotations, sentence, tokens
 from csmd.text.sentence import UNSPACED
 from csmd.text.similarity import SURE
 from csmd.values import Link, Memory, Provenance, Statement
-from csmd.vocabulary import AUTHORITY_RANK, Decay
+from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
 #: Asks one question: yields while the answer is awaited, and returns it.
 Ask = Callable[[Question], Generator[None, None, Reply]]
@@ -57,21 +58,25 @@ class Answered:
 # --- asking
 
 
-def find_waiting(rows: Rows, *, now: str) -> list[Ended]:
-    """The sessions to be asked about, the newest first."""
+def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[Ended]:
+    """The sessions to be asked about, the newest first; none of a project that may not be sent."""
     at = datetime.fromisoformat(now)
     since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (OLDEST, QUIET))
-    return curations.waiting(rows, since=since, quiet_before=quiet, now=now, limit=MOST_SESSIONS)
+    waiting = curations.waiting(rows, since=since, quiet_before=quiet, now=now)
+    may = {root: spending.may_send(rows, root, settings) for root in {ended.root for ended in waiting}}
+    return [ended for ended in waiting if may[ended.root]][:MOST_SESSIONS]
 
 
-def ask(store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str) -> Generator[None, None, list[Answered]]:
+def ask(
+    store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str, settings: Settings
+) -> Generator[None, None, list[Answered]]:
     """Asks about the sessions that wait while it `may_ask`, until the day's cap is reached or the provider fails; the answers.
 
     Of a session of which only a part was answered the rest waits.
     """
     answered: list[Answered] = []
     told: dict[int, list[brief.Candidate]] = {}
-    for ended in store.read(partial(find_waiting, now=now)):
+    for ended in store.read(partial(find_waiting, now=now, settings=settings)):
         sheets = store.read(partial(read_sheets, ended=ended, told=told))
         yield
         replies: list[str] = []
@@ -99,10 +104,12 @@ def ask(store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str) ->
     return answered
 
 
-def preview(rows: Rows, *, provider: str, most_tokens: int, now: str) -> Iterator[tuple[Ended, Question]]:
+def preview(
+    rows: Rows, *, provider: str, most_tokens: int, now: str, settings: Settings
+) -> Iterator[tuple[Ended, Question]]:
     """The questions that a dream would ask now, exactly as they are sent, with their sessions, within so many tokens."""
     told: dict[int, list[brief.Candidate]] = {}
-    for ended in find_waiting(rows, now=now):
+    for ended in find_waiting(rows, now=now, settings=settings):
         for sheet in read_sheets(rows, ended, told):
             most_tokens -= spending.estimate(provider, sheet.question) + sheet.question.most_tokens
             if most_tokens < 0:
@@ -127,7 +134,7 @@ def read_sheets(rows: Rows, ended: Ended, told: dict[int, list[brief.Candidate]]
         root=ended.root,
         project=projects.name_of(rows, ended.project_seq),
         ended=ended.last_at[:10],
-        digest=versions[-1].text if versions else "",
+        digest=versions[-1].text if versions and curations.is_of_one_project(rows, ended) else "",
         candidates=candidates,
         standing=[
             Standing(memory_id=one.memory.id, text=brief.note_of(one).text, by=one.memory.authority)
@@ -269,6 +276,12 @@ def _is_asked_for(memory: Memory) -> bool:
     return memory.authority == "user" and evidence.was_asked_to_remember(memory)
 
 
+def _may_end(by: Authority, old: Memory) -> bool:
+    """Whether a word of somebody ends a standing note without a person being asked; a promise is kept some day."""
+    stays = old.pinned or (old.gate != "promissory" and _is_asked_for(old))
+    return AUTHORITY_RANK[by] >= AUTHORITY_RANK[old.authority] and not stays
+
+
 def _is_held(rows: Rows, candidate: Candidate) -> bool:
     """Whether csmd still holds the turn of a candidate, and it says so: a memory of its own stands for its words."""
     said = turns.text_of(rows, candidate.uuid)
@@ -301,7 +314,14 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
         others = [one for one in note.cites if one.uuid != last.uuid]
         more = {one.uuid: replace(source, uuid=one.uuid, at=one.at, role="confirms") for one in others}
         made = replace(made, provenance=(source, *more.values()))
-    stands = [memory for memory in cited if memory.id != made.id and not _is_asked_for(memory)]
+    stands = [
+        memory
+        for memory in cited
+        # An assistant's note stands in the place of no word of the user's.
+        if memory.id != made.id
+        and not _is_asked_for(memory)
+        and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[note.by]
+    ]
     uuid_of = {one.memory_id: one.uuid for one in note.cites}
 
     def make() -> list[str]:
@@ -335,7 +355,7 @@ def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
     at = belief_changes.stated_at(rows, new)
     if belief_changes.stated_at(rows, old) >= at or new.id in belief_changes.refused_successors(rows, old.id):
         return 0
-    may = AUTHORITY_RANK[new.authority] >= AUTHORITY_RANK[old.authority] and not old.pinned
+    may = _may_end(new.authority, old)
     asks = confidence.why_not_replaced(pinned=old.pinned)
     lowers = confidence.lowered_by(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
@@ -358,7 +378,7 @@ def _finish(rows: Rows, standing: Standing, candidate: Candidate, act: Act, *, n
     is_later = old is not None and old.is_alive and belief_changes.stated_at(rows, old) < candidate.at
     if old is None or not is_later or not _is_held(rows, candidate):
         return 0
-    if AUTHORITY_RANK[candidate.by] >= AUTHORITY_RANK[old.authority] and not old.pinned:
+    if _may_end(candidate.by, old):
         reason = f"{old.id} was finished on {candidate.at[:10]}"
         archive = partial(belief_changes.archive_memory, rows, old, reason=reason, by=belief_changes.DREAM, now=now)
         evidence_of = [candidate.memory_id or candidate.uuid]

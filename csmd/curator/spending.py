@@ -90,6 +90,15 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
     return ledger.reserve(rows, call)
 
 
+def may_send(rows: Rows, project: str, settings: Settings) -> bool:
+    """Whether what was said in a project may be sent."""
+    try:
+        _check_project(rows, project, settings)
+    except NotAllowed:
+        return False
+    return True
+
+
 def _check_project(rows: Rows, project: str, settings: Settings) -> None:
     """NotAllowed for what the user left out, and behind a wall, unless `curator.projects` names it."""
     if not project or project in settings.curator_projects:

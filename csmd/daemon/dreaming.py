@@ -330,7 +330,8 @@ class Dreaming:
 
         task.progress.update(step=f"asking {provider.name}")
         may_ask = lambda: not curating.why_not_now(context)  # noqa: E731
-        return (yield from curate.ask(context.store, ask_one, may_ask=may_ask, now=self.now()))
+        settings = context.config.settings
+        return (yield from curate.ask(context.store, ask_one, may_ask=may_ask, now=self.now(), settings=settings))
 
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""

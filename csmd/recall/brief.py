@@ -7,7 +7,7 @@ says what that is worth); and the commits that tell why something was changed. T
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
@@ -42,6 +42,8 @@ COMPARED_CHARACTERS = 600
 PRELOADED, SESSIONS_COUNTED = 1000, 200
 #: A stem that so many statements have, at most, tells their matter; two of one matter have so many of these in common.
 RARE, COMMON_RARE = 4, 2
+#: How many picks are compared with what was said since, each with so many statements that share most words.
+PICKS_COMPARED, NEAREST_COMPARED = 15, 12
 SAID_LATER = "said later on the same matter"
 #: The id in receipts of the line on removed lines of pages.
 REMOVED = "pages"
@@ -184,17 +186,43 @@ def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today
             candidates.append(Candidate(memory, worth, _heading(memory, worth)[0]))
         elif worth.why == evidence.PLAIN:
             plain.append(memory)
+    read = curations.judged(rows, projects=places)
+    candidates = [one for one in candidates if not _is_passed_over(one, read)]
     overtakes = overtaking(rows, stated, places=places)
-    is_read = curations.has_judged(rows, projects=places)
-    told = [one for one in candidates if not (overtakes(one.memory) or (is_read and one.worth.why in evidence.WEAK))]
+    told = [one for one in _worthiest_picks(candidates) if not overtakes(one.memory)]
     return [*told, *_said_later(told, plain)]
+
+
+def _is_passed_over(candidate: Candidate, read: Collection[str]) -> bool:
+    """Whether there is little evidence for a statement of a session that a model has `read` (ids) and took nothing of it from."""
+    return candidate.worth.why in evidence.WEAK and candidate.memory.session_id in read
+
+
+def _worthiest_picks(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates with the worthiest of the picks only: each is compared with what was said since, and a hook waits."""
+    picks = [one for one in candidates if one.heading == PICKED[0]]
+    others = [one for one in candidates if one.heading != PICKED[0]]
+    return [*others, *sorted(picks, key=lambda one: (-one.worth.value, one.memory.id))[:PICKS_COMPARED]]
 
 
 def overtaking(rows: Rows, stated: Sequence[Memory], *, places: Sequence[int]) -> Callable[[Memory], bool]:
     """Whether a memory was overtaken by what the user stated or committed in these places since."""
-    later = [(memory.confirmed_at, memory.text) for memory in stated if memory.is_alive]
+    later = [one for one in stated if one.authority == "user" and is_injectable(one) and not evidence.is_pick(one)]
+    said_with: dict[str, list[int]] = defaultdict(list)
+    for number, one in enumerate(later):
+        for stem in gist(one.text).stems:
+            said_with[stem].append(number)
     commits = last_sessions.read_commits(rows, places=places)
-    return lambda memory: evidence.is_overtaken(memory, later, commits)
+
+    def overtakes(memory: Memory) -> bool:
+        nearest: Counter[int] = Counter()
+        if evidence.is_pick(memory):
+            for stem in gist(memory.text).stems:
+                nearest.update(number for number in said_with[stem] if later[number].confirmed_at > memory.confirmed_at)
+        said = [(later[number].confirmed_at, later[number].text) for number, _ in nearest.most_common(NEAREST_COMPARED)]
+        return evidence.is_overtaken(memory, said, commits)
+
+    return overtakes
 
 
 def _heading(memory: Memory, worth: Worth) -> tuple[str, float]:
@@ -236,9 +264,14 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
         return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
-    if rate_alone(rows, memory, places).value:
-        return Worth(0.0, "overtaken by what the user said or did later")
-    return rate_alone(rows, memory, places)
+    alone = rate_alone(rows, memory, places)
+    if not alone.value:
+        return alone
+    if _is_passed_over(Candidate(memory, alone, ""), curations.judged(rows, projects=places)):
+        return Worth(0.0, "a model read its session and took nothing of it")
+    stated = memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True)
+    is_overtaken = overtaking(rows, stated, places=places)(memory)
+    return Worth(0.0, "overtaken by what the user said or did later" if is_overtaken else "others are worthier")
 
 
 def rate_alone(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:

@@ -171,7 +171,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     own = [place for place in places if place]
     latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
-    judged = curations.judged(rows, sessions=named)
+    judged = curations.judged(rows, projects=own)
     holds = _holds_still(rows, own, key)
     summaries: list[SessionSummary] = []
     for row in latest:
@@ -181,7 +181,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
             for kind, text, by, at in digests.headlines(rows, row.seq)
             # A goal that no person typed is nobody's word: a session is not named by it. What a model judged is in its notes.
             if (kind != "goal" or by == "user")
-            and not (kind in GUESSED and row.session_seq in judged)
+            and not (kind in GUESSED and session in judged)
             and holds(kind, text, at, session)
         )
         if session != session_id:

@@ -129,9 +129,8 @@ def recall(
         lines = find_lines(rows, hits, asked, terms, filter_visible)
         known, said = visibility.instructions_filter(rows, places), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
-        lines = [
-            line for line in _without_older(rows, lines, session_id) if not _is_of_other_checkout(rows, line, asking)
-        ]
+        lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
+        lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, lines, terms)
         sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT

@@ -41,7 +41,7 @@ class Said(NamedTuple):
 END = 600
 
 
-def waiting(rows: Rows, *, since: str, quiet_before: str, now: str, limit: int) -> list[Ended]:
+def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ended]:
     """The sessions of people that ended since a time, were digested to their end and not asked about since; the newest first.
 
     One has ended where the host said so, or where nothing was said in it between `quiet_before` and `now`.
@@ -55,11 +55,10 @@ def waiting(rows: Rows, *, since: str, quiet_before: str, now: str, limit: int) 
         "where s.parent = '' and s.host <> 'probe' and s.turns > coalesce(c.turns, 0) and d.position >= s.turns "
         "and s.last_at >= :since and (s.last_at not between :quiet_before and :now or exists (select 1 from events e "
         "where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)) "
-        "order by s.last_at desc, s.seq desc limit :limit",
+        "order by s.last_at desc, s.seq desc",
         since=since,
         quiet_before=quiet_before,
         now=now,
-        limit=limit,
     )
 
 
@@ -70,9 +69,10 @@ def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
         "join turns t on t.uuid = p.uuid join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
         "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.superseded_by = '' and m.tier <> 'archive' "
-        "and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto "
+        "and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto and t.project_seq = :project "
         f"and {ON_THIS_SIDE} order by st.ordinal, m.seq",
         session=ended.seq,
+        project=ended.project_seq,
         id=ended.id,
         after=ended.asked,
         upto=ended.turns,
@@ -88,31 +88,32 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
         "and b.kind = 'assistant' and b.text <> '' order by sb.ordinal desc limit 1), '') "
         "from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.rewound = 0 and st.ordinal > :after and st.ordinal <= :upto "
-        f"and t.kind = 'user' and t.source = 'transcript' and {ON_THIS_SIDE} order by st.ordinal",
+        f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal",
         session=ended.seq,
+        project=ended.project_seq,
         after=ended.asked,
         upto=ended.turns,
         end=END,
     )
 
 
-def judged(rows: Rows, *, sessions: Collection[int]) -> frozenset[int]:
-    """Which of some sessions a model has judged memories of."""
+def judged(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
+    """The sessions of some projects of which a model has judged memories."""
     found = rows.all(
-        "select c.session_seq from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
-        f"where {in_keys('s.seq', sessions)} and exists (select 1 from memories m join judgements j "
+        "select s.id from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
+        f"where {in_keys('s.project_seq', projects)} and exists (select 1 from memories m join judgements j "
         "on j.memory_seq = m.seq where m.session_id = s.id)"
     )
-    return frozenset(seq for (seq,) in found)
+    return frozenset(ident for (ident,) in found)
 
 
-def has_judged(rows: Rows, *, projects: Collection[int]) -> bool:
-    """Whether a model has judged memories of some projects."""
-    return bool(
-        rows.all(
-            "select 1 from judgements j join memories m on m.seq = j.memory_seq "  # noqa: S608
-            f"where {in_keys('m.project_seq', projects)} limit 1"
-        )
+def is_of_one_project(rows: Rows, ended: Ended) -> bool:
+    """Whether all that was said in a session was said in its own project: its digest tells of no other."""
+    return not rows.all(
+        "select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.project_seq <> :project limit 1",
+        session=ended.seq,
+        project=ended.project_seq,
     )
 
 

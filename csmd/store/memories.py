@@ -24,7 +24,8 @@ _COLUMNS = columns(
     is_edited=f"{_AGAINST} = '{EDITED}')",
     # What holds everywhere is told without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
-    tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq), '')",
+    tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
+    "(select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')",
 )
 #: Where its row key and its sources stand in a row.
 _SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))

@@ -104,10 +104,13 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
     provider = next((provider for provider in ledger.providers(rows) if provider.model), None)
     if provider is None:
         return None
-    left = ctx.config.settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
+    settings = ctx.config.settings
+    left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
     asked = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
-        for ended, question in curate.preview(rows, provider=provider.name, most_tokens=left, now=now)
+        for ended, question in curate.preview(
+            rows, provider=provider.name, most_tokens=left, now=now, settings=settings
+        )
         if seen is None or ended.project_seq in seen
     ]
     return {"provider": provider.name, "model": provider.model, "questions": asked}

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from curator_home import NOW, ROOT, Model, add_session, all_memories, answer, dream, label, records
+from curator_home import NOW, ROOT, Model, add_session, all_memories, answer, dream, label, records, sheets_of
 from journal_fixtures import dump
 
+from csmd.config import Settings
+from csmd.curator import curate
 from csmd.curator.contract import Question
 from csmd.dream import undo
 from csmd.memory import remember
@@ -208,7 +210,65 @@ def test_a_promise_that_is_kept_is_archived(home: Store) -> None:
     assert all_memories(home)[owed].tier == "archive" and owed not in start(home)
 
 
+def test_no_answer_ends_what_the_user_asked_to_remember(home: Store) -> None:
+    add_session(
+        home, "s2", [("user", "the staging port is open to the office as well now"), ("assistant", "Good.")], day=6
+    )
+
+    def reply(sent: list[dict[str, str]]) -> str:
+        return answer(done=[{"id": label(sent, PORT, "standing"), "cites": [label(sent, "open to the office")]}])
+
+    dream(home, reply, most=1)
+    assert all_memories(home)[PORT].tier == "durable" and PORT in start(home)
+
+
+def test_an_assistants_note_stands_in_the_place_of_no_word_of_the_users(home: Store) -> None:
+    note = "The export leaves `export.lock` behind after a crash, and the export job must never run on Mondays."
+
+    def reply(sent: list[dict[str, str]]) -> str:
+        cites = [label(sent, CAUSE), label(sent, MONDAYS)]
+        return answer([{"cites": cites, "note": note, "whose": "assistant", "does": "gotcha"}])
+
+    dream(home, reply)
+    known = all_memories(home)
+    assert known[note].authority == "assistant" and known[CAUSE].tell == "noted"
+    assert known[MONDAYS].tell == "" and MONDAYS in start(home)
+
+
+def test_what_a_note_was_made_of_is_told_again_when_the_note_goes(home: Store) -> None:
+    note = "Put migrations under db/migrate, never under db/; the export job must never run on Mondays."
+    dream(home, lambda sent: answer([{"cites": [label(sent, RULE), label(sent, MONDAYS)], "note": note}]))
+    assert note in start(home) and MONDAYS not in start(home)
+    rule = all_memories(home)[RULE]
+    home.write(lambda rows: belief_changes.delete_memory(rows, rule))
+    assert note not in all_memories(home), "it tells of what was forgotten"
+    assert MONDAYS in start(home)
+
+
 # --- when it is asked
+
+
+def test_what_was_said_in_another_project_is_not_sent_with_a_session(store: Store) -> None:
+    other = "/p/clients"
+    add_session(store, "s0", [("user", "the client is called Otter and pays by the hour")], day=1, root=other)
+    add_session(store, "s1", [*SESSION, ("user", "the ledger of Otter is kept in euros")], day=2)  # type: ignore[list-item]
+    elsewhere = store.read(lambda rows: rows.number("select seq from projects where root = :root", root=other))
+    store.write(
+        lambda rows: rows.run(
+            "update turns set project_seq = :seq where text like '%ledger of Otter%'", seq=elsewhere
+        )
+    )
+    own = [sheet for sheet in sheets_of(store) if sheet.project == "shop"]
+    assert own and not any("Otter" in sheet.question.text for sheet in own)
+
+
+def test_a_project_that_may_not_be_sent_keeps_no_other_waiting(store: Store) -> None:
+    for number in range(3):
+        add_session(store, f"w{number}", [("user", "we never use an ORM in the reports")], day=9, root="/p/walled")
+    add_session(store, "s1", SESSION, day=1)  # type: ignore[arg-type]
+    settings = Settings(privacy_exclude=("/p/walled",))
+    found = store.read(lambda rows: curate.find_waiting(rows, now=NOW, settings=settings))
+    assert [ended.id for ended in found] == ["s1"]
 
 
 def test_the_newest_session_is_asked_about_first_and_each_once(home: Store) -> None:
