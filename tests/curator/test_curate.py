@@ -254,9 +254,7 @@ def test_what_was_said_in_another_project_is_not_sent_with_a_session(store: Stor
     add_session(store, "s1", [*SESSION, ("user", "the ledger of Otter is kept in euros")], day=2)  # type: ignore[list-item]
     elsewhere = store.read(lambda rows: rows.number("select seq from projects where root = :root", root=other))
     store.write(
-        lambda rows: rows.run(
-            "update turns set project_seq = :seq where text like '%ledger of Otter%'", seq=elsewhere
-        )
+        lambda rows: rows.run("update turns set project_seq = :seq where text like '%ledger of Otter%'", seq=elsewhere)
     )
     own = [sheet for sheet in sheets_of(store) if sheet.project == "shop"]
     assert own and not any("Otter" in sheet.question.text for sheet in own)
