@@ -176,7 +176,7 @@ class Excludes:
         words = " ".join([*arguments, *_LOOPED.findall(line[:20_000])]).split()
         patterns = [word.strip("\"'") for word in words if _WILDCARD.search(word)]
         if not patterns and "*" not in line:
-            return _LISTED.search(line[:20_000]) is not None
+            return _prints_listed(line[:20_000])
         names = [_last_name(glob, filling) for glob in self.files for filling in ("", "x")]
         return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
 
@@ -190,10 +190,18 @@ _PRINTED = re.compile(
     r"(?<![\w./-])(?:cat|tac|head|tail|less|more|bat|nl|xxd|hexdump|od|strings|base64|sort|cut|paste)\b([^|;&\n<>]*)"
 )
 _LOOPED = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
-_LISTED = re.compile(
-    r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s[^;\n]*(?:xargs|-exec)|(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b"
-)
+_LISTS = re.compile(r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s")
+_HANDED_ON = re.compile(r"xargs|-exec")
+_HANDED_BACK = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
 _WILDCARD = re.compile(r"[*?\[]")
+
+
+def _prints_listed(line: str) -> bool:
+    """Whether a command line lists files and hands their names on."""
+    commands = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
+    return _HANDED_BACK.search(line) is not None or any(
+        listing is not None and _HANDED_ON.search(command, listing.end()) is not None for command, listing in commands
+    )
 
 
 @cached(16)

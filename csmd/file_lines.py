@@ -6,7 +6,6 @@ own. A heading holds until the next one of its kind; a diff until a line that is
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
 
@@ -22,9 +21,9 @@ _DIFF_BODY = re.compile(
     r"[ +\-@\\<>]|$|(?:index|new file|deleted file|old mode|new mode|similarity|dissimilarity|rename|copy|Binary|GIT) |={5,}"
     r"|\d+(?:,\d+)?[acd]\d|[A-Za-z0-9+/=]{20,}$"
 )
-#: A line that holds a path and nothing else but what sets it off.
+#: A line that holds a path and nothing else but what sets it off. Nothing is given back: a line of dashes is read once.
 _HEADING = re.compile(
-    r"(?P<sign>[^\w./~\\]*(?:(?i:file|cat|content of|contents of)\b:?[ \t]+)?)(?P<path>[\w./~\\@+-]{1,300}):?(?P<end>[^\w]*)"
+    r"(?P<sign>[^\w./~\\]*+(?:(?i:file|cat|content of|contents of)\b:?[ \t]++)?)(?P<path>[\w./~\\@+-]{1,300}+):?(?P<end>[^\w]*+)"
 )
 _NUMBERED = re.compile(r"[ \t]*\d+[ \t]*[:\-|\u2502\u2192\t]")
 #: What stands before an item of a list, and before a name in a tree of files.
@@ -67,6 +66,7 @@ def names_its_files(text: str) -> bool:
 
 def _kept(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterator[str | None]:
     """Each line as it may be kept, None for one of an excluded file."""
+    listed = _listed(lines)
     block = ""  # "diff", "numbered", or the sign before a heading of the excluded file
     for number, line in enumerate(lines):
         diff = _DIFF_OF.match(line)
@@ -80,19 +80,23 @@ def _kept(lines: list[str], is_excluded: IsExcluded, only_diffs: bool) -> Iterat
             block = ""
             yield line
         else:
-            block, kept = _outside_diff(lines, number, "" if block == "diff" else block, is_excluded)
+            block, kept = _outside_diff(
+                line, _next(lines, number), "" if block == "diff" else block, is_excluded, listed[number + 1]
+            )
             yield kept
 
 
-def _outside_diff(lines: list[str], number: int, block: str, is_excluded: IsExcluded) -> tuple[str, str | None]:
+def _outside_diff(
+    line: str, below: str, block: str, is_excluded: IsExcluded, names_below: bool
+) -> tuple[str, str | None]:
     """The block that a line leaves open, and the line as it may be kept."""
-    line = lines[number]
     heading = _HEADING.fullmatch(line.rstrip())
     if heading is not None and is_excluded(heading["path"]):
-        if _NUMBERED.match(_next(lines, number)):
+        if _NUMBERED.match(below):
             return "numbered", line
         sign = heading["sign"].strip()
-        return ("" if _is_listing(lines, number, sign) else f"heading {sign}"), line
+        in_list = names_below if not sign else sign.strip("`'\" ") in _BULLETS or _TREE.search(sign)
+        return ("" if in_list else f"heading {sign}"), line
     if block == "numbered" and _NUMBERED.match(line):
         return block, None
     if block.startswith("heading ") and not _ends(block.removeprefix("heading "), heading):
@@ -109,12 +113,14 @@ def _ends(sign: str, heading: re.Match[str] | None) -> bool:
     return bool(sign) or re.fullmatch(r".{1,100}\.\w{1,8}", heading["path"]) is not None
 
 
-def _is_listing(lines: list[str], number: int, sign: str) -> bool:
-    """Whether a path stands in a list of files: as an item, in a tree, or among other paths up to the next blank line."""
-    if sign.strip("`'\" ") in _BULLETS or _TREE.search(sign):
-        return True
-    below = itertools.takewhile(bool, (line.strip() for line in lines[number + 1 :]))
-    return not sign and all(_NAME.fullmatch(line) and (len(line) < 20 or "." in line) for line in below)
+def _listed(lines: list[str]) -> list[bool]:
+    """For each line, and for the end, whether nothing but names of files stands from there up to the next blank line."""
+    listed = [True] * (len(lines) + 1)
+    for number in reversed(range(len(lines))):
+        line = lines[number].strip()
+        is_name = _NAME.fullmatch(line) is not None and (len(line) < 20 or "." in line)
+        listed[number] = not line or (is_name and listed[number + 1])
+    return listed
 
 
 def _behind_path(line: str, is_excluded: IsExcluded) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proportion import assert_in_proportion
 
 from csmd import exclusions
 from csmd.config import Settings
@@ -285,6 +286,25 @@ def test_tags_that_are_never_closed_stay_and_cost_no_more_than_they_are_long() -
     assert transcript.without_editor(said) == said
     many = "".join(f"<ide_{number}>\n" for number in range(20_000))
     assert transcript.without_editor(many) == many
+
+
+@pytest.mark.parametrize(
+    "fragment", ["-", "- ", "-_", "=", "=-", "@ ", "`-", "\t", ".", "./", "a-1-", "cat ", "sub/.env\n", ".env\n\n"]
+)
+def test_looking_for_the_lines_of_excluded_files_takes_time_in_proportion(fragment: str) -> None:
+    assert_in_proportion(
+        lambda text: FILES.without_files(f"{text}x y\n.env\n{text}x y"),
+        lambda size: fragment * (size // len(fragment)),
+    )
+
+
+@pytest.mark.parametrize(
+    "fragment", ["find ", "ls -a ", "find\t;", "`", "$( ", "for a in ", "| while ", "cat a ", "cat a* "]
+)
+def test_telling_whether_a_command_may_print_such_a_file_takes_time_in_proportion(fragment: str) -> None:
+    assert_in_proportion(
+        lambda text: FILES.may_print(f"cat a; {text}"), lambda size: fragment * (size // len(fragment))
+    )
 
 
 def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> None:

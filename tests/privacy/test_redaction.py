@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import base64
-import gc
 import hashlib
 import json
 import os
-import time
 import uuid
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from planted import Planted, drawn, planted
+from proportion import assert_in_proportion, seconds
 
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
@@ -418,23 +416,9 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def seconds(text: str) -> float:
-    """Of the processor, so that what else runs does not count."""
-    gc.disable()  # its rounds depend on everything else that is alive
-    begin = time.process_time()
-    transcript.spoken(text, Counter(), as_typed=True)  # redaction, and what stands before it
-    took = time.process_time() - begin
-    gc.enable()
-    return took
-
-
-def assert_in_proportion(text_of: Callable[[int], str], *, size: int = 2048) -> None:
-    """Fails where a text of eight times the length takes much more than eight times as long; a square would take 64."""
-    short, long = text_of(size), text_of(8 * size)
-    for _ in range(4):
-        if seconds(long) < 8 * 3 * max(seconds(short), 0.001):  # below a millisecond the clock says nothing
-            return
-    raise AssertionError(f"{short[:60]!r}: its time grows faster than its length")
+def read_in(text: str) -> None:
+    """Redacts, with what stands before it."""
+    transcript.spoken(text, Counter(), as_typed=True)
 
 
 LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
@@ -445,24 +429,24 @@ LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
 @pytest.mark.parametrize("rest", ["", pytest.param('": "a1', marks=pytest.mark.long)])
 def test_a_literal_over_and_over_costs_no_more_than_in_proportion(literal: str, rest: str) -> None:
     fragment = literal + rest
-    assert_in_proportion(lambda size: fragment * (size // len(fragment)))
+    assert_in_proportion(read_in, lambda size: fragment * (size // len(fragment)))
 
 
 @pytest.mark.parametrize("literal", LITERALS)
 def test_a_run_behind_a_literal_costs_no_more_than_in_proportion(literal: str) -> None:
     for run in ("b", "a ", " ", "-a "):
-        assert_in_proportion(lambda size, run=run: literal + run * (size // len(run)))
+        assert_in_proportion(read_in, lambda size, run=run: literal + run * (size // len(run)))
 
 
 @pytest.mark.parametrize("fragment", HOSTILE)
 def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: str) -> None:
-    assert_in_proportion(lambda size: fragment * (size // len(fragment)), size=8192)
+    assert_in_proportion(read_in, lambda size: fragment * (size // len(fragment)), size=8192)
 
 
 def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
     for fragment in ("<private>", "<csmd-a>", "<system-reminder>", "eyJa-"):
         text = fragment * (128 * 1024 // len(fragment))
-        assert seconds(text * 8) < 8 * 4 * max(seconds(text), 0.002)
+        assert seconds(read_in, text * 8) < 8 * 4 * max(seconds(read_in, text), 0.002)
 
 
 @pytest.mark.skipif(
