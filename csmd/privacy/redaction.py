@@ -15,18 +15,24 @@ from csmd.data import lines
 from csmd.privacy.secret_rules import (
     HARMLESS_VALUE,
     MAYBE_SECRET_KEY,
+    NEEDS,
     RULES,
     SECRET_KEY,
     Rule,
+    has_digit,
     is_known_alone,
     is_mixed,
+    is_piece,
     is_token,
+    is_unusual,
 )
 
 #: No secret with what makes it known is shorter.
 SHORTEST = 8
 #: What was taken out may let a rule see what stood beside it; a text that goes on longer is nobody's.
 ROUNDS = 4
+#: Characters that a rule that needs something reads, and a literal has, at most.
+LONGEST_MATCH, LONGEST_LITERAL = 1_500, 64
 _MARK = "[redacted:"
 #: What stands where a secret was known again by itself, as the same one was found elsewhere in its session.
 KNOWN_AGAIN = f"{_MARK}known-again]"
@@ -48,7 +54,7 @@ class Removed(Counter[str]):
         if is_known_alone(secret):
             middle = len(secret) // 2
             halves = (secret[:middle], secret[middle:], secret[: -(-len(secret) // 2)])
-            self.secrets |= {secret, *filter(is_known_alone, halves)}
+            self.secrets |= {secret, *(half for half in halves if is_known_alone(half) and is_piece(half, secret))}
 
 
 #: Literals of rules that name a secret.
@@ -56,14 +62,17 @@ _NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth")
 
 
 def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
-    """Finds every literal of the table in one pass over lower-cased text: its end, whose it is, and if it names a secret."""
+    """Finds every literal of the table in one pass over lower-cased text: its end, its rules by what they need, and if it names a secret."""
     by_literal: dict[str, list[tuple[str, bool, int]]] = {}
     for number, rule in enumerate(rules):
         for literal in rule.literals:
             by_literal.setdefault(literal.lower(), []).append((literal, rule.ignores_case, number))
     automaton = ahocorasick.Automaton()
     for literal, rows in by_literal.items():
-        automaton.add_word(literal, (rows, _NAMES_SECRET.search(literal) is not None))
+        by_need: dict[str, list[tuple[str, bool, int]]] = {}
+        for row in rows:
+            by_need.setdefault(rules[row[2]].needs, []).append(row)
+        automaton.add_word(literal, (len(literal), [*by_need.items()], _NAMES_SECRET.search(literal) is not None))
     automaton.make_automaton()
     return automaton
 
@@ -157,13 +166,27 @@ def _spans(text: str) -> tuple[list[Span], list[int]]:
     if _chosen is not None:
         spans += [(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
     done: dict[int, int] = {}  # up to where a rule has read: it never reads a place twice
-    for last, (rows, is_name) in _LITERALS.iter(_folded(text)):
+    stretch, fresh = "", 0
+    held: dict[str, bool] = {
+        "": True
+    }  # by need, for the stretch of a line where a rule that starts before `fresh` ends
+    for last, (length, by_need, is_name) in _LITERALS.iter(_folded(text)):
         if is_name:
             names.append(last)
-        for literal, ignores_case, number in rows:
-            start = last + 1 - len(literal)
-            if start >= done.get(number, 0) and (ignores_case or text.startswith(literal, start)):
-                done[number] = _try(RULES[number], number, text, start, spans)
+        start = last + 1 - length
+        if start >= fresh:
+            end = text.find("\n", start, start + 4 * LONGEST_MATCH)
+            stretch = text[max(0, start - LONGEST_LITERAL) : end if end >= 0 else start + 4 * LONGEST_MATCH]
+            fresh = end if end >= 0 else start + 3 * LONGEST_MATCH
+            held = {"": True}
+        for need, rows in by_need:
+            if need not in held:
+                held[need] = bool(NEEDS[need](stretch))
+            if not held[need]:
+                continue
+            for literal, ignores_case, number in rows:
+                if start >= done.get(number, 0) and (ignores_case or text.startswith(literal, start)):
+                    done[number] = _try(RULES[number], number, text, start, spans)
     return spans, names
 
 
@@ -258,12 +281,25 @@ def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
         if is_known_alone(secret):
             least = max(SHORTEST_PIECE, int(len(secret) * LEAST_PIECE))
             pieces = _pieces(text, secret, least)
-            spans += [(start, end, -1, "known-again") for start, end in pieces if not _is_word(text[start:end])]
+            spans += [
+                (start, end, -1, "known-again")
+                for start, end in pieces
+                if is_piece(text[start:end], secret) or _is_cut(text, start, end, secret)
+            ]
     return _replaced(text, spans, counts) if spans else text
 
 
-def _is_word(piece: str) -> bool:
-    return piece.isalpha() and (piece.islower() or piece.istitle() or piece.isupper())
+def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
+    """Whether a piece that is no word by itself ends or begins where the secret is inside of one, and the text is not."""
+    piece, length = text[start:end], end - start
+    if not (has_digit(piece) or is_unusual(piece)):
+        return False
+    if secret.startswith(piece):
+        return (
+            secret[length - 1 : length + 1].isalpha() and secret[length].islower() and not text[end : end + 1].isalnum()
+        )
+    before = text[max(0, start - 1) : start]
+    return secret[-length - 1 : -length + 1].isalpha() and secret[-length].islower() and not before.isalnum()
 
 
 def _pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,7 @@ from csmd.privacy.secret_words import (
     is_quoted_phrase,
     is_read_out,
     is_told_phrase,
+    may_be_read_out,
 )
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+", re.ASCII)
@@ -149,6 +150,23 @@ def is_known_alone(secret: str) -> bool:
     )
 
 
+def is_piece(piece: str, secret: str) -> bool:
+    """A beginning or an end of a secret that is no word: mixed all through, or nearly the whole."""
+    is_dense = has_digit(piece) and _turns(piece) >= max(3, len(piece) / 4) and is_no_name(piece)
+    is_known = is_known_alone(piece) and is_unusual(piece)
+    return is_dense or (is_known and (4 * len(piece) >= 3 * len(secret) or not has_digit(piece)))
+
+
+def is_unusual(piece: str) -> bool:
+    """Neither one word nor several of which each is common."""
+    words = _WORDS_IN.findall(piece)
+    return len(piece) > max(map(len, words), default=0) and not all(map(secret_words.is_common, words))
+
+
+#: The words in a name, each behind a sign, a digit or a change of case.
+_WORDS_IN = re.compile(r"[^\W\d_A-Z]{2,}|[A-Z][^\W\d_A-Z]+|[A-Z]{2,}(?![^\W\d_A-Z])")
+
+
 def is_signed(secret: str) -> bool:
     """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
     return is_spoken_password(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
@@ -233,6 +251,8 @@ class Rule:
     literals: tuple[str, ...]
     pattern: re.Pattern[str]
     accepts: Callable[[str], bool] = bool
+    needs: str = ""
+    """What of NEEDS the rest of the line has to hold."""
     back: int = 0
     """The literal stands this many characters into the match."""
     paired: bool = False
@@ -442,6 +462,40 @@ TESTS: dict[str, Callable[[str], bool]] = {
 }  # fmt: skip
 
 
+#: By name what a line has to hold for some rules: it is looked for once, before any of them is tried. Each begins with what
+#: is rare in a text, where there is such a thing: it is passed over fast.
+_DIGIT_OR_SIGN, _CAPITAL = (
+    r"0-9\u00b2\u00b3\u00b9!@$%^&*",
+    r"A-Z\u00c0-\u00de\u0100-\u024f\u0370-\u03ab\u0400-\u042f\u0460-\u052f",
+)
+_OF_WORD = r"!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-"
+_ODD = re.compile(rf"[{_DIGIT_OR_SIGN}{_CAPITAL}](?:(?<=[{_DIGIT_OR_SIGN}])|(?<=[{_OF_WORD}].))")
+_ODD_WORD = re.compile(
+    rf"(?<![{_OF_WORD}])(?=[{_OF_WORD}]{{6}})[{_OF_WORD}]*?"
+    rf"(?:[0-9\u00b2\u00b3\u00b9]|(?<=[A-Za-z])[!@$%^&*](?=[A-Za-z])|(?<=[{_OF_WORD}])[{_CAPITAL}])"
+)
+_LONG = re.compile(r"[A-Za-z0-9_\-+/=.~]{16}")
+_TWO_GROUPS = re.compile(
+    f"[ -](?:{'|'.join(f'[A-Za-z0-9]{{{size}}}[ -][A-Za-z0-9]{{{size}}}[ -]' for size in range(4, 9))})"
+)
+_THREE_GROUPS = re.compile(
+    f"(?<![A-Za-z0-9])(?:{'|'.join(f'(?:[A-Za-z0-9]{{{size}}}[ -]){{3}}[A-Za-z0-9]{{4}}' for size in range(4, 9))})"
+)
+NEEDS: dict[str, Callable[[str], object]] = {
+    "odd": lambda line: _ODD.search(line) and _ODD_WORD.search(line),
+    "long": lambda line: _DIGIT.search(line) and _LONG.search(line),
+    "digit": _DIGIT.search,
+    "number": re.compile("[0-9]{4}").search,
+    "quote": re.compile("[\"'`\u201e\u201c\u201d\u00ab\u00bb\u300c\u300e]").search,
+    "uuid": re.compile("-[0-9A-Fa-f]{4}-").search,
+    "hyphens": re.compile("-[A-Za-z]{4}").search,
+    "joined": re.compile("[-_.+][A-Za-z0-9\u00df-\u024f]").search,
+    "changed": re.compile("[ ](?:[Tt][Oo]|[Aa][Uu][Ff])[ ]").search,
+    "groups": lambda line: _TWO_GROUPS.search(line) and _THREE_GROUPS.search(line),
+    "spelt": may_be_read_out,
+}
+
+
 def read_rules(lines: list[str]) -> tuple[Rule, ...]:
     """The rows of csmd/data/secret_rules.txt: a kind with its options, its literals, its pattern."""
     rows = [line for line in lines if line]
@@ -459,6 +513,7 @@ def _rule(head: str, literals: str, pattern: str) -> Rule:
         tuple(literal.replace("␠", " ") for literal in literals.strip().split("  ")),
         re.compile(spelt, flags),
         next((TESTS[option] for option in options if option in TESTS), bool),
+        next((option[6:] for option in options if option.startswith("needs=")), ""),
         next((int(option[5:]) for option in options if option.startswith("back=")), 0),
         "paired" in options,
         "behind" in options,

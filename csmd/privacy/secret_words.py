@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 
 from csmd import data
 
@@ -105,6 +106,23 @@ def is_told_phrase(secret: str) -> bool:
     """As a phrase in quotes, where none say where it ends: half of its words are uncommon."""
     words = secret.split()
     return len(words) > 2 and is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+
+
+def may_be_read_out(line: str) -> bool:
+    """Whether three names of letters, digits or signs stand close together, as in what is read out."""
+    words = [(at, word) for at, word in enumerate(_RUNS.findall(line.lower())) if word in _SPELT_RUNS]
+    for (first, one), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
+        if last - first <= 6 and (not _JOINING.issuperset((one, two, three)) or len(one + two + three) == 3):
+            return True
+    return False
+
+
+#: What blanks and signs stand around, and all of it that reads a letter, a digit or a sign out.
+_RUNS = re.compile("[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff]+")
+_SPELT_RUNS = frozenset(
+    [*(run for name in SPELT for run in _RUNS.findall(name)), *string.ascii_lowercase, *string.digits]
+    + [f"{number:02}" for number in range(100)]
+)
 
 
 def is_read_out(secret: str) -> bool:

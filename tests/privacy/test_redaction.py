@@ -20,7 +20,7 @@ from proportion import assert_in_proportion, seconds
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
 from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
-from csmd.privacy.secret_rules import RULES, is_known_alone
+from csmd.privacy.secret_rules import NEEDS, RULES, is_known_alone
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -252,6 +252,7 @@ def test_the_literals_of_a_rule_that_ignores_case_are_lower_case() -> None:
 @pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
 def test_every_literal_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: set[tuple[int, int]] = set()
+    monkeypatch.setattr(redaction, "NEEDS", dict.fromkeys(NEEDS, bool))
     monkeypatch.setattr(redaction, "_try", lambda rule, number, text, start, spans: tried.add((number, start)) or 0)
     for number, rule in enumerate(RULES):
         for literal in rule.literals:
@@ -488,4 +489,19 @@ def test_the_halves_of_a_secret_that_stood_whole_are_known_in_its_text_and_in_it
     left = redact(f"token: {secret}, the log had {secret[:16]} and then {secret[16:]}, and only {secret[:20]}", removed)
     assert not any(secret[at : at + 12] in left for at in range(20))
     assert {secret, secret[:16], secret[16:]} <= removed.secrets
-    assert "password" in redact("password1234 is no good password: password1234", Counter()), "a word is no piece"
+
+
+@pytest.mark.parametrize(
+    ("secret", "said"),
+    [
+        ("password1234", "is no good password"), ("deployment-Xk2944!", "a deployment-wide setting of the deployment"),
+        ("MyCompanyProd1!", "MyCompanyProduct is built by MyCompany"), ("Production2024!", "Production and production2"),
+        ("database_user77Kd!", "database_user and database_users"), ("Release-v2-Xk2944!", "Release-v2 and release-v1"),
+        ("9Kd!x2configuration", "the configuration and its reconfiguration"), ("AcmeCorp2944!", "AcmeCorp and AcmeCorporation"),
+    ],
+)  # fmt: skip
+def test_a_word_that_a_secret_begins_or_ends_with_stays_where_it_stands(secret: str, said: str) -> None:
+    removed = redaction.Removed()
+    left = redact(f"password: {secret}\n{said}", removed)
+    assert secret not in left and left.endswith(f"\n{said}")
+    assert not any(piece in said for piece in removed.secrets)

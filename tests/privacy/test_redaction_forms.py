@@ -12,7 +12,7 @@ from secret_forms import Form
 
 from csmd.privacy import redaction
 from csmd.privacy.redaction import redact
-from csmd.privacy.secret_rules import RULES
+from csmd.privacy.secret_rules import NEEDS, RULES
 
 FOLDER = Path(__file__).resolve().parent.parent / "data" / "secrets"
 #: Those that the rules were made with, and those of people who had not seen them.
@@ -57,3 +57,10 @@ def test_every_row_of_the_table_takes_out_a_form_or_a_planted_secret(monkeypatch
     for text in [form.text for form in FORMS] + [one.text for which in ("seen", "held_out") for one in planted(which)]:
         redact(text, Counter())
     assert [(RULES[number].kind, RULES[number].literals) for number in range(len(RULES)) if not taken[number]] == []
+
+
+def test_what_a_rule_needs_keeps_it_from_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [form.text for form in FORMS] + [one.text for which in ("seen", "held_out") for one in planted(which)]
+    left = [redact(text, Counter()) for text in texts]
+    monkeypatch.setattr(redaction, "NEEDS", dict.fromkeys(NEEDS, bool))
+    assert [redact(text, Counter()) for text in texts] == left
