@@ -450,6 +450,9 @@ SPELT = (
     r"(?![A-Za-z0-9\u00c0-\u024f\u0400-\u04ff])"
 )
 
+#: What says that a secret is told in parts.
+PARTS = r"[ ](?:half|halves|parts?|rest|then|starts? with|begins? with|ends? (?:with|in)|first|followed by|joined|concat\w{0,8}|together|puis|danach|Hälfte|zweite|moitié|suivi|mitad|luego|metade|depois|половин|затем|потом)"
+
 #: Words in braces in csmd/data/secret_rules.txt.
 MACROS = {name: pattern for name, pattern in globals().items() if name.isupper() and isinstance(pattern, str)}
 TESTS: dict[str, Callable[[str], bool]] = {
@@ -481,10 +484,11 @@ _TWO_GROUPS = re.compile(
 _THREE_GROUPS = re.compile(
     f"(?<![A-Za-z0-9])(?:{'|'.join(f'(?:[A-Za-z0-9]{{{size}}}[ -]){{3}}[A-Za-z0-9]{{4}}' for size in range(4, 9))})"
 )
+_PARTS = re.compile(PARTS, re.IGNORECASE)
 NEEDS: dict[str, Callable[[str], object]] = {
     "odd": lambda line: _ODD.search(line) and _ODD_WORD.search(line),
     "long": lambda line: _DIGIT.search(line) and _LONG.search(line),
-    "digit": _DIGIT.search,
+    "parts": lambda line: _DIGIT.search(line) and _PARTS.search(line),
     "number": re.compile("[0-9]{4}").search,
     "quote": re.compile("[\"'`\u201e\u201c\u201d\u00ab\u00bb\u300c\u300e]").search,
     "uuid": re.compile("-[0-9A-Fa-f]{4}-").search,
