@@ -102,7 +102,7 @@ _CODE_LINE = re.compile(
 )
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
 #: What is said about it stands behind it.
-_LEADS_ON = re.compile(r"[:：]\W*$")
+_LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
 #: What names the cause of something, and how it comes about.
 _CAUSE = _re(
     r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
