@@ -316,8 +316,8 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
             lambda: notify_manager("" if background.begins_anew and not stop.has_signal else address, "STOPPING=1")
         )
         # Before anybody is told where to ask: a mark that a hook makes from now on is about this daemon.
-        paths.stopped_mark.unlink(missing_ok=True)
-        paths.hung_mark.unlink(missing_ok=True)
+        for mark in (paths.stopped_mark, paths.hung_mark, paths.missing_mark):
+            mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         watch.follow(context.roots(), alone=instructions.folders())
         background.start()
