@@ -171,7 +171,7 @@ def test_threads_that_hang_are_bounded() -> None:
     assert the_machine.run_bounded(lambda: "an answer", 60.0) is None
     assert threading.active_count() == before
     end.set()
-    assert all(wait(60.0) for wait in waits)
+    assert all(wait and wait(60.0) for wait in waits)
     assert the_machine.run_bounded(lambda: "an answer", 60.0) == "an answer"
 
 
