@@ -133,12 +133,12 @@ class Config:
 
 def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
     """Where csmd lives: all under CSMD_HOME when set, else in the platform's own places."""
-    import platformdirs
-
     chosen = env.get("CSMD_HOME")
     if chosen:
         home = _absolute(chosen, "CSMD_HOME")
         return Paths(home=home, config_file=home / "config.yaml", log_dir=home / "log")
+    import platformdirs
+
     dirs = platformdirs.PlatformDirs("csmd", appauthor=False)
     return Paths(
         home=Path(dirs.user_data_dir).absolute(),

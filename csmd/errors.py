@@ -64,6 +64,10 @@ class AlreadyRunning(CsmdError):
     """Another daemon holds the instance lock of this home."""
 
 
+class NoThread(CsmdError):
+    """The system gives no further thread, or too many hang; what was to run on it has not begun."""
+
+
 class StoreError(CsmdError):
     """The database refused."""
 

@@ -131,14 +131,16 @@ def share(used: float, seconds: float) -> float:
 DISK_S = 2.0
 #: Threads that wait for a disk which does not answer, and may for ever.
 MOST_HANGING = 64
+#: What helps where none can be started.
+THREADS_HINT = "raise the limit on processes (`ulimit -u`, a service's TasksMax) or end some, then `csmd restart`"
 _ROOM = threading.BoundedSemaphore(MOST_HANGING)
 
 
-def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None]:
+def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None] | None:
     """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
 
     Errors of `work` are raised to whoever waits; None stands for no result yet. A thread that hangs is left behind: it
-    keeps nothing from ending. Where MOST_HANGING do, no further one is started, and there is no result.
+    keeps nothing from ending. None where no further one is started: MOST_HANGING hang, or the system gives none.
     """
     future: Future[T] = Future()
 
@@ -152,8 +154,12 @@ def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None]:
 
     started = time.monotonic()
     if not _ROOM.acquire(blocking=False):
-        return lambda _: None
-    threading.Thread(target=run, daemon=True, name="csmd-bounded").start()
+        return None
+    try:
+        threading.Thread(target=run, daemon=True, name="csmd-bounded").start()
+    except RuntimeError:  # a limit on processes
+        _ROOM.release()
+        return None
 
     def wait(limit_s: float) -> T | None:
         futures.wait([future], max(0.0, started + limit_s - time.monotonic()))
@@ -163,5 +169,6 @@ def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None]:
 
 
 def run_bounded(work: Callable[[], T], limit_s: float) -> T | None:
-    """What `work` returns, or None when it takes longer than its limit; its errors are raised."""
-    return start_in_thread(work)(limit_s)
+    """What `work` returns, or None when it takes longer than its limit or cannot begin; its errors are raised."""
+    wait = start_in_thread(work)
+    return None if wait is None else wait(limit_s)

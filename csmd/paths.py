@@ -52,6 +52,8 @@ class Paths:
     """How a hook starts the daemon that no service manager keeps: `complaint`, words, environment, each ended by a NUL."""
     stopped_mark = Below("run", "stopped-by-user")
     """Present while the user has stopped the daemon on purpose."""
+    missing_mark = Below("run", "told-missing")
+    """Set by a hook that told what it misses (a python, its own files): it says so once."""
     hung_mark = Below("run", "hung")
     """Set by a hook that got no answer in time: for 30 s the others spool at once."""
     passed_by_mark = Below("run", "passed-by")

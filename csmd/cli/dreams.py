@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, RawLine, Screen, ago, bold, dim, glued, join, many, percent, tilde, warning, when
+from csmd.cli.render import Line, RawLine, Screen, bold, dim, glued, join, many, percent, tilde, warning, when
 from csmd.text.display import squeeze
 
 #: The verbs of this module.
@@ -47,7 +47,7 @@ GATE = 10
 @DREAM.tool("status", "csm_dream_status", scope="none")
 def show_status(value: dict[str, Any]) -> Screen:
     """Tell whether a dream is due, and why not."""
-    yield bold(f"dream: {_now(value)}")
+    yield bold(f"dream: {render.dream_state(value)}")
     yield ""
     for row in value["gates"]:
         head = f"{row['gate']:<{GATE}}{'open' if row['open'] else 'shut':<6}"
@@ -66,19 +66,6 @@ def _outcome(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line
     """A dream with its time and what it did."""
     head = f"{label}{dream['id']}  {when(dream['begun_at'])}  {sessions}"
     return Line(summarize_dream(dream), head=head, style="yellow" if dream["state"] == "failed" else "")
-
-
-def rows_of_status(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
-    """The lines of `csmd status`: (label, text, style)."""
-    since = f"; the last {glued(ago(value['last']['begun_at'], now))}" if value["last"] else ""
-    yield "dream", _now(value) + since, ""
-    if value["latest"] and value["latest"]["state"] == "failed":
-        yield "", f"the latest failed: {value['latest']['error']}", "yellow"
-
-
-def _now(value: dict[str, Any]) -> str:
-    running = value["running"]
-    return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
 
 
 def summarize_dream(dream: dict[str, Any]) -> str:

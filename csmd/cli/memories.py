@@ -16,7 +16,7 @@ from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent, warning, when
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
-from csmd.text import display, prose, tokens
+from csmd.text import display
 from csmd.text.display import amount, squeeze
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
 
@@ -50,6 +50,8 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
 
 def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
     """Search results: what was said, by whom, when and where."""
+    from csmd.text import prose, tokens  # a third of what `csmd brief` and `recall` would load
+
     if not value["hits"]:
         elsewhere = "" if everywhere else " in this project; --all-projects looks everywhere"
         yield f"nothing found for {value['query']!r}{elsewhere}"
@@ -126,6 +128,8 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: b
 
 def _is_question(text: str) -> bool:
     """Whether every sentence is a question; one that answers itself states something."""
+    from csmd.text import prose
+
     parts = prose.sentences(squeeze(text))
     return bool(parts) and all(part.rstrip(" )\"'”’»").endswith("?") for part in parts)
 

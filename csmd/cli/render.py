@@ -137,6 +137,12 @@ def cells(text: str) -> int:
     return cell_len(text)
 
 
+def dream_state(value: dict[str, Any]) -> str:
+    """Whether a dream is under way and at which step, or why none is."""
+    running = value["running"]
+    return f"under way: {running.get('step', 'about to begin')}" if running else str(value["verdict"])
+
+
 def fitted(text: str, width: int, *, end: bool = False) -> str:
     """A text in at most `width` columns, its beginning kept, or its `end`; an ellipsis where something is gone."""
     if cells(text) <= width:

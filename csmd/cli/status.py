@@ -15,7 +15,7 @@ import click
 
 import csmd
 from csmd import config, wire
-from csmd.cli import dreams, provider, render, verb
+from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, last_part, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
@@ -203,8 +203,10 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         fetch = render.model_fetch(model["suggested"]).replace("`", "")
         yield "search", f"by words; {fetch} adds search by meaning", ""
     if value["dream"]:
-        yield from dreams.rows_of_status(value["dream"], value["at"])
+        yield from _dream(value["dream"], value["at"])
     if value["provider"]:
+        from csmd.cli import provider  # with what its verbs need: most have none
+
         yield from provider.rows_of_status(value["provider"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""
     if value["transcripts"]:
@@ -236,6 +238,13 @@ def _memories(total: int, by_gate: dict[str, int], by_tier: dict[str, int]) -> I
         yield "memories", f"{total:,}{f': {kinds}' if kinds else ''}", ""
     if tiers := [tier for tier in (*TIERS, *sorted(set(by_tier) - set(TIERS))) if by_tier.get(tier)]:
         yield "", f"by tier: {', '.join(glued(f'{by_tier[tier]:,} {tier}') for tier in tiers)}", ""
+
+
+def _dream(value: dict[str, Any], now: str) -> Iterator[tuple[str, str, str]]:
+    since = f"; the last {glued(ago(value['last']['begun_at'], now))}" if value["last"] else ""
+    yield "dream", render.dream_state(value) + since, ""
+    if value["latest"] and value["latest"]["state"] == "failed":
+        yield "", f"the latest failed: {value['latest']['error']}", "yellow"
 
 
 def _storage(storage: dict[str, Any], value: dict[str, Any], home: str) -> str:

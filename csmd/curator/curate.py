@@ -18,6 +18,7 @@ from csmd.curator import answer, spending
 from csmd.curator.answer import Believed, Note, Reason
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
 from csmd.curator.question import Candidate, Sheet, Standing, ask_about
+from csmd.errors import NoThread
 from csmd.memory import confidence, remember, supersession
 from csmd.recall import brief, evidence
 from csmd.store import belief_changes, curations, digests, dreams, memories, projects, turns
@@ -90,8 +91,8 @@ def ask(
                 replies.append(reply.text)
         except NotAllowed:
             continue
-        except (CapReached, ProviderFailed):
-            is_over = True  # `csmd status` and the ledger say why
+        except (CapReached, ProviderFailed, NoThread):
+            is_over = True  # `csmd status` and the ledger, or the log, say why
         if replies or not sheets:
             reached = (
                 max(one.ordinal for one in sheets[len(replies) - 1].candidates.values()) if is_over else ended.turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Generator
 from itertools import count
@@ -15,14 +16,17 @@ from csmd.curator.contract import Question
 from csmd.curator.process import ProcessProvider, build_command
 from csmd.daemon.context import Context, Task, Work, now_iso
 from csmd.embedding import models
-from csmd.errors import BadInput
+from csmd.errors import BadInput, NoThread
 from csmd.store import ledger
 from csmd.store.ledger import ProviderRow
 from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 #: How long the background thread waits for an answer before it looks at other work.
 LOOK_S = 0.05
+#: How long a thread to ask on is tried for.
+THREAD_S = 10.0
 #: How often the ledger gets a line of what was sent for vectors.
 BOOK_EVERY_S = 3_600.0
 #: How long no session may have reported anything.
@@ -51,8 +55,17 @@ def why_not_now(context: Context) -> str:
 
 
 def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
-    """Does work that waits for others on a thread of its own, in steps; its result, or its error."""
-    wait = machine.start_in_thread(lambda: (work(),))
+    """Does work that waits for others on a thread of its own, in steps; its result, or its error.
+
+    NoThread, and nothing was begun, where none can be started for THREAD_S.
+    """
+    until = time.monotonic() + THREAD_S
+    while (wait := machine.start_in_thread(lambda: (work(),))) is None:
+        if time.monotonic() >= until:
+            log.warning("nobody is asked: no thread can be started")
+            raise NoThread("no thread can be started to ask on; nothing was sent", hint=machine.THREADS_HINT)
+        time.sleep(LOOK_S)
+        yield
     for number in count(1):
         if (done := wait(number * LOOK_S)) is not None:
             return done[0]

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -176,18 +176,54 @@ def run(config: Config) -> None:
     pipeline.limit_pools()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
-    begins_anew = True
-    while begins_anew:
-        with hold_instance_lock(config.paths) as rescued:
-            logs.configure(config)
-            if rescued is not None:
-                log.warning("the database was gone; csmd goes on with the copy that was made of it, %s", rescued.name)
-            choose_words(config.settings.privacy_redact)
-            try:
-                begins_anew = _serve(config, address, patience_s)
-            except Damaged:
-                log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
-                raise
+    with closing(StopPipe()) as stop:
+        begins_anew = True
+        while begins_anew:
+            begins_anew = False
+            with hold_instance_lock(config.paths) as rescued:
+                logs.configure(config)
+                if rescued is not None:
+                    log.warning(
+                        "the database was gone; csmd goes on with the copy that was made of it, %s", rescued.name
+                    )
+                choose_words(config.settings.privacy_redact)
+                try:
+                    begins_anew = _serve(config, address, patience_s, stop) and not stop.take_signal()
+                except Damaged:
+                    log.error("the database is damaged: nothing is taken in until `csmd repair`, hooks spool")
+                    raise
+                finally:
+                    if not begins_anew:  # the last: until then `csmd stop` waits for us
+                        config.paths.instance.unlink(missing_ok=True)
+
+
+class StopPipe(WakePipe):
+    """Owns the pipe that wakes the main thread to end the daemon's parts, and the handlers of the signals that end it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_signal = False
+        """Whether one came, at any time since."""
+        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+        self._handlers = {number: signal.signal(number, self._note_signal) for number in numbers}
+        # The kernel may give a signal to any thread (behind SIGCONT it does): then nothing interrupts the main thread's poll.
+        self._wakeup_fd = signal.set_wakeup_fd(self.wakeup_fd(), warn_on_full_buffer=False)
+
+    def _note_signal(self, *_: object) -> None:
+        self.has_signal = True
+        self.wake()
+
+    def take_signal(self) -> bool:
+        """Empties the pipe; whether a signal came. One that comes from here on makes it readable again."""
+        self.drain()
+        return self.has_signal
+
+    def close(self) -> None:
+        """Restores the handlers and closes both ends."""
+        signal.set_wakeup_fd(self._wakeup_fd)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        super().close()
 
 
 @contextmanager
@@ -220,17 +256,10 @@ def hold_instance_lock(paths: Paths) -> Iterator[Path | None]:
         lock.release()
 
 
-def _serve(config: Config, address: str, patience_s: float) -> bool:
-    """Serves until a signal comes; whether to begin anew instead of ending, because the database's file is gone."""
+def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> bool:
+    """Serves until `stop` is woken; whether to begin anew instead of ending, because the database's file is gone."""
     paths = config.paths
     with ExitStack() as ending:  # whatever fails on the way, up or down: every part that was begun is ended
-        stop = WakePipe()
-        ending.callback(stop.close)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            ending.callback(signal.signal, number, signal.signal(number, lambda *_: stop.wake()))
-        # The kernel may give a signal to any thread (behind SIGCONT it does): then nothing interrupts the main thread's poll.
-        ending.callback(signal.set_wakeup_fd, signal.set_wakeup_fd(stop.wakeup_fd(), warn_on_full_buffer=False))
-        ending.callback(paths.instance.unlink, missing_ok=True)  # the last: until then `csmd stop` waits for us
         log.info("csmd %s starts, pid %d", csmd.__version__, os.getpid())
         store = Store(paths.database, now=now_iso())
         ending.callback(log.info, "stopped")
@@ -283,10 +312,12 @@ def _serve(config: Config, address: str, patience_s: float) -> bool:
         # A hook that comes while we end finds no endpoint and spools at once.
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
-        ending.callback(lambda: notify_manager("" if background.begins_anew else address, "STOPPING=1"))
+        ending.callback(
+            lambda: notify_manager("" if background.begins_anew and not stop.has_signal else address, "STOPPING=1")
+        )
         # Before anybody is told where to ask: a mark that a hook makes from now on is about this daemon.
-        paths.stopped_mark.unlink(missing_ok=True)
-        paths.hung_mark.unlink(missing_ok=True)
+        for mark in (paths.stopped_mark, paths.hung_mark, paths.missing_mark):
+            mark.unlink(missing_ok=True)
         files.write_atomic(paths.endpoint, f"{path}\n".encode())
         watch.follow(context.roots(), alone=instructions.folders())
         background.start()

@@ -22,7 +22,7 @@ from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
-from csmd.machine import run_bounded, start_in_thread
+from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
@@ -204,9 +204,11 @@ def collect_findings(checks: Sequence[Check], scene: Scene) -> list[tuple[Check,
     return [(check, _findings(check, wait)) for check, wait in begun]
 
 
-def _findings(check: Check, wait: Callable[[float], list[Finding] | None]) -> list[Finding]:
+def _findings(check: Check, wait: Callable[[float], list[Finding] | None] | None) -> list[Finding]:
     """The findings of one check; an error or a timeout becomes a finding."""
     failed = "this could not be looked at"
+    if wait is None:
+        return [warn(f"{failed}: no thread can be started", THREADS_HINT)]
     try:
         findings = wait(check.limit_s)
     except OSError as error:

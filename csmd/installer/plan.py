@@ -580,7 +580,8 @@ def uninstall(paths: Paths) -> list[Change]:
 
 
 def remove_hooks(paths: Paths) -> None:
-    """Removes the hook's scripts, and their directory when nothing else is in it."""
+    """Removes the hook's scripts, their directory when nothing else is in it, and the note of what one missed."""
+    paths.missing_mark.unlink(missing_ok=True)
     for glob in HOME_FILES["hook scripts"]:
         for path in paths.home.glob(glob):
             path.unlink(missing_ok=True)

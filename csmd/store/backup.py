@@ -209,9 +209,12 @@ def refuse_lost_database(database: Path) -> None:
 
 
 def note_opened(database: Path) -> None:
-    """Notes which file and which log belong together, for `set_stale_log_aside`."""
-    if (inodes := _inodes(database)) is not None:
-        files.write_atomic(database.parent / OPENED, wire.dumps(inodes).encode(), durable=False)
+    """Notes which file and which log belong together, for `set_stale_log_aside`; what was noted before goes."""
+    place = database.parent / OPENED
+    if (inodes := _inodes(database)) is None:
+        place.unlink(missing_ok=True)
+    else:
+        files.write_atomic(place, wire.dumps(inodes).encode(), durable=False)
 
 
 def note_rescue(database: Path, copy: Path) -> None:

@@ -148,8 +148,9 @@ class Store:
             }
             made.pop_all()
         self._identity = _identity(path)
-        #: Whether the database was deleted or replaced while it is open, and a copy of it was made.
-        self.is_rescued = False
+        self._is_rescue_noted = False
+        self._rescued_commits = -1
+        """How many commits the copy holds that was made of a deleted or replaced database; -1 for no copy."""
         for thread in (self._writer, *self._readers.values()):
             thread.start()
 
@@ -172,18 +173,28 @@ class Store:
         into one of the user's own that holds no database.
         """
         if not self.displacement():
-            if self.is_rescued:
-                backup.note_opened(self.path)  # the copy is not what is open any more
-                self.is_rescued = False
+            self._forget_rescue()
             return None
         target = backup.place_of(self.path, now=now)
         if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
+        commits, self._is_rescue_noted = self.commits, True
         backup.note_rescue(self.path, target)  # first: a kill in between leaves the name of a copy that is not there
         with self._maintaining:
             backup.make(self.path, target, rows=Rows(self._maintenance))
-        self.is_rescued = True
+        self._rescued_commits = commits
         return target
+
+    @property
+    def is_rescued(self) -> bool:
+        """Whether the database was deleted or replaced while it is open, and a copy of all that it holds was made."""
+        return self._rescued_commits == self.commits
+
+    def _forget_rescue(self) -> None:
+        """Drops the note of a copy, which soon is not what is open any more: the database is at its path again."""
+        if self._is_rescue_noted:
+            backup.note_opened(self.path)
+            self._is_rescue_noted, self._rescued_commits = False, -1
 
     def _is_in_its_directory(self) -> bool:
         try:
@@ -318,6 +329,7 @@ class Store:
         outcomes: list[tuple[_Task, Any, BaseException | None]] = []
         try:
             self._refuse_displaced()
+            self._forget_rescue()
             with rows.transaction(write=True):
                 for task in group:
                     rows.run("savepoint task")

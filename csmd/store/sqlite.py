@@ -434,6 +434,7 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     connection.set_busy_timeout(patience_ms)
     for table in full_text_tables(Rows(connection)):
         connection.execute(f"insert into {table} ({table}) values ('optimize')")  # noqa: S608
+    connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)  # so that the log holds one of the two, not both
     place = str(folder).replace("'", "''")
     connection.execute(f"pragma temp_store_directory = '{place}'")
     connection.execute("pragma temp_store = file")

@@ -15,6 +15,7 @@ from csmd.config import Settings
 from csmd.curator import curate
 from csmd.curator.contract import Question
 from csmd.dream import undo
+from csmd.errors import NoThread
 from csmd.memory import remember
 from csmd.recall import brief, prompt
 from csmd.store import belief_changes, candidates, dreams, memories
@@ -172,6 +173,22 @@ def test_an_assistants_note_replaces_nothing_of_the_users_and_a_person_is_asked(
     asked = home.read(lambda rows: candidates.where(rows, "m.kind = 'stale' order by m.seq"))
     assert not note.superseded_by and NOTE in start(home)
     assert [one.memory_ids[0] for one in asked] == [note.id]
+
+
+def test_an_answer_is_kept_where_no_thread_is_left_to_ask_the_rest_on(home: Store) -> None:
+    reports = "Never use an ORM in the reports."
+    add_session(home, "s2", [("user", "we never use an ORM in the reports"), ("assistant", "Done.")], day=5)
+    first = iter([cite("an ORM", reports)])
+
+    def reply(sent: list[dict[str, str]]) -> str:
+        if (model := next(first, None)) is None:
+            raise NoThread("no thread")
+        return model(sent)
+
+    dream(home, reply)
+    assert reports in all_memories(home)
+    dream(home, cite(RULE, NOTE))
+    assert NOTE in all_memories(home)
 
 
 def test_what_was_said_before_a_standing_note_does_not_replace_it(home: Store) -> None:

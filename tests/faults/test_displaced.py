@@ -120,6 +120,51 @@ def test_a_daemon_whose_database_stays_away_goes_on_with_its_copy_by_itself(talk
     done(talk, child)
 
 
+@pytest.mark.parametrize("moment", ["stopping", "stopped", "goes on with the copy"])
+def test_a_daemon_that_is_ended_while_it_begins_anew_ends(talk: Talk, moment: str) -> None:
+    machine = talk.machine
+    child = machine.start(constants={"csmd.daemon.jobs.GONE_S": 0})
+    assert talk.say(5) == {"ok"}
+    machine.paths.database.unlink()
+    eventually(lambda: moment in machine.log())
+    assert machine.stop(child) == 0
+    assert not machine.paths.instance.exists()
+    done(talk, machine.start())
+
+
+def test_a_database_that_is_deleted_again_goes_on_with_a_copy_of_all_that_came_in_between(talk: Talk) -> None:
+    machine = talk.machine
+    child = machine.start()
+    talk.say(5)
+    away = machine.home / "elsewhere.db"
+    machine.paths.database.rename(away)
+    rescued(machine)
+    away.rename(machine.paths.database)
+    assert talk.say(2) == {"ok"}
+    machine.paths.database.unlink()
+    assert machine.stop(child) == 0
+    done(talk, machine.start())
+
+
+def test_the_copy_of_a_database_that_came_back_is_never_taken_for_a_later_one(talk: Talk) -> None:
+    machine = talk.machine
+    child = machine.start(constants={"csmd.daemon.jobs.EVERY_S": 0.1})
+    talk.say(5)
+    away = machine.home / "elsewhere.db"
+    machine.paths.database.rename(away)
+    copy = rescued(machine)
+    os.kill(child.pid, signal.SIGSTOP)  # no later copy is made
+    away.rename(machine.paths.database)
+    os.kill(child.pid, signal.SIGCONT)
+    assert talk.say(2) == {"ok"}
+    child.kill()
+    child.wait(60)
+    machine.paths.database.unlink()
+    assert machine.spawn().wait(60) == 1
+    assert copy.exists()
+    assert not machine.paths.database.exists()
+
+
 def test_a_deleted_database_of_which_no_copy_was_made_is_not_begun_anew(talk: Talk) -> None:
     machine = talk.machine
     child = machine.start()

@@ -9,6 +9,7 @@ import ctypes
 import os
 import stat
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +17,9 @@ import pytest
 from machine import Machine, eventually, temporary_directory
 
 from csmd import machine as the_machine
+from csmd.daemon import curating
+from csmd.errors import NoThread
+from csmd.store.core import run_to_end
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 #: prctl(2): takes a capability from what a process may have after exec; root's right to pass by modes.
@@ -161,13 +165,25 @@ def test_a_projects_directory_that_is_a_link_is_read_by_sweep_sync_and_import(ma
 
 
 def test_threads_that_hang_are_bounded() -> None:
-    import threading
-
     end = threading.Event()
     waits = [the_machine.start_in_thread(end.wait) for _ in range(the_machine.MOST_HANGING)]
     before = threading.active_count()
     assert the_machine.run_bounded(lambda: "an answer", 60.0) is None
     assert threading.active_count() == before
     end.set()
-    assert all(wait(60.0) for wait in waits)
+    assert all(wait and wait(60.0) for wait in waits)
     assert the_machine.run_bounded(lambda: "an answer", 60.0) == "an answer"
+
+
+def test_where_no_thread_can_be_started_work_is_refused_and_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(curating, "THREAD_S", 0.1)
+    begun: list[str] = []
+    usual = threading.stack_size(1 << 45)  # the system gives none of this size
+    try:
+        with pytest.raises(NoThread):
+            run_to_end(curating.in_thread(lambda: begun.append("asked")))
+        assert [the_machine.run_bounded(lambda: "x", 60.0) for _ in range(2 * the_machine.MOST_HANGING)].count(None)
+    finally:
+        threading.stack_size(usual)
+    assert not begun
+    assert run_to_end(curating.in_thread(lambda: "an answer")) == "an answer"

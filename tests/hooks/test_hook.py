@@ -736,10 +736,36 @@ def test_a_script_without_a_python_says_so(home: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SHELL_SCRIPTS)
-def test_a_plugins_script_leaves_nothing_where_csmd_has_never_been(tmp_path: Path, name: str) -> None:
-    alone = shutil.copy(SCRIPTS / name, tmp_path / name)
-    assert run_script(alone, HOME=str(tmp_path), CLAUDE_PLUGIN_ROOT=str(tmp_path)) == b""
-    assert list(tmp_path.iterdir()) == [tmp_path / name]
+def test_a_plugins_script_says_once_that_csmd_is_missing_and_leaves_nothing_in_its_place(
+    tmp_path: Path, name: str
+) -> None:
+    plugin, notes = tmp_path / "plugin", tmp_path / "notes"
+    plugin.mkdir()
+    script = Path(shutil.copy(SCRIPTS / name, plugin / name))
+    environment = {"HOME": str(tmp_path), "CLAUDE_PLUGIN_ROOT": str(plugin), "CLAUDE_PLUGIN_DATA": str(notes)}
+    said, again = (run_script(script, **environment) for _ in range(2))
+    assert again == b""
+    if name == "session-start":
+        assert b"the plugin needs the Python package csmd (csmd install)" in said
+        assert list(notes.iterdir()) == [notes / "told-missing"]
+    else:
+        assert said == b""
+    assert {*tmp_path.iterdir()} <= {plugin, notes}
+
+
+def test_what_was_missing_once_is_told_again_when_it_is_missing_again(home: Path, tmp_path: Path) -> None:
+    plugin, notes = tmp_path / "plugin", tmp_path / "notes"
+    plugin.mkdir()
+    for file in ("session-start", "csmd_hook.py", "csmd_spool.py"):
+        shutil.copy(SCRIPTS / file, plugin / file)
+    (home / "run").mkdir(exist_ok=True)
+    environment = {"CLAUDE_PLUGIN_ROOT": str(plugin), "CLAUDE_PLUGIN_DATA": str(notes)}
+    for _ in range(2):
+        (home / "run" / "told-missing").touch()
+        assert run_script(plugin / "session-start", CSMD_HOME=str(tmp_path / "none"), **environment)
+        run_script(plugin / "session-start", CSMD_HOME=str(home), **environment)
+        assert not (home / "run" / "told-missing").exists()
+        assert not (notes / "told-missing").exists()
 
 
 @pytest.mark.parametrize(("name", "event"), SHELL_SCRIPTS.items())

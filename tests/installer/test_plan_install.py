@@ -271,6 +271,8 @@ def test_hooks_that_were_pasted_before_the_install_say_nothing_amiss_and_lose_no
 
 def test_the_whole_installation_brings_past_sessions_and_working_hooks(machine: Machine) -> None:
     machine.conversation("past")
+    machine.paths.run_dir.mkdir(parents=True, mode=0o700)
+    machine.paths.missing_mark.touch(0o600)
     done = machine.csmd("install", "--json")
     assert done["daemon"]["started"] is True
     # The daemon's own first look may have been ahead of the import by some turns.
@@ -282,10 +284,13 @@ def test_the_whole_installation_brings_past_sessions_and_working_hooks(machine: 
     assert b"pathlib over os.path" in told.stdout and told.stderr == b""
     for path in machine.home.rglob("*"):
         assert not path.lstat().st_mode & 0o077 or path.is_symlink(), path
+    assert not machine.paths.missing_mark.exists()
+    machine.paths.missing_mark.touch(0o600)
     pid = done["daemon"]["pid"]
     again = machine.csmd("install", "--json")
     assert again["daemon"] == {"pid": pid, "started": False}
     assert machine.csmd("uninstall", "--json")["stopped"] is True
+    assert not machine.paths.missing_mark.exists()
 
 
 def test_the_record_holds_no_copy_of_the_settings(machine: Machine) -> None:
