@@ -39,7 +39,9 @@ HITS, CONVERSATIONS = 40, 5
 #: The n-th hit is as warm as 1 / (1 + n / RANKS): so are its turn and, halved after every HALVED, the next FOLLOWING.
 RANKS, FOLLOWING, HALVED = 5, 8, 3
 #: What of the warmth of a thread's end the turns behind it get, and from which probability on it is told with what it follows.
-BEHIND_END, LEADS = (0.8, 0.4), 0.3
+BEHIND_END, LEADS = (0.8, 0.4), 0.2
+#: So many ends of its thread are told before what they may have changed.
+ENDS = 2
 #: Most warm turns that are looked at; passages at the beginning and end of one, and of all, that are read; those that are judged.
 MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 120, 4, 8, 400, 80
 #: Among so many first hits a conversation is unmistakable that has so much of them (see `measure`).
@@ -65,13 +67,17 @@ LEAST_UNSPACED = 6
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """Words that decide, of a memory or of a turn (row key, 0 for none); `ends` are the turns that its thread leads to."""
+    """Words that decide, of a memory or of a turn (row key, 0 for none).
+
+    `ends` are the turns that its thread leads to, the surest first; `asked` is the prompt's that an assistant answers with it.
+    """
 
     text: str
     statement: ScoredStatement
     values: Mapping[str, float]
     turn: int = 0
     ends: tuple[int, ...] = ()
+    asked: int = 0
 
     @cached_property
     def score(self) -> float:
@@ -224,7 +230,7 @@ def find_lines(
     nearest = sorted(read, key=lambda seq: (-warmth.turns[read[seq].turn_seq] / most - cosines.get(seq, 0.0), seq))
     read = {seq: read[seq] for seq in nearest[:MOST_PASSAGES]}
     picks = memories.memories_by_turn(rows, sorted({one.uuid for one in read.values() if one.kind == "user"}))
-    own = _read_own_words(rows, read.values())
+    own, asked_by = _read_own_words(rows, read.values()), _prompts_of(rows, read.values())
     statements = [
         replace(hit, features={**_meaning_of(hit), "warm": min(1.0, heat / most)})
         for hit, heat in zip(hits, map(_heat_of_rank, range(len(hits))), strict=True)
@@ -241,20 +247,25 @@ def find_lines(
         statements += [
             replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if evidence.is_pick(memory)
         ]
+    shown = filter_visible(statements)
+    leading = {turn for ends in warmth.ends.values() for turn in ends}
+    leading &= {one.passage.turn_seq for one in shown if one.passage}
     lines = [
         Line(
             text=text,
             statement=one,
             values=ranking.line_features(text, terms, one.features, by_user=by_user),
             turn=one.passage.turn_seq if one.passage else 0,
-            ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
+            ends=tuple(turn for turn in warmth.ends.get(one.passage.seq, ()) if turn in leading) if one.passage else (),
+            asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
         )
-        for one in filter_visible(statements)
-        if not one.is_cold
+        for one in shown
+        for is_end in [one.passage is not None and one.passage.turn_seq in leading]
+        if is_end or not one.is_cold
         for by_user in [
             one.memory.authority == "user" if one.memory else bool(one.passage and one.passage.kind in PROMPTS)
         ]
-        for text in _decisive(one, own)
+        for text in _decisive(one, own, is_end=is_end)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
 
@@ -314,8 +325,19 @@ def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
     }
 
 
-def _decisive(statement: ScoredStatement, own: Mapping[int, str]) -> Iterator[str]:
-    """What of a statement decides: a memory's own words, all that a user lays down in a passage, of an assistant's each sentence by itself."""
+def _prompts_of(rows: Rows, read: Iterable[Passage]) -> dict[int, int]:
+    """The prompt's turn that each of the assistant's turns answers, by row keys."""
+    spoken = [one for one in read if one.kind == "assistant"]
+    turns, places = ({one.turn_seq for one in spoken}, {one.project_seq for one in spoken})
+    found = search.turn_neighbours(rows, sorted(turns), projects=sorted(places))
+    return {turn: where.before for turn, where in found.items()}
+
+
+def _decisive(statement: ScoredStatement, own: Mapping[int, str], *, is_end: bool) -> Iterator[str]:
+    """What of a statement decides: a memory's own words, all that a user lays down in a passage, of an assistant's each sentence by itself.
+
+    Where a thread `is_end`, what the user is remembered to have said decides, though it reads as an order.
+    """
     memory, passage = statement.memory, statement.passage
     if passage is None or (memory is not None and (memory.pinned or memory.is_edited or evidence.is_pick(memory))):
         yield memory.text if memory is not None else ""
@@ -326,6 +348,8 @@ def _decisive(statement: ScoredStatement, own: Mapping[int, str]) -> Iterator[st
     if speaker == "user" and passage.turn_seq in own:
         said = [one for one in said if display.squeeze(one) in own[passage.turn_seq]]
     whole = " ".join(said)
+    if is_end and not said and memory is not None and memory.authority == "user":
+        yield memory.text
     yield from [whole] if speaker == "user" and 0 < len(whole) <= LINE_CHARACTERS else said
 
 
@@ -381,10 +405,15 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
 
 
 def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
-    """The best lines within a budget, of BLOCKS conversations, none twice; before what was changed what its thread leads to."""
+    """The best lines within a budget, of BLOCKS conversations, none twice.
+
+    Before what was changed stands what its thread leads to, before an assistant's words what the user asked for. What is
+    followed by something that cannot be told is not told either.
+    """
     best_of: dict[int, Line] = {}
     for line in lines:
-        best_of.setdefault(line.turn, line)
+        if line.turn:
+            best_of.setdefault(line.turn, line)
     chosen: list[Line] = []
     used = 0
 
@@ -403,7 +432,9 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     for line in lines:
         if line.score < LEAST_SHARE * lines[0].score:
             break
-        if all(add(best_of[end]) for end in line.ends[:1] if end in best_of):
+        if line.ends and line.ends[0] not in best_of:
+            continue
+        if all(add(best_of[turn]) for turn in (*line.ends[:ENDS], line.asked) if turn in best_of):
             add(line)
     return chosen
 

@@ -89,7 +89,14 @@ def test_with_what_was_said_first_what_its_thread_leads_to_is_told() -> None:
     new = a_line("everything asynchronous goes through Kafka", 5, score=0.3, session="s2")
     other = a_line("its worker polls once a second", 2, score=0.8)
     assert chosen(old, other, new, most=2) == [new.text, old.text]
-    assert chosen(old, other, most=1) == [old.text], "where that may not be told the old one is"
+    assert chosen(old, other, most=1) == [other.text], "where that decides nothing, the old one is not told either"
+
+
+def test_before_what_the_assistant_did_stands_what_the_user_asked_for() -> None:
+    done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, asked=1)
+    said = a_line("adults may borrow fifty items from now on", 1, score=0.2)
+    assert chosen(done, said, most=2) == [said.text, done.text]
+    assert chosen(done, said, most=1) == [said.text]
 
 
 APART = (
