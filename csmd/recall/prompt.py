@@ -20,7 +20,7 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
 from csmd.recall.visibility import StatementFilter
-from csmd.store import memories, passages, receipts, search
+from csmd.store import memories, passages, receipts, search, sessions
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
@@ -50,6 +50,8 @@ FIRST_HITS, UNMISTAKABLE = 10, 0.4
 SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
 #: An order of so many words at most is told a rule of the user's on it, if nothing else.
 ORDER_WORDS = 3
+#: After so many prompts of a session one is half as likely to need earlier ones, and after so many not less so.
+HALF_AS_LIKELY, LATE = 6, 18
 #: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
 SHORT, WHOLE = (4, 120), (12, 400)
 #: Most conversations that are told; a line has at least this share of the best one's score.
@@ -139,6 +141,7 @@ def recall(
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, lines, terms)
         sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
+        sure = _as_late(sure, sessions.count_prompts(rows, session_id, most=LATE) if session_id else 0)
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
         rules = [line for line in lines if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
         if sure < floor and rules:
@@ -372,6 +375,11 @@ def _answers(line: Line) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
     is_rule = line.values["user"] and line.values["lasting"]
     return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
+
+
+def _as_late(sure: float, prompts: int) -> float:
+    """How surely a prompt needs what was found, behind so many of its session: what it needed first it has been told."""
+    return sure / (sure + (1.0 - sure) * (1.0 + prompts / HALF_AS_LIKELY)) if sure else 0.0
 
 
 def _applies(line: Line, terms: SearchTerms) -> bool:

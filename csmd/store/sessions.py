@@ -95,6 +95,16 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
     return rows.column(sql, session=session_seq, most=most, characters=characters)
 
 
+def count_prompts(rows: Rows, ident: str, *, most: int) -> int:
+    """How many prompts a session has, at most so many are counted."""
+    return rows.number(
+        "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
+        "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' order by st.ordinal limit :most)",
+        ident=ident,
+        most=most,
+    )
+
+
 def is_purged(rows: Rows, session_seq: int) -> bool:
     """Whether a session has turns and nothing is left of what was said in it."""
     sql = (

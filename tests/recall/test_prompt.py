@@ -92,6 +92,14 @@ def test_with_what_was_said_first_what_its_thread_leads_to_is_told() -> None:
     assert chosen(old, other, most=1) == [other.text], "where that decides nothing, the old one is not told either"
 
 
+@given(st.floats(0, 1), st.integers(0, 500))
+def test_late_in_a_session_a_prompt_needs_surer_evidence(sure: float, prompts: int) -> None:
+    late = prompt._as_late(sure, prompts)
+    assert 0 <= late <= sure
+    assert late >= prompt._as_late(sure, prompts + 1)
+    assert math.isclose(prompt._as_late(sure, 0), sure)
+
+
 def test_before_what_the_assistant_did_stands_what_the_user_asked_for() -> None:
     done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, asked=1)
     said = a_line("adults may borrow fifty items from now on", 1, score=0.2)
