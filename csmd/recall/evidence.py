@@ -93,17 +93,14 @@ def was_asked_to_remember(memory: Memory) -> bool:
 def _is_choice(memory: Memory) -> bool:
     """Whether an answer settles something: leave for an errand, or what stands in place of one, is soon done.
 
-    A mere yes settles what its question proposes for good, or lays down.
+    A mere yes settles what its question lays down.
     """
     question, _, answer = memory.text.rpartition(ARROW)
-    if not is_pick(memory):
+    if not is_pick(memory) or not ends_with_question(question):
         return False
-    read = parse(question, "assistant")
-    if opens("offers", "en", question) or _announces(question):
+    if opens("offers", "en", question) or parse(answer).kind == "assents":
         return _lays_down(memory, strictly=False)
-    if parse(answer).kind == "assents":
-        is_proposal = has("proposes", "en", question) and not (ends_with_question(question) or read.is_of_moment)
-        return is_proposal or _lays_down(memory, strictly=False)
+    read = parse(question, "assistant")
     return len(content_words(question)) >= LEAST_ASKED and read.kind not in ("narrates", "reports")
 
 

@@ -23,7 +23,7 @@ SAID: dict[str, tuple[str, str]] = {
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
     "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
-    "a yes to what lays something down": ("Retries are always capped at three. -> yes", "picked"),
+    "a yes to what lays something down": ("Retries are always capped at three. -> yes", "a rule without exception"),
     "an opinion on the matter at hand": ("I'd always go with the second one here", "of the matter at hand"),
     "an order for the moment": ("only touch the parser in this commit", evidence.PLAIN),
     "a guess": ("maybe we should never cache that", evidence.PLAIN),
