@@ -42,8 +42,10 @@ RANKS, FOLLOWING, HALVED = 5, 8, 3
 BEHIND_END, LEADS = (0.8, 0.4), 0.2
 #: So many ends of its thread are told before what they may have changed.
 ENDS = 2
-#: Most warm turns that are looked at; passages at the beginning and end of one, and of all, that are read; those that are judged.
-MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 120, 3, 5, 250, 50
+#: Most warm turns that are looked at, and whose threads are followed; passages at the beginning and end of one, and of all,
+#: that are read; those that are judged.
+MOST_THREADED = 30
+MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 60, 3, 5, 120, 30
 #: Among so many first hits a conversation is unmistakable that has so much of them (see `measure`).
 FIRST_HITS, UNMISTAKABLE = 10, 0.4
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
@@ -190,7 +192,7 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
     for passage, heat in found:
         for step, turn in enumerate((passage.turn_seq, *behind[passage.turn_seq])):
             turns[turn] += heat * 0.5 ** (step / HALVED)
-    warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MOST_TURNS]
+    warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MOST_THREADED]
     turn_of = {seq: turn for turn, seqs in passages.of_turns(rows, warmest).items() for seq in _ends_of(seqs)}
     threaded = threads.follow_threads(rows, list(turn_of), rivals=True)
     reached = passages.passage_places(rows, sorted({end for ends in threaded.values() for end, _ in ends}))

@@ -112,7 +112,7 @@ def _among(prompt: str) -> tuple[Span, ...]:
     return _merged([*marked, *pasted(lines_of(_without(plain, marked)) if marked else lines)])
 
 
-_of = cached(64)(quotations)
+_of = cached(512)(quotations)
 
 
 def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
