@@ -38,9 +38,9 @@ BEGINNING, END = 3_000, 1_000
 HITS, CONVERSATIONS = 40, 5
 #: The n-th hit is as warm as 1 / (1 + n / RANKS): so are its turn and, halved after every HALVED, the next FOLLOWING.
 RANKS, FOLLOWING, HALVED = 5, 8, 3
-#: What of the warmth of a thread's end the turns behind it get, and from which probability on it is told with what it follows.
+#: What of the warmth of a thread's end the turns behind it get, and from which probability on it is told for what it follows.
 BEHIND_END, LEADS = (0.8, 0.4), 0.2
-#: So many ends of its thread are told before what they may have changed.
+#: So many ends of its thread are told in the place of what they may have changed.
 ENDS = 2
 #: Most warm turns that are looked at, and whose threads are followed; passages at the beginning and end of one, and of all,
 #: that are read; those that are judged.
@@ -418,8 +418,8 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
 def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     """The best lines within a budget, of BLOCKS conversations, none twice.
 
-    Before what was changed stands what its thread leads to, before an assistant's words what the user asked for. What is
-    followed by something that cannot be told is not told either.
+    In the place of what may have been changed what its thread leads to is told; before an assistant's words what the user
+    asked for.
     """
     best_of: dict[int, Line] = {}
     for line in lines:
@@ -443,9 +443,8 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     for line in lines:
         if line.score < LEAST_SHARE * lines[0].score:
             break
-        if line.ends and line.ends[0] not in best_of:
-            continue
-        if all(add(best_of[turn]) for turn in (*line.ends[:ENDS], line.asked) if turn in best_of):
+        first = [best_of[turn] for turn in (*line.ends[:ENDS], line.asked) if turn in best_of]
+        if all(map(add, first)) and not line.ends:
             add(line)
     return chosen
 
