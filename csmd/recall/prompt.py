@@ -443,8 +443,9 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     for line in lines:
         if line.score < LEAST_SHARE * lines[0].score:
             break
-        first = [best_of[turn] for turn in (*line.ends[:ENDS], line.asked) if turn in best_of]
-        if all(map(add, first)) and not line.ends:
+        ends = [best_of[turn] for turn in line.ends[:ENDS] if turn in best_of]
+        first = [best_of[line.asked]] if line.asked in best_of else []
+        if all(map(add, (*ends, *first))) and not ends:
             add(line)
     return chosen
 

@@ -89,7 +89,7 @@ def test_in_the_place_of_what_was_said_first_what_its_thread_leads_to_is_told() 
     new = a_line("everything asynchronous goes through Kafka", 5, score=0.3, session="s2")
     other = a_line("its worker polls once a second", 2, score=0.8)
     assert chosen(old, other, new, most=2) == [new.text, other.text]
-    assert chosen(old, other) == [other.text], "where that decides nothing, the old one is not told either"
+    assert chosen(old, other) == [old.text, other.text], "where that decides nothing, the old one is told"
 
 
 @given(st.floats(0, 1), st.integers(0, 500))

@@ -190,7 +190,7 @@ def is_linked(home: Home, case: Changed, *, least: float) -> bool:
 
 
 @pytest.mark.invariant(
-    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+    "From what was said first a thread leads to what was said later on the same matter, which is told in its place; nothing is superseded by that"
 )
 @pytest.mark.parametrize("kind", CHANGED)
 def test_a_change_in_a_later_session_becomes_a_thread_and_comes_first(home: Home, kind: str) -> None:
@@ -208,7 +208,7 @@ def test_a_change_in_a_later_session_becomes_a_thread_and_comes_first(home: Home
 
 
 @pytest.mark.invariant(
-    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+    "From what was said first a thread leads to what was said later on the same matter, which is told in its place; nothing is superseded by that"
 )
 @pytest.mark.parametrize("kind", CHANGED)
 def test_the_order_in_which_sessions_are_imported_does_not_matter(home: Home, kind: str) -> None:
@@ -255,7 +255,7 @@ def test_linked_passages_are_not_examined_again_and_linking_anew_gives_the_same(
 
 
 @pytest.mark.invariant(
-    "From what was said first a thread leads to what was said later on the same matter, which is told first; nothing is superseded by that"
+    "From what was said first a thread leads to what was said later on the same matter, which is told in its place; nothing is superseded by that"
 )
 def test_a_purge_removes_the_threads_of_what_goes(home: Home) -> None:
     case = CHANGED["port"]
