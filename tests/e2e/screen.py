@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import os
 import pty
 import re
@@ -13,7 +14,7 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from e2e import client, scripted_api
@@ -30,7 +31,7 @@ NOWHERE = "http://127.0.0.1:9"
 def converse(
     claude: Claude, prompt: str, *replies: str | dict[str, Any], typed: Sequence[tuple[str, str]] = ()
 ) -> None:
-    """A session that begins with a prompt and ends when the last reply is on the screen."""
+    """A session that begins with a prompt and ends when the last reply is on the screen and in its transcript."""
     folder = claude.sandbox.path / "screens" / str(len(list(claude.sandbox.path.glob("screens/*"))) + 1)
     api = scripted_api.serve({"prompt": prompt, "replies": list(replies), "log": str(folder)})
     command = [*claude.command, "--strict-mcp-config", prompt]
@@ -38,8 +39,9 @@ def converse(
     try:
         address = f"http://127.0.0.1:{api.server_address[1]}"
         shown = on_screen(
-            claude.sandbox, command, typed=[*typed, (last, "")], api=address, start_directory=claude.start_directory
-        )
+            claude.sandbox, command, typed=[*typed, (last, "")], api=address, start_directory=claude.start_directory,
+            written=(prompt, last),
+        )  # fmt: skip
     finally:
         api.shutdown()
         api.server_close()
@@ -53,10 +55,11 @@ def on_screen(
     typed: Sequence[tuple[str, str]],
     api: str = NOWHERE,
     start_directory: Path | None = None,
+    written: Sequence[str] = (),
 ) -> str:
     """What the client writes to its terminal, without any space: as soon as words are seen, the keys beside them are typed.
 
-    It is ended after the last.
+    It is ended after the last, once a transcript holds all that is to be `written`: the client writes behind its screen.
     """
     master, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -70,19 +73,31 @@ def on_screen(
     os.close(terminal)
     # All of it is read anew: a letter or a terminal's command may come in two parts.
     raw, limit = b"", time.monotonic() + LIMIT_S
+
+    def read_until(is_seen: Callable[[], bool]) -> None:
+        nonlocal raw
+        while not is_seen() and time.monotonic() < limit:
+            if select.select([master], [], [], 0.2)[0]:
+                with contextlib.suppress(OSError):
+                    raw += os.read(master, 65536)
+
     try:
         for until, keys in typed:
-            while until.replace(" ", "") not in words(raw.decode("utf-8", "replace")) and time.monotonic() < limit:
-                if select.select([master], [], [], 0.2)[0]:
-                    with contextlib.suppress(OSError):
-                        raw += os.read(master, 65536)
+            read_until(lambda until=until: until.replace(" ", "") in words(raw.decode("utf-8", "replace")))  # type: ignore[misc]
             os.write(master, keys.encode())
+        read_until(lambda: not written or _is_written(sandbox, written))
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(timeout=30)
         os.close(master)
     return words(raw.decode("utf-8", "replace"))
+
+
+def _is_written(sandbox: Sandbox, texts: Sequence[str]) -> bool:
+    """Whether one transcript holds all these texts."""
+    held = (file.read_text(errors="replace") for file in sandbox.home.glob(".claude/projects/*/*.jsonl"))
+    return any(all(json.dumps(text)[1:-1] in one for text in texts) for one in held)
 
 
 def words(written: str) -> str:
