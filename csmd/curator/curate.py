@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 
+from csmd import wire
 from csmd.config import Settings
 from csmd.curator import answer, spending
 from csmd.curator.answer import Believed, Note, Reason
@@ -20,6 +21,7 @@ from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Questi
 from csmd.curator.question import Candidate, Sheet, Standing, ask_about
 from csmd.errors import NoThread
 from csmd.memory import confidence, remember, supersession
+from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
 from csmd.store import belief_changes, curations, digests, dreams, memories, projects, turns
 from csmd.store.core import Store
@@ -61,11 +63,17 @@ class Answered:
 
 def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[Ended]:
     """The sessions to be asked about, the newest first; none of a project that may not be sent."""
-    at = datetime.fromisoformat(now)
-    since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (OLDEST, QUIET))
+    since, quiet = _times(now)
     waiting = curations.waiting(rows, since=since, quiet_before=quiet, now=now)
     may = {root: spending.may_send(rows, root, settings) for root in {ended.root for ended in waiting}}
     return [ended for ended in waiting if may[ended.root]][:MOST_SESSIONS]
+
+
+def _times(now: str) -> tuple[str, str]:
+    """Since when sessions are asked about, and before when one that is quiet has ended."""
+    at = datetime.fromisoformat(now)
+    since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (OLDEST, QUIET))
+    return since, quiet
 
 
 def ask(
@@ -73,22 +81,30 @@ def ask(
 ) -> Generator[None, None, list[Answered]]:
     """Asks about the sessions that wait while it `may_ask`, until the day's cap is reached or the provider fails; the answers.
 
-    Of a session of which only a part was answered the rest waits.
+    Of a session of which only a part was answered the rest waits. Each answer is kept as it arrives: where nothing comes
+    of this dream the next one does not ask the same question again.
     """
     answered: list[Answered] = []
     told: dict[int, list[brief.Candidate]] = {}
     for ended in store.read(partial(find_waiting, now=now, settings=settings)):
+        drops = store.read(curations.answer_drops)
         sheets = store.read(partial(read_sheets, ended=ended, told=told))
         yield
         replies: list[str] = []
         is_over = False
         try:
             for sheet in sheets:
-                if not may_ask():
-                    is_over = True
-                    break
-                reply = yield from ask_one(sheet.question)
-                replies.append(reply.text)
+                asked = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
+                text = store.read(partial(curations.kept_answer, session_seq=ended.seq, question_hash=asked))
+                if text is None:
+                    if not may_ask():
+                        is_over = True
+                        break
+                    reply = yield from ask_one(sheet.question)
+                    text = redact(wire.clean(reply.text[: answer.MOST_READ]), Counter())
+                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=asked, text=text)
+                    store.write(partial(keep, drops=drops, now=now))
+                replies.append(text)
         except NotAllowed:
             continue
         except (CapReached, ProviderFailed, NoThread):
@@ -211,6 +227,8 @@ def _last_sentence(message: str) -> str:
 def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: str) -> Generator[None, None, int]:
     """Carries out what is believed of some answers, an action a write, noted in the dream's journal; how many were done."""
     done = 0
+    oldest, _ = _times(now)
+    store.write(partial(curations.drop_old_answers, before=oldest))
     for one in answered:
         dropped, notes = Counter[Reason](), 0
         act = partial(_carry_out, dream=dream.seq, ended=one.ended, now=now, key=store.hash_key)

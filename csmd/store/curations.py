@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
+from csmd.store import cursors
 from csmd.store.digests import ON_THIS_SIDE
 from csmd.store.sqlite import Rows, in_keys
 
 #: The link from a memory to the note that is told in its place.
 CURATED_AS = "curated_as"
+#: The stage that counts how often kept answers were dropped.
+ANSWERS = "answers"
 #: The origin of a memory that was made of a model's answer.
 CURATED = "curated"
 
@@ -129,9 +132,39 @@ def note_of(rows: Rows, memory_seq: int) -> str:
 def note_asked(
     rows: Rows, ended: Ended, *, questions: int, candidates: int, notes: int, dropped: str, now: str
 ) -> None:
-    """Notes that a session was asked about as far as it goes, and with what result."""
+    """Notes that a session was asked about as far as it goes, and with what result; its kept answers are carried out."""
+    rows.delete("kept_answers", session_seq=ended.seq)
     figures = {"questions": questions, "candidates": candidates, "notes": notes, "dropped": dropped}
     rows.upsert("curations", "session_seq", session_seq=ended.seq, turns=ended.turns, at=now, **figures)
+
+
+def kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
+    """What was answered to this question about a session and is not carried out yet; None for nothing."""
+    sql = "select text from kept_answers where session_seq = :session and question_hash = :hash"
+    return rows.value(sql, session=session_seq, hash=question_hash)  # type: ignore[no-any-return]
+
+
+def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, drops: int, now: str) -> None:
+    """Keeps an answer until it is carried out; not where something was forgotten since there were so many `drops`."""
+    if answer_drops(rows) == drops:
+        answer = {"question_hash": question_hash, "text": text, "at": now}
+        rows.upsert("kept_answers", "session_seq, question_hash", session_seq=session_seq, **answer)
+
+
+def drop_answers(rows: Rows) -> None:
+    """Drops all kept answers, and those that are under way: any of them may tell of what is forgotten, purged or redacted."""
+    rows.run("delete from kept_answers")
+    cursors.move_cursor(rows, ANSWERS, "dropped", answer_drops(rows) + 1)
+
+
+def answer_drops(rows: Rows) -> int:
+    """How often kept answers were dropped."""
+    return cursors.cursor(rows, ANSWERS, "dropped")
+
+
+def drop_old_answers(rows: Rows, *, before: str) -> None:
+    """Drops the answers from before a time: their sessions are not asked about any more."""
+    rows.run("delete from kept_answers where at < :before", before=before)
 
 
 def judge(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
-from csmd.store import dreams, markdown_pages, memories, tombstones
+from csmd.store import curations, dreams, markdown_pages, memories, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 from csmd.values import Memory
@@ -136,6 +136,7 @@ def erase_traces(rows: Rows, memory: Memory, known: Places) -> Places:
     Looked for is what came since it was looked for; where it may be told altogether.
     """
     found = known
+    curations.drop_answers(rows)
     for table in _SOURCES:
         after, last = known.upto.get(table, 0), _last(rows, table)
         if last > after:

@@ -17,6 +17,7 @@ from csmd.store import (
     belief_changes,
     candidates,
     checkpoints,
+    curations,
     cursors,
     digests,
     dreams,
@@ -49,7 +50,7 @@ _COLUMNS: dict[Way, str] = {
     "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
     "packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
     "dream_rows.more_after dream_files.path dream_files.before dream_files.after pages.path errors.command "
-    "errors.message error_fixes.files error_fixes.text symptoms.text",
+    "errors.message error_fixes.files error_fixes.text symptoms.text kept_answers.text",
     "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "
     "checkpoint_items.text goals.text self_capabilities.why belief_changes.before belief_changes.after "
     "belief_changes.reason dreams.error dream_changes.reason pages.text pages.also pages.held projects.root projects.name "
@@ -102,6 +103,7 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
 def begin(rows: Rows, *, now: str) -> None:
     """Notes that a purge is under way, in the transaction that writes its tombstones."""
     secure_delete(rows)
+    curations.drop_answers(rows)
     rows.upsert("meta", "key", key=UNFINISHED, value=now)
 
 
@@ -416,6 +418,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
     digests.take_back(rows, seq)
+    curations.drop_answers(rows)
     checkpoints.take_back(rows, seq)
     vectors.delete_for(rows, "turn", seq)
 

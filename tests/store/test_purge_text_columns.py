@@ -55,6 +55,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
     "answer_befores": frozenset({"memory_id", "state"}),
     "curations": frozenset({"at", "dropped"}),
+    "kept_answers": frozenset({"question_hash", "at"}),
     "judgements": frozenset({"uuid", "tell", "at"}),
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
