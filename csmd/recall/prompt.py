@@ -363,9 +363,13 @@ def _decides(text: str, speaker: Speaker) -> bool:
     """Whether a sentence is no question, order, status, narration, praise or thinking aloud."""
     if sentence.is_passing(text, speaker) or not sentence.states_something(text) or sentence.parse(text).is_musing:
         return False
-    return len(similarity.gist(text).stems) >= LEAST_WORDS[speaker] or (
-        sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
-    )
+    return _has_words(text, LEAST_WORDS[speaker])
+
+
+def _has_words(text: str, least: int) -> bool:
+    """Whether a sentence has so many content words or, in a script without spaces, as many characters as make some."""
+    is_unspaced = sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
+    return len(similarity.gist(text).stems) >= least or is_unspaced
 
 
 def rate_subject(terms: SearchTerms) -> float:
@@ -527,7 +531,13 @@ def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking:
 
 
 def _topic(passage: Passage) -> str:
-    """The first sentence of a passage that somebody said, "" for none: what a program printed says nothing of it."""
+    """The first sentence of a passage that says what it is about, "" for none: no heading, and nothing that a program printed."""
     rows_of_text = prose.lines_of_prose(query.unquoted(passage.text))
-    said = (one for row in rows_of_text for one in prose.sentences(row))
-    return next((one for one in said if sentence.parse(one).kind not in ("printed", "assents", "reports")), "")
+    for said in (one for row in rows_of_text for one in prose.sentences(row)):
+        if (
+            _has_words(said, LEAST_WORDS["assistant"])
+            and not said.endswith(":")
+            and sentence.parse(said).kind not in ("printed", "assents", "reports")
+        ):
+            return said
+    return ""
