@@ -18,7 +18,6 @@ from csmd.daemon.context import Context, Task, Work, now_iso
 from csmd.embedding import models
 from csmd.errors import BadInput, NoThread
 from csmd.store import ledger
-from csmd.store.ledger import ProviderRow
 from csmd.store.sqlite import Rows
 
 T = TypeVar("T")
@@ -36,14 +35,9 @@ TEST = Question(
 )
 
 
-def asked_provider(rows: Rows) -> ProviderRow | None:
-    """The provider that is asked: of those with a model the one that was added last; None where there is none."""
-    return next((provider for provider in ledger.providers(rows) if provider.model), None)
-
-
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
     """The provider of this name, or the one that is asked, which is asked in a process of its own; None for none."""
-    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else asked_provider(rows))
+    row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.asked_provider(rows))
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 
@@ -137,7 +131,7 @@ def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bo
 
 def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
     """The provider part of `csmd status`; None where no provider was added."""
-    provider = asked_provider(rows)
+    provider = ledger.asked_provider(rows)
     if provider is None:
         return None
     return {

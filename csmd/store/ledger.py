@@ -47,6 +47,11 @@ def providers(rows: Rows) -> list[ProviderRow]:
     return rows.read(ProviderRow, f"select {_COLUMNS} from providers p order by p.seq desc")  # noqa: S608
 
 
+def asked_provider(rows: Rows) -> ProviderRow | None:
+    """The provider that is asked: of those with a model the one that was added last; None where there is none."""
+    return next((provider for provider in providers(rows) if provider.model), None)
+
+
 def find_provider(rows: Rows, name: str) -> ProviderRow | None:
     """The provider of this name."""
     return next((provider for provider in providers(rows) if provider.name == name), None)

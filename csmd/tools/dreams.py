@@ -101,7 +101,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
 
 def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
     """What a dream would ask of the language model that was added, of what may be seen; None where there is none."""
-    provider = next((provider for provider in ledger.providers(rows) if provider.model), None)
+    provider = ledger.asked_provider(rows)
     if provider is None:
         return None
     settings = ctx.config.settings
