@@ -91,10 +91,12 @@ def dream(store: Store, model: Model | None, *, most: int = 100, asked: list[Que
     return made
 
 
-def answer(notes: Iterable[dict[str, Any]] = (), never: Iterable[str] = (), done: Iterable[dict[str, Any]] = ()) -> str:
+def answer(
+    notes: Iterable[dict[str, Any]] = (), never: Iterable[str] = (), done: Iterable[dict[str, Any]] = (), **more: Any
+) -> str:
     """An answer in the form that is asked for; what a note does not say is as usual."""
     usual = {"tell": "starts", "does": "rule", "whose": "user", "scope": "project", "lasts": "always", "replaces": []}
-    return json.dumps({"notes": [usual | note for note in notes], "never": [*never], "done": [*done]})
+    return json.dumps({"notes": [usual | note for note in notes], "never": [*never], "done": [*done], **more})
 
 
 def label(sent: Sequence[dict[str, str]], words: str, kind: str = "candidate") -> str:

@@ -31,6 +31,7 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "choose": ("chosen", "choose", "chosen"),
     "archive": ("archived", "archive", "archived"),
     "note": ("noted", "note", "notes"),
+    "stand": ("tells where it stands", "tell where it stands", "endings"),
     "judge": ("not worth telling", "judge", "judged"),
     "page": ("wrote", "write", "files written"),
 }

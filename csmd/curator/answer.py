@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from csmd import data, wire
-from csmd.curator.question import Candidate, Sheet, Standing
+from csmd.curator.question import SESSION, Candidate, Sheet, Standing
 from csmd.errors import BadInput
 from csmd.text import display, prose, sentence, similarity, tokens
 from csmd.text.sentence import UNSPACED
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Category, Gate
 
-Tell = Literal["starts", "tasks"]
+Tell = Literal["starts", "tasks", "never"]
 TELLS: tuple[Tell, ...] = ("starts", "tasks")
 Does = Literal["rule", "correction", "decision", "fact", "gotcha", "promise"]
 #: Why a part of an answer is not believed.
@@ -86,9 +86,13 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believed:
-    """What is believed of an answer; `done` pairs a standing note with the candidate that says it is finished."""
+    """What is believed of an answer; `done` pairs a standing note with the candidate that says it is finished.
+
+    `stands` says in what state the session left the work; it is told of the session, and nowhere else.
+    """
 
     notes: tuple[Note, ...] = ()
+    stands: Note | None = None
     never: tuple[Candidate, ...] = ()
     done: tuple[tuple[Standing, Candidate], ...] = ()
     dropped: Counter[Reason] = field(default_factory=Counter)
@@ -111,11 +115,18 @@ def believe(text: str, sheet: Sheet) -> Believed:
             notes.append(_note(item, sheet))
         except _Disbelieved as why:
             dropped[why.reason] += 1
+    stands = None
+    try:
+        stands = _stands(value.get("stands"), sheet)
+    except _Disbelieved as why:
+        dropped[why.reason] += 1
     cited = {one.uuid + one.text for note in notes for one in note.cites}
     never = [
         one for one in _labelled(value.get("never"), sheet.candidates, dropped) if one.uuid + one.text not in cited
     ]
-    return Believed(notes=tuple(notes), never=tuple(never), done=tuple(_done(value, sheet, dropped)), dropped=dropped)
+    return Believed(
+        notes=tuple(notes), stands=stands, never=tuple(never), done=tuple(_done(value, sheet, dropped)), dropped=dropped
+    )
 
 
 def find_object(text: str) -> dict[str, Any] | None:
@@ -159,6 +170,45 @@ def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iter
             dropped["unlike"] += 1
 
 
+def _stands(item: Any, sheet: Sheet) -> Note | None:
+    """The note that says in what state the work was left, None where the answer has none; _Disbelieved says why not.
+
+    It may cite the session's digest besides, which then counts for names and numbers, and is the assistant's.
+    """
+    if item is None:
+        return None
+    if not isinstance(item, dict) or not isinstance(item.get("note"), str) or not isinstance(item.get("cites"), list):
+        raise _Disbelieved("form")
+    labels = [label for label in item["cites"] if label != SESSION]
+    text, cites = _cited(item["note"], labels, sheet)
+    is_of_digest = len(labels) < len(item["cites"])
+    _check(text, cites, sheet, *([sheet.digest] if is_of_digest else []))
+    return Note(
+        text=text, tell="never", does="fact", by="assistant" if is_of_digest else _speaker(cites), cites=cites,
+        is_everywhere=False, is_for_days=True,
+    )  # fmt: skip
+
+
+def _cited(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, tuple[Candidate, ...]]:
+    """The words of a note as they are kept, and the candidates that it cites."""
+    if not labels or any(not isinstance(label, str) or label not in sheet.candidates for label in labels):
+        raise _Disbelieved("unknown")
+    text = display.squeeze(display.defuse(wire.clean(note)))
+    return text, tuple(sheet.candidates[label] for label in dict.fromkeys(labels))
+
+
+def _speaker(cites: Sequence[Candidate]) -> Authority:
+    """Who said what is cited: the user only where all of it is theirs."""
+    return min((one.by for one in cites), key=AUTHORITY_RANK.__getitem__)
+
+
+def _check(text: str, cites: Sequence[Candidate], sheet: Sheet, *more: str) -> None:
+    """_Disbelieved where a note does not say what it cites, and what is known besides."""
+    around = "\n".join(one.text for one in sheet.candidates.values())
+    if reason := why_not_said(text, cites, names=(sheet.project, *more), around=around):
+        raise _Disbelieved(reason)
+
+
 def _note(item: dict[str, Any], sheet: Sheet) -> Note:
     """The note of an item; _Disbelieved says why there is none."""
     text, labels = item.get("note"), item.get("cites")
@@ -166,17 +216,12 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
     tell = next((known for known in TELLS if known == item.get("tell")), None)
     if not isinstance(text, str) or does is None or tell is None or not isinstance(labels, list):
         raise _Disbelieved("form")
-    if not labels or any(not isinstance(label, str) or label not in sheet.candidates for label in labels):
-        raise _Disbelieved("unknown")
-    text = display.squeeze(display.defuse(wire.clean(text)))
-    cites = tuple(sheet.candidates[label] for label in dict.fromkeys(labels))
-    by = min((one.by for one in cites), key=AUTHORITY_RANK.__getitem__)
+    text, cites = _cited(text, labels, sheet)
+    by = _speaker(cites)
     claimed = item.get("whose")
     if claimed not in ("user", "assistant") or AUTHORITY_RANK[claimed] > AUTHORITY_RANK[by]:
         raise _Disbelieved("form" if claimed not in ("user", "assistant") else "speaker")
-    around = "\n".join(one.text for one in sheet.candidates.values())
-    if reason := why_not_said(text, cites, names=(sheet.project,), around=around):
-        raise _Disbelieved(reason)
+    _check(text, cites, sheet)
     replaces = _labelled(item.get("replaces"), sheet.standing, Counter())
     return Note(
         text=text, tell=tell, does=does, by=by, cites=cites, is_everywhere=item.get("scope") == "everywhere",
@@ -275,6 +320,11 @@ def _is_turned(note: str, said: Sequence[str], source: str) -> bool:
         # What is denied in passing, and not told, turns nothing.
         if not denied or any(similarity.share(frozenset(what), told) > TOLD for what in denied):
             return True
+    # Of two denials, one inside the other ("never ... without"), one alone says the opposite.
+    twice, told = list(_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
+    is_once = twice and not any(_denied(note, DENIED_WORDS, is_twice=True))
+    if is_once and any(similarity.share(frozenset(what), told) > TOLD for what in twice):
+        return True
     # Nor may a denial move to something else.
     by_source = frozenset[str]().union(*_denied(source, 2 * DENIED_WORDS))
     if by_source and any(what[0] not in by_source for what in _denied(note, DENIED_WORDS)):
@@ -283,11 +333,17 @@ def _is_turned(note: str, said: Sequence[str], source: str) -> bool:
     return found.replaces and found.confidence >= OPPOSITE
 
 
-def _denied(said: str, most: int) -> Iterator[list[str]]:
-    """Of each denial the words behind it, so many at most, as stems; nothing where the language is not known so well."""
+def _denied(said: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
+    """Of each denial the words behind it, so many at most, as stems; nothing where the language is not known so well.
+
+    With `is_twice` of those alone that stand behind another denial.
+    """
     words = _WORD.findall(said.casefold().replace("’", "'"))
     for at, word in enumerate(words):
         behind = " ".join(words[at + 1 : at + 1 + most]).split(",")[0] if _is_denial(word) else ""
+        before = " ".join(words[max(0, at - 2 * most) : at]).rpartition(",")[2].split() if is_twice else []
+        if is_twice and not any(map(_is_denial, before)):
+            continue
         if stems := list(map(tokens.stem, tokens.content_words(behind))):
             yield stems
 

@@ -230,7 +230,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
     oldest, _ = _times(now)
     store.write(partial(curations.drop_old_answers, before=oldest))
     for one in answered:
-        dropped, notes = Counter[Reason](), 0
+        dropped, notes, stands = Counter[Reason](), 0, None
         act = partial(_carry_out, dream=dream.seq, ended=one.ended, now=now, key=store.hash_key)
         for sheet, text in zip(one.sheets, one.replies, strict=True):
             believed = answer.believe(text, sheet)
@@ -239,6 +239,10 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
                 made = store.write(partial(act, change=change))
                 done, notes = done + made, notes + (made > 0 and isinstance(change, Note))
                 yield
+            stands = believed.stands
+        if stands is not None:  # of the last question: it has what was said last
+            done += store.write(partial(act, change=stands))
+            yield
         counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
         note = partial(
             curations.note_asked, ended=one.ended, questions=len(one.sheets), notes=notes, dropped=counted, now=now,
@@ -264,6 +268,8 @@ def _changes(believed: Believed) -> Iterator[Change]:
 def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str, key: bytes) -> int:
     """Carries out one part of an answer in the caller's transaction; how many actions it took."""
     act = partial(dreams.apply_action, rows, dream, project=ended.project_seq, now=now)
+    if isinstance(change, Note) and change.tell == "never":
+        return _note_stands(rows, change, act, ended=ended, now=now, key=key)
     if isinstance(change, Note):
         return _make_note(rows, change, act, ended=ended, now=now, key=key)
     if isinstance(change[0], Standing):
@@ -311,28 +317,14 @@ def _is_held(rows: Rows, candidate: Candidate) -> bool:
 
 def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
     """Makes the memory of a note, or takes the one that says it already, and what it replaces; how many actions."""
-    if not all(_is_held(rows, one) for one in note.cites):
+
+    def may_be(known: Memory, is_same: bool) -> bool:
+        return (is_same or known.origin == CURATED) and known.authority == note.by and known.tell != "noted"
+
+    if (found := _memory_of(rows, note, may_be, ended=ended, key=key)) is None:
         return 0
-    project = ended.project_seq
-    gate, category = answer.KINDS[note.does]
-    statement = Statement(text=note.text, gate=gate, category=category, confidence=SURE_NOTE, authority=note.by)
-    scope, home = remember.place_of(rows, statement, project, None if note.is_everywhere else "project")
-    last = max(note.cites, key=lambda one: (one.by == note.by, one.at, one.ordinal))
-    source = Provenance(uuid=last.uuid, session_id=ended.id, at=last.at)
-    if remember.is_forgotten(rows, statement, project=project, home=home, at=last.at, key=key):
-        return 0
+    made, last = found
     cited = [memory for one in note.cites if (memory := _as_asked(rows, one)) is not None]
-    same = memories.by_hash(rows, tokens.keyed_hash(note.text, key), project=home)
-    known = same or remember.find_repeated(rows, statement, project=home)
-    made = known if known is not None and (same or known.origin == CURATED) and _may_stand_for(known, note) else None
-    if made is None:
-        decay: Decay = "session" if note.is_for_days else "durable"
-        made = remember.draft(
-            rows, statement, source, home=home, scope=scope, origin=CURATED, decay=decay, for_good=not note.is_for_days
-        )
-        others = [one for one in note.cites if one.uuid != last.uuid]
-        more = {one.uuid: replace(source, uuid=one.uuid, at=one.at, role="confirms") for one in others}
-        made = replace(made, provenance=(source, *more.values()))
     stands = [
         memory
         for memory in cited
@@ -362,8 +354,54 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
 _WHEN = {"starts": "starts", "tasks": "tasks that need it"}
 
 
-def _may_stand_for(memory: Memory, note: Note) -> bool:
-    return memory.is_alive and not memory.is_refuted and memory.authority == note.by and memory.tell != "noted"
+def _note_stands(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
+    """Notes in what state a session left the work, by a memory that says so or one that is made of it; how many actions."""
+    if (found := _memory_of(rows, note, lambda *_: True, ended=ended, key=key)) is None:
+        return 0
+    made, last = found
+
+    def make() -> list[str]:
+        seq = made.seq
+        if not seq:  # it is told of its session, and nowhere else
+            seq = memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
+            curations.judge(rows, seq, uuid=last.uuid, tell="never", at=now)
+        curations.note_stands(rows, seq, uuid=last.uuid, ended=ended, at=now)
+        return [made.id]
+
+    evidence_of = [one.uuid for one in note.cites]
+    items = [made.id] if made.seq else []
+    reason = "says in what state the session left the work"
+    return int(bool(act(kind="stand", reason=reason, evidence=evidence_of, items=items, act=make)))
+
+
+def _memory_of(
+    rows: Rows, note: Note, may_be: Callable[[Memory, bool], bool], *, ended: Ended, key: bytes
+) -> tuple[Memory, Candidate] | None:
+    """The memory of a note and the last that it cites: one that says it already and `may_be` it, or a new one, not stored.
+
+    None where a turn that it cites is gone, or where that was forgotten.
+    """
+    if not all(_is_held(rows, one) for one in note.cites):
+        return None
+    project = ended.project_seq
+    gate, category = answer.KINDS[note.does]
+    statement = Statement(text=note.text, gate=gate, category=category, confidence=SURE_NOTE, authority=note.by)
+    scope, home = remember.place_of(rows, statement, project, None if note.is_everywhere else "project")
+    last = max(note.cites, key=lambda one: (one.by == note.by, one.at, one.ordinal))
+    source = Provenance(uuid=last.uuid, session_id=ended.id, at=last.at)
+    if remember.is_forgotten(rows, statement, project=project, home=home, at=last.at, key=key):
+        return None
+    same = memories.by_hash(rows, tokens.keyed_hash(note.text, key), project=home)
+    known = same or remember.find_repeated(rows, statement, project=home)
+    if known is not None and known.is_alive and not known.is_refuted and may_be(known, known is same):
+        return known, last
+    decay: Decay = "session" if note.is_for_days else "durable"
+    made = remember.draft(
+        rows, statement, source, home=home, scope=scope, origin=CURATED, decay=decay, for_good=not note.is_for_days
+    )
+    others = [one for one in note.cites if one.uuid != last.uuid]
+    more = {one.uuid: replace(source, uuid=one.uuid, at=one.at, role="confirms") for one in others}
+    return replace(made, provenance=(source, *more.values())), last
 
 
 def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:

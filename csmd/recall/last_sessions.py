@@ -32,7 +32,7 @@ DONE_SHARE = 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
 _CHECKS = frozenset(name for name, _ in CHECKS)
 #: What somebody said, of what a digest tells.
-SAID = frozenset({"goal", "open", "last", "reason"})
+SAID = frozenset({"goal", "open", "last", "reason", "stands"})
 #: What csmd takes for the state of the work at a session's end.
 GUESSED = frozenset({"open", "last"})
 #: Branches that say nothing of the work on them.
@@ -101,12 +101,12 @@ def _is_twin(one: str, other: str) -> bool:
 
 def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool, is_last: bool) -> Note | None:
     """What a session was on, came to and left open; None for one that changed nothing, unless `every` one is wanted."""
-    topic, files = session_topic(session.texts("goal")), session.texts("file")
+    topic, files, stands = session_topic(session.texts("goal")), session.texts("file"), _state_left(session, later)
     subjects: list[str] = []
     for subject in session.subjects:
         if not any(_is_twin(subject, other) for other in (*later, *subjects)):
             subjects.append(subject)
-    if not (files or session.subjects or (every and topic)) or (session.subjects and not subjects):
+    if not (files or session.subjects or stands or (every and topic)) or (session.subjects and not subjects):
         return None
     parts: list[str] = []
     if subjects:
@@ -120,6 +120,8 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
     parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
+    if stands:
+        return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if is_last:
         ends = [
             last
@@ -131,15 +133,23 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     return Note(id=session.session_id, text=text, tail=session.tail, reason=HOW_ENDED)
 
 
+def _state_left(session: SessionSummary, later: Sequence[str]) -> str:
+    """In what state a session left the work, as a model said it; "" where no model did, or a later commit changed that."""
+    said = next(iter(session.texts("stands")), "")
+    return "" if _is_done(said, later) else said.rstrip(".。 ")
+
+
+def _is_done(said: str, commits: Sequence[str]) -> bool:
+    return any(share(gist(said).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
+
+
 def _open_ends(session: SessionSummary, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     ends = [text for text in session.texts("open") if not text.startswith("asked and not answered")]
     return [
         display.cut(display.squeeze(text), OPEN_CHARACTERS)
         for text in ends
-        if parse(text, "assistant").kind != "asks"
-        and not opens("offers", "en", text)
-        and not any(share(gist(text).stems, gist(subject).stems) >= DONE_SHARE for subject in done)
+        if parse(text, "assistant").kind != "asks" and not opens("offers", "en", text) and not _is_done(text, done)
     ]
 
 
@@ -172,13 +182,17 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     latest = digests.latest(rows, projects=own, limit=LATEST_SESSIONS + 1) if own else []
     named = sessions.named(rows, [row.session_seq for row in latest])
     judged = curations.judged(rows, projects=own)
+    stands = curations.stands(rows, [row.session_seq for row in latest])
     holds = _holds_still(rows, own, key)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]
         items = tuple(
             (kind, text)
-            for kind, text, by, at in digests.headlines(rows, row.seq)
+            for kind, text, by, at in [
+                *digests.headlines(rows, row.seq),
+                *(("stands", text, "assistant", at) for text, at in [stands.get(session, ("", ""))] if text),
+            ]
             # A goal that no person typed is nobody's word: a session is not named by it. What a model judged is in its notes.
             if (kind != "goal" or by == "user")
             and not (kind in GUESSED and session in judged)

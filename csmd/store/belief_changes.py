@@ -248,12 +248,13 @@ _NAMES = ", ".join(COLUMNS)
 _READ = ", ".join(f"m.{name}" for name in COLUMNS)
 SOURCE = ("uuid", "session_id", "at", "role")
 #: What others said of a memory, which goes with it and comes back with it, by table: how it was reported, what speaks
-#: against it, where it was said, what a language model judged it worth. What it is about (`tags`) is its topics.
+#: against it, where it was said, what a language model judged it worth, of which session it tells where it stands. What it is about (`tags`) is its topics.
 ANNOTATIONS = {
     "symptoms": ("uuid", "at", "text", "fingerprint"),
     "refutations": ("uuid", "at", "reason", "lowered"),
     "scenes": ("uuid", "text"),
     "judgements": ("uuid", "tell", "at"),
+    "stands": ("uuid", "session_seq", "turns", "at"),
 }
 #: The fields of a candidate that hold words.
 WORDS = ("text", "reason", "fingerprint")

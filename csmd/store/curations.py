@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from csmd.store import cursors
+from csmd.store import belief_changes, cursors, memories
 from csmd.store.digests import ON_THIS_SIDE
 from csmd.store.sqlite import Rows, in_keys
 
@@ -165,6 +165,35 @@ def answer_drops(rows: Rows) -> int:
 def drop_old_answers(rows: Rows, *, before: str) -> None:
     """Drops the answers from before a time: their sessions are not asked about any more."""
     rows.run("delete from kept_answers where at < :before", before=before)
+
+
+def note_stands(rows: Rows, memory_seq: int, *, uuid: str, ended: Ended, at: str) -> None:
+    """Notes that a memory says in what state a session left the work."""
+    where = {"session_seq": ended.seq, "turns": ended.turns, "at": at}
+    rows.upsert("stands", "memory_seq, uuid", memory_seq=memory_seq, uuid=uuid, **where)
+
+
+def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
+    """Session -> (in what state it left the work, when that was said), of those that did not go on since."""
+    found = rows.all(
+        "select s.id, m.text, m.created_at from stands x join sessions s on s.seq = x.session_seq and s.turns = x.turns "  # noqa: S608
+        f"join memories m on m.seq = x.memory_seq where {in_keys('x.session_seq', session_seqs)} "
+        "and m.superseded_by = '' order by x.at, m.id"
+    )
+    return {session: (text, at) for session, text, at in found}
+
+
+def take_back(rows: Rows, turn_seq: int) -> None:
+    """Removes what a model made of whole sessions that list a turn, of which the words have changed: it may tell of them."""
+    drop_answers(rows)
+    made = rows.column(
+        "select m.seq from session_turn st join stands x on x.session_seq = st.session_seq "
+        "join memories m on m.seq = x.memory_seq where st.turn_seq = :turn and m.origin = :curated and m.pinned = 0",
+        turn=turn_seq,
+        curated=CURATED,
+    )
+    for memory in memories.by_seqs(rows, made).values():
+        belief_changes.delete_memory(rows, memory)
 
 
 def judge(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:

@@ -351,7 +351,7 @@ def forget_errors(rows: Rows, seq: int, uuid: str) -> None:
 def forget_turn(rows: Rows, seq: int, uuid: str) -> None:
     """Deletes everything that was derived from a turn."""
     forget_errors(rows, seq, uuid)
-    for table in ("symptoms", "refutations", "scenes", "judgements"):
+    for table in ("symptoms", "refutations", "scenes", "judgements", "stands"):
         rows.run(f"delete from {table} where uuid = :uuid", uuid=uuid)  # noqa: S608
 
 

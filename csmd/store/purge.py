@@ -362,7 +362,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
         "(select seq from injections where session_id = :id)",
         id=ident,
     )
-    changed += rows.delete("usage", session_seq=seq)
+    changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
     changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
     for table in ("injections", "events", "unheard", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
@@ -418,7 +418,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
     digests.take_back(rows, seq)
-    curations.drop_answers(rows)
+    curations.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
     vectors.delete_for(rows, "turn", seq)
 

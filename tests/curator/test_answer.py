@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,12 +48,38 @@ def believe(*items: Any, **more: Any) -> Believed:
     return answer.believe(json.dumps({"notes": list(items), "never": [], **more}), sheet())
 
 
+def stands(note: Any, *cites: Any, why: str = "", digest: str = "") -> None:
+    """What says in what state the work was left is believed, or dropped for one reason alone."""
+    text = json.dumps({"notes": [], "never": [], "stands": {"cites": list(cites), "note": note}})
+    found = answer.believe(text, replace(sheet(), digest=digest))
+    assert found.dropped == (Counter({why: 1}) if why else Counter()), note
+    assert (found.stands is None) == bool(why)
+
+
 def check(note: Any, *cites: str, why: str = "", **more: Any) -> Believed:
     """A note is believed, or dropped for one reason alone."""
     found = believe(item(note, *cites, **more))
     assert found.dropped == (Counter({why: 1}) if why else Counter()), note
     assert len(found.notes) == (0 if why else 1)
     return found
+
+
+def test_in_what_state_the_work_was_left_is_believed_as_a_note_is() -> None:
+    left = "The export gives up after 3 retries; it was tuned for a tree."
+    stands(left, "c7")
+    stands("The export gives up after 5 retries; it was tuned for a tree.", "c7", why="number")
+    stands("The export retries and Mallory tunes it for a tree.", "c7", why="name")
+    stands(left, why="unknown")
+    stands(left, "n1", why="unknown")
+    stands(7, "c7", why="form")
+    digest = "Committed: 1a2b3c4 Retry the export on release/2.5"
+    committed = "The export gives up after 3 retries; that is committed on release/2.5."
+    stands(committed, "c7", "s", digest=digest)
+    stands(committed, "c7", digest=digest, why="number")
+    stands(committed, "s", digest=digest, why="unknown")
+    for found in (None, "done", ["c7"]):
+        text = json.dumps({"notes": [], "never": [], "stands": found})
+        assert answer.believe(text, sheet()).stands is None
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from csmd.dream import undo
 from csmd.errors import NoThread
 from csmd.memory import remember
 from csmd.recall import brief, prompt
-from csmd.store import belief_changes, candidates, dreams, memories
+from csmd.store import belief_changes, candidates, dreams, memories, purge
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.values import Memory
@@ -260,6 +260,61 @@ def test_what_a_note_was_made_of_is_told_again_when_the_note_goes(home: Store) -
     home.write(lambda rows: belief_changes.delete_memory(rows, rule))
     assert note not in all_memories(home), "it tells of what was forgotten"
     assert MONDAYS in start(home)
+
+
+# --- in what state a session left the work
+
+ENDED = "After a crash `export.lock` is left behind by the export"
+
+
+def ends(sent: list[dict[str, str]]) -> str:
+    cites = [one["candidate"] for one in sent if "candidate" in one and one["says"] == CAUSE]
+    return answer(**({"stands": {"cites": cites, "note": f"{ENDED}."}} if cites else {}))
+
+
+def test_in_what_state_a_session_left_the_work_is_told_of_it_and_nowhere_else(home: Store, tmp_path: Path) -> None:
+    dream(home, None)
+    before = dump(home), home.read(judged), home.read(left), start(home)
+    made = dream(home, ends)
+    assert f"Where it stands:\n- {ENDED} (2026-03-01, session s1)" in start(home)
+    note = all_memories(home)[f"{ENDED}."]
+    assert (note.origin, note.authority, note.tell) == ("curated", "assistant", "never")
+    first = dump(home), start(home)
+    for _ in range(3):
+        dream(home, ends)
+    assert (dump(home), start(home)) == first
+    assert not take_back(home, made, tmp_path).skipped
+    assert (dump(home), home.read(judged), home.read(left), start(home)) == before
+
+
+def left(rows: Any) -> list[Any]:
+    return rows.all("select m.id, x.uuid, x.turns from stands x join memories m on m.seq = x.memory_seq order by 1")
+
+
+def test_in_the_words_of_a_memory_it_is_that_memory_and_undone_it_stays(home: Store, tmp_path: Path) -> None:
+    before = len(all_memories(home))
+
+    def reply(sent: list[dict[str, str]]) -> str:
+        return answer(stands={"cites": [label(sent, CAUSE)], "note": CAUSE})
+
+    made = dream(home, reply)
+    assert len(all_memories(home)) == before and all_memories(home)[CAUSE].tell == ""
+    assert CAUSE.rstrip(".") in start(home).partition("Where it stands:")[2]
+    take_back(home, made, tmp_path)
+    assert CAUSE in all_memories(home) and not home.read(left)
+
+
+def test_a_session_that_went_on_stands_elsewhere(home: Store) -> None:
+    dream(home, ends)
+    add_session(home, "s1", [*SESSION, ("user", "now look at the invoices"), ("assistant", "Done.")], day=1)  # type: ignore[list-item]
+    assert ENDED not in start(home)
+
+
+def test_what_was_made_of_a_session_goes_with_a_turn_of_it_that_is_purged(home: Store) -> None:
+    dream(home, ends)
+    turn = home.read(lambda rows: rows.number("select seq from turns where uuid = 's1-0'"))
+    home.write(lambda rows: purge.purge_turn(rows, turn, home.hash_key))
+    assert f"{ENDED}." not in all_memories(home) and ENDED not in start(home), "its digest told of all turns"
 
 
 # --- when it is asked

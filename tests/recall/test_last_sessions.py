@@ -105,6 +105,12 @@ CASES: dict[str, tuple[Items, str, str]] = {
         (("goal", "Review this: the parser loses its zone"), ("file", "a.go"), ("last", "The parser keeps the zone now.")), "checked",
         "Review this: the parser loses its zone: changed a.go; at its end: The parser keeps the zone now.",
     ),
+    "in what state it was left, as a model said, in place of what it was on and said last": (
+        (("goal", "Review this: the parser loses its zone"), ("commit", "1a2b3c4 Keep the zone"), ("last", "The parser keeps the zone now."),
+         ("stands", "The parser's fix is committed and not pushed; it waits for marta.")), "committed",
+        "The parser's fix is committed and not pushed; it waits for marta; committed \"Keep the zone\"",
+    ),
+    "where nothing changed": ((("goal", "Plan the move"), ("stands", "The move is approved and not begun.")), "answered", "The move is approved and not begun"),
     "nothing changed": ((("goal", "Explain the build to me"),), "answered", ""),
 }  # fmt: skip
 
@@ -141,6 +147,13 @@ def test_what_a_later_commit_did_is_neither_told_again_nor_left_open() -> None:
     )
     told = [note.text for note in last_sessions.session_notes([later, first, other])]
     assert told == ['committed "Build the Windows installer in the release job"', 'committed "Sign the archives"']
+
+
+def test_a_state_that_a_later_commit_changed_is_not_told() -> None:
+    later = ended(3, ("commit", "1a2b3c4 Build the Windows installer in the release job"))
+    first = ended(2, ("file", "a.go"), ("stands", "The Windows installer build in the release job is not begun."))
+    told = [note.text for note in last_sessions.session_notes([later, first])]
+    assert told == ['committed "Build the Windows installer in the release job"', "changed a.go"]
 
 
 def test_the_latest_commits_that_say_why_are_told_one_of_each_matter() -> None:

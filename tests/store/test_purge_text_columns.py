@@ -57,6 +57,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "curations": frozenset({"at", "dropped"}),
     "kept_answers": frozenset({"question_hash", "at"}),
     "judgements": frozenset({"uuid", "tell", "at"}),
+    "stands": frozenset({"uuid", "at"}),
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
     "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
     "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
