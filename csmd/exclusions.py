@@ -193,11 +193,14 @@ _LOOPED = re.compile(r"\bfor\s+\w+\s+in\s([^;\n]*)")
 _LISTS = re.compile(r"(?<![\w./-])(?:find|fd|ls|git ls-files)\s")
 _HANDED_ON = re.compile(r"xargs|-exec")
 _HANDED_BACK = re.compile(r"(?:\$\(|`|<\()\s*(?:find|fd|ls|git ls-files)\b|\|\s*while\s+read\b")
+#: Where a command goes on in the next line.
+_CONTINUED = re.compile(r"\\\n|(?<=[|&])\n")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
 def _prints_listed(line: str) -> bool:
     """Whether a command line lists files and hands their names on."""
+    line = _CONTINUED.sub(" ", line)
     commands = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
     return _HANDED_BACK.search(line) is not None or any(
         listing is not None and _HANDED_ON.search(command, listing.end()) is not None for command, listing in commands

@@ -224,7 +224,7 @@ def test_of_an_output_that_names_an_excluded_file_only_that_files_lines_go(name:
 @pytest.mark.parametrize(
     ("command", "is_unsure"),
     [("cat *", True), ("head -3 .*", True), ("tail conf/*", True), ("for f in .env* ; do cat $f; done", True), ("ls -A | xargs cat", True),
-     ("find . -type f -exec cat {} +", True), ("cat $(ls -a | head -3)", True), ("cat *.md", False), ("find . -name '*.py' | xargs cat", False),
+     ("find . -type f -exec cat {} +", True), ("find . -type f \\\n  -exec cat {} +", True), ("git ls-files |\n  xargs cat", True), ("cat $(ls -a | head -3)", True), ("cat *.md", False), ("find . -name '*.py' | xargs cat", False),
      ("grep '.*' a | head", False), ("ls | head", False), ("rm *", False)],
 )  # fmt: skip
 def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_not_say_which(

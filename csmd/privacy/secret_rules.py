@@ -151,10 +151,20 @@ def is_known_alone(secret: str) -> bool:
 
 
 def is_piece(piece: str, secret: str) -> bool:
-    """A beginning or an end of a secret that is no word: mixed all through, or nearly the whole."""
-    is_dense = has_digit(piece) and _turns(piece) >= max(3, len(piece) / 4) and is_no_name(piece)
+    """A beginning or an end of a secret that is no word: mixed all through, behind a prefix or not, or nearly the whole."""
+    long_parts = (part for part in re.split("[_-]", piece) if len(part) >= LEAST_PART)
+    is_dense = (_is_dense(piece) and is_no_name(piece)) or any(map(_is_dense, long_parts))
     is_known = is_known_alone(piece) and is_unusual(piece)
     return is_dense or (is_known and (4 * len(piece) >= 3 * len(secret) or not has_digit(piece)))
+
+
+#: Characters of a part of a piece, between signs that names have, by which alone it is known.
+LEAST_PART = 8
+
+
+def _is_dense(text: str) -> bool:
+    """Whether digits and letters take turns all through a text."""
+    return has_digit(text) and _turns(text) >= max(3, len(text) / 4)
 
 
 def is_unusual(piece: str) -> bool:
@@ -517,7 +527,7 @@ def _rule(head: str, literals: str, pattern: str) -> Rule:
         tuple(literal.replace("␠", " ") for literal in literals.strip().split("  ")),
         re.compile(spelt, flags),
         next((TESTS[option] for option in options if option in TESTS), bool),
-        next((option[6:] for option in options if option.startswith("needs=")), ""),
+        _need(options),
         next((int(option[5:]) for option in options if option.startswith("back=")), 0),
         "paired" in options,
         "behind" in options,
@@ -525,6 +535,16 @@ def _rule(head: str, literals: str, pattern: str) -> Rule:
         "words" in options,
         "tail" in options,
     )
+
+
+def _need(options: list[str]) -> str:
+    """What a line must hold for a row to be tried on it; a row that reads beyond its line needs nothing."""
+    need = next((option[6:] for option in options if option.startswith("needs=")), "")
+    if need and (need not in NEEDS or not {"paired", "column", "tail", "s"}.isdisjoint(options)):
+        raise ValueError(
+            f"csmd/data/secret_rules.txt: needs={need} names no test, or stands in a row that reads beyond its line"
+        )
+    return need
 
 
 RULES = read_rules(data.lines("secret_rules.txt"))

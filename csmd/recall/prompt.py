@@ -73,7 +73,8 @@ LEAST_UNSPACED = 6
 class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
-    `ends` are the turns that its thread leads to, the surest first; `asked` is the prompt's that an assistant answers with it.
+    `ends` are the passages that its thread leads to, the surest first; `asked` is the prompt's turn that an assistant answers
+    with it. What `is_cold` is told only with what leads to it, or answers it.
     """
 
     text: str
@@ -82,6 +83,7 @@ class Line:
     turn: int = 0
     ends: tuple[int, ...] = ()
     asked: int = 0
+    is_cold: bool = False
 
     @cached_property
     def score(self) -> float:
@@ -102,7 +104,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warmth:
-    """How warm turns are, what of it came along a thread, and to which turns each passage's thread leads; by row keys."""
+    """How warm turns are, what of it came along a thread, and to which passages each passage's thread leads; by row keys."""
 
     turns: dict[int, float]
     led: dict[int, float]
@@ -141,11 +143,12 @@ def recall(
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
         lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
-        values = measure(hits, lines, terms)
-        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *(_answers(line) for line in lines), 0.0)
-        sure = _as_late(sure, sessions.count_prompts(rows, session_id, most=LATE) if session_id else 0)
+        values = measure(hits, [line for line in lines if not line.is_cold], terms)
+        offered = [line for line in lines if not line.is_cold]
+        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *map(_answers, offered), 0.0)
+        sure = _as_late(sure, _count_prompts(rows, session_id))
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
-        rules = [line for line in lines if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
+        rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
         if sure < floor and rules:
             lines, most, sure = sorted(rules, key=lambda line: -line.values["covers"]), 1, floor
         if sure >= floor:
@@ -196,11 +199,10 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
     turn_of = {seq: turn for turn, seqs in passages.of_turns(rows, warmest).items() for seq in _ends_of(seqs)}
     threaded = threads.follow_threads(rows, list(turn_of), rivals=True)
     reached = passages.passage_places(rows, sorted({end for ends in threaded.values() for end, _ in ends}))
-    ends_of = {seq: [(reached[end][0], sure) for end, sure in ends] for seq, ends in threaded.items()}
     led: dict[int, float] = defaultdict(float)
-    for seq, ends in ends_of.items():
-        for turn, sure in ends:
-            led[turn] = max(led[turn], sure * turns[turn_of[seq]])
+    for seq, ends in threaded.items():
+        for end, sure in ends:
+            led[reached[end][0]] = max(led[reached[end][0]], sure * turns[turn_of[seq]])
     behind = search.turns_after(rows, sorted(led), most=len(BEHIND_END))
     for turn, heat in list(led.items()):
         for after, part in zip(behind[turn], BEHIND_END, strict=False):
@@ -208,7 +210,7 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
     return Warmth(
         turns={turn: max(turns[turn], led[turn]) for turn in {*turns, *led}},
         led=dict(led),
-        ends={seq: tuple(turn for turn, sure in ends if sure >= LEADS) for seq, ends in ends_of.items()},
+        ends={seq: tuple(end for end, sure in ends if sure >= LEADS) for seq, ends in threaded.items()},
     )
 
 
@@ -254,20 +256,19 @@ def find_lines(
             replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if evidence.is_pick(memory)
         ]
     shown = filter_visible(statements)
-    leading = {turn for ends in warmth.ends.values() for turn in ends}
-    leading &= {one.passage.turn_seq for one in shown if one.passage}
+    leading = {end for ends in warmth.ends.values() for end in ends}
     lines = [
         Line(
             text=text,
             statement=one,
             values=ranking.line_features(text, terms, one.features, by_user=by_user),
             turn=one.passage.turn_seq if one.passage else 0,
-            ends=tuple(turn for turn in warmth.ends.get(one.passage.seq, ()) if turn in leading) if one.passage else (),
+            ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
             asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
+            is_cold=one.is_cold,
         )
         for one in shown
-        for is_end in [one.passage is not None and one.passage.turn_seq in leading]
-        if is_end or not one.is_cold
+        for is_end in [one.passage is not None and one.passage.seq in leading]
         for by_user in [
             one.memory.authority == "user" if one.memory else bool(one.passage and one.passage.kind in PROMPTS)
         ]
@@ -286,10 +287,12 @@ def _meaning_of(hit: ScoredStatement) -> dict[str, float]:
 
 
 def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[Line]:
-    """The lines that nothing surely follows which the session has in its context."""
+    """The lines that nothing follows which the session has in its context."""
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     seqs = {line.statement.key[0] for line in lines} if in_context else set[int]()
     following = threads.find_followers(rows, sorted(seqs))
+    for line in lines if seqs else ():
+        following[line.statement.key[0]] = following.get(line.statement.key[0], set()).union(line.ends)
     newer = passages.by_seqs(rows, sorted(set[int]().union(*following.values())))
     stated = memories.memories_by_turn(rows, [passage.uuid for passage in newer.values()])
     seen = {
@@ -384,6 +387,13 @@ def _answers(line: Line) -> float:
     return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
 
 
+def _count_prompts(rows: Rows, session_id: str) -> int:
+    """How many prompts a session's context holds, LATE at most."""
+    if not session_id:
+        return 0
+    return sessions.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
+
+
 def _as_late(sure: float, prompts: int) -> float:
     """How surely a prompt needs what was found, behind so many of its session: what it needed first it has been told."""
     return sure / (sure + (1.0 - sure) * (1.0 + prompts / HALF_AS_LIKELY)) if sure else 0.0
@@ -425,32 +435,35 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     In the place of what may have been changed what its thread leads to is told; before an assistant's words what the user
     asked for.
     """
-    best_of: dict[int, Line] = {}
+    of_passage: dict[int, Line] = {}
+    of_turn: dict[int, Line] = {}
     for line in lines:
-        if line.turn:
-            best_of.setdefault(line.turn, line)
+        of_passage.setdefault(line.statement.key[0], line)
+        of_turn.setdefault(line.turn, line)
+    offered = [line for line in lines if not line.is_cold]
     chosen: list[Line] = []
     used = 0
 
-    def add(line: Line) -> bool:
+    def add(some: Sequence[Line]) -> bool:
+        """Adds all of some lines but those that say what was chosen, or none."""
         nonlocal used
-        if any(similarity.is_twin(line.gist, other.gist) for other in chosen):
-            return True
-        conversations = {other.statement.session_id for other in chosen} | {line.statement.session_id}
-        cost = display.estimate_tokens(line.text[:LINE_CHARACTERS]) + LINE_TOKENS
-        if len(conversations) > BLOCKS or len(chosen) >= most or used + cost > tokens:
+        new = [one for one in some if not any(similarity.is_twin(one.gist, other.gist) for other in chosen)]
+        cost = sum(display.estimate_tokens(one.text[:LINE_CHARACTERS]) + LINE_TOKENS for one in new)
+        conversations = {one.statement.session_id for one in (*chosen, *new)}
+        if len(conversations) > BLOCKS or len(chosen) + len(new) > most or used + cost > tokens:
             return False
-        chosen.append(line)
+        chosen.extend(new)
         used += cost
         return True
 
-    for line in lines:
-        if line.score < LEAST_SHARE * lines[0].score:
+    for line in offered:
+        if line.score < LEAST_SHARE * offered[0].score:
             break
-        ends = [best_of[turn] for turn in line.ends[:ENDS] if turn in best_of]
-        first = [best_of[line.asked]] if line.asked in best_of else []
-        if all(map(add, (*ends, *first))) and not ends:
-            add(line)
+        ends = [of_passage[end] for end in line.ends[:ENDS] if end in of_passage]
+        asked = [of_turn[line.asked]] if line.asked and line.asked in of_turn else []
+        told = ends or [line]
+        if not add([*asked, *told]):
+            add(told)
     return chosen
 
 

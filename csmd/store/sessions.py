@@ -95,12 +95,13 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
     return rows.column(sql, session=session_seq, most=most, characters=characters)
 
 
-def count_prompts(rows: Rows, ident: str, *, most: int) -> int:
-    """How many prompts a session has, at most so many are counted."""
+def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
+    """How many prompts a session has since a time, at most so many are counted."""
     return rows.number(
         "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
-        "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' order by st.ordinal limit :most)",
+        "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' and t.at >= :since order by st.ordinal limit :most)",
         ident=ident,
+        since=since,
         most=most,
     )
 

@@ -491,6 +491,13 @@ def test_the_halves_of_a_secret_that_stood_whole_are_known_in_its_text_and_in_it
     assert {secret, secret[:16], secret[16:]} <= removed.secrets
 
 
+@pytest.mark.parametrize("prefix", ["shpat_", "dop_v1_", "key_", "tok-prod-"])
+def test_the_head_of_a_secret_is_known_behind_the_prefix_that_its_maker_gives_it(prefix: str) -> None:
+    secret = prefix + drawn("0123456789abcdef", 40)
+    head = secret[: len(secret) * 7 // 10]
+    assert head not in redact(f"api token: {secret}\nlog: using {head}... ok", redaction.Removed())
+
+
 @pytest.mark.parametrize(
     ("secret", "said"),
     [

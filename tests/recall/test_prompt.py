@@ -104,7 +104,9 @@ def test_before_what_the_assistant_did_stands_what_the_user_asked_for() -> None:
     done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, asked=1)
     said = a_line("adults may borrow fifty items from now on", 1, score=0.2)
     assert chosen(done, said, most=2) == [said.text, done.text]
-    assert chosen(done, said, most=1) == [said.text]
+    assert chosen(done, said, most=1) == [done.text], "without room for both what was found best is told"
+    cold = a_line("the limits live in a table", 3, score=0.95, is_cold=True)
+    assert chosen(done, cold) == [done.text], "what is cold is not told by itself"
 
 
 APART = (
