@@ -159,7 +159,7 @@ def is_piece(piece: str, secret: str) -> bool:
 
 
 #: Characters of a part of a piece, between signs that names have, by which alone it is known.
-LEAST_PART = 8
+LEAST_PART = 6
 
 
 def _is_dense(text: str) -> bool:
