@@ -27,7 +27,7 @@ Does = Literal["rule", "correction", "decision", "fact", "gotcha", "promise"]
 #: Why a part of an answer is not believed.
 Reason = Literal[
     "unreadable", "form", "unknown", "speaker", "number", "name", "quotation", "negation", "language", "length", "unlike",
-    "hangs",
+    "hangs", "many",
 ]  # fmt: skip
 
 #: Most words of a note, and characters of one in a script without spaces; and of an answer that is read.
@@ -35,6 +35,8 @@ MOST_WORDS, MOST_UNSPACED, MOST_READ = 40, 120, 60_000
 #: A note has at least this share of its content words from what it cites; a standing note is on the matter of what replaces
 #: or ends it that has this share of the shorter one's.
 OWN_SHARE, ON_MATTER = 0.5, 0.34
+#: An answer that calls more standing notes worthless is believed about none of them: it judges too lightly, or obeys.
+MOST_WORTHLESS = 3
 #: So many words behind a denial are what is denied; a note tells of it that has more than this share of them.
 DENIED_WORDS, TOLD = 4, 0.5
 #: From this confidence on a comparison says that one sentence takes the other back; below, that a word differs.
@@ -93,7 +95,7 @@ class Believed:
 
     notes: tuple[Note, ...] = ()
     stands: Note | None = None
-    never: tuple[Candidate, ...] = ()
+    never: tuple[Candidate | Standing, ...] = ()
     done: tuple[tuple[Standing, Candidate], ...] = ()
     dropped: Counter[Reason] = field(default_factory=Counter)
 
@@ -121,9 +123,15 @@ def believe(text: str, sheet: Sheet) -> Believed:
     except _Disbelieved as why:
         dropped[why.reason] += 1
     cited = {one.uuid + one.text for note in notes for one in note.cites}
-    never = [
-        one for one in _labelled(value.get("never"), sheet.candidates, dropped) if one.uuid + one.text not in cited
+    named = _labelled(value.get("never"), {**sheet.candidates, **sheet.standing}, dropped)
+    never: list[Candidate | Standing] = [
+        one for one in named if isinstance(one, Candidate) and one.uuid + one.text not in cited
     ]
+    worthless = [one for one in named if isinstance(one, Standing)]
+    if len(worthless) <= MOST_WORTHLESS:
+        never += worthless
+    else:
+        dropped["many"] += len(worthless)
     return Believed(
         notes=tuple(notes), stands=stands, never=tuple(never), done=tuple(_done(value, sheet, dropped)), dropped=dropped
     )

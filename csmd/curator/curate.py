@@ -255,14 +255,14 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
 
 #: `dreams.apply_action` in a dream and a project.
 Act = Callable[..., tuple[str, ...]]
-Change = Note | tuple[Standing, Candidate] | tuple[Candidate, ...]
+Change = Note | tuple[Standing, Candidate] | list[Candidate | Standing]
 
 
 def _changes(believed: Believed) -> Iterator[Change]:
     yield from believed.notes
     yield from believed.done
     if believed.never:
-        yield believed.never
+        yield list(believed.never)
 
 
 def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str, key: bytes) -> int:
@@ -272,28 +272,38 @@ def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str
         return _note_stands(rows, change, act, ended=ended, now=now, key=key)
     if isinstance(change, Note):
         return _make_note(rows, change, act, ended=ended, now=now, key=key)
-    if isinstance(change[0], Standing):
+    if isinstance(change, tuple):
         old, candidate = change
         return _finish(rows, old, candidate, act, now=now)
-    judged = [memory for one in change if (memory := _as_asked(rows, one)) and not _is_asked_for(memory)]
+    return _silence(rows, change, act, now=now)
+
+
+def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *, now: str) -> int:
+    """Notes that memories of a session, or what starts are told, are not worth telling; how many actions."""
+    judged: dict[str, tuple[Memory, str]] = {}
+    for one in worthless:
+        memory = _as_asked(rows, one)
+        if memory is not None and not _is_asked_for(memory):
+            judged[memory.id] = memory, one.uuid if isinstance(one, Candidate) else memory.provenance[0].uuid
     if not judged:
         return 0
-    reason = f"judged not worth telling: {display.amount(len(judged), 'memory')} of a session"
-    uuid_of = {one.memory_id: one.uuid for one in change}
+    reason = f"judged not worth telling: {display.amount(len(judged), 'memory')}"
 
     def judge() -> None:
-        for memory in judged:
-            curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="never", at=now)
+        for memory, uuid in judged.values():
+            curations.judge(rows, memory.seq, uuid=uuid, tell="never", at=now)
 
-    ids = [memory.id for memory in judged]
-    return bool(act(kind="judge", reason=reason, evidence=[*uuid_of.values()][:4], items=ids, act=judge))
+    evidence_of = [uuid for _, uuid in judged.values()][:4]
+    return int(bool(act(kind="judge", reason=reason, evidence=evidence_of, items=list(judged), act=judge)))
 
 
-def _as_asked(rows: Rows, candidate: Candidate) -> Memory | None:
-    """A candidate's memory, where it is still what was asked about and holds."""
-    memory = memories.by_id(rows, candidate.memory_id) if candidate.memory_id else None
-    is_same = memory is not None and display.squeeze(memory.text) == candidate.text and memory.is_alive
-    return memory if is_same and memory is not None and not memory.pinned else None
+def _as_asked(rows: Rows, asked: Candidate | Standing) -> Memory | None:
+    """The memory that was asked about, where it is still that and holds, and no person has pinned it."""
+    memory = memories.by_id(rows, asked.memory_id) if asked.memory_id else None
+    if memory is None or not memory.is_alive or memory.pinned:
+        return None
+    # A standing note is asked about in the words in which it is told.
+    return memory if isinstance(asked, Standing) or display.squeeze(memory.text) == asked.text else None
 
 
 def _is_asked_for(memory: Memory) -> bool:
