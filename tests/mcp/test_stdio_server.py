@@ -282,16 +282,21 @@ def test_the_plugin_says_why_there_are_no_tools(machine: Machine, why: str, told
         assert talk.ask("ping")["result"] == {}
 
 
-def test_without_csmd_a_plugins_hooks_are_silent(machine: Machine) -> None:
+def test_without_csmd_a_plugins_hooks_say_once_what_is_missing_and_keep_nothing(machine: Machine) -> None:
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    notes = machine.root / "notes"
+    said: list[bytes] = []
     for event, groups in hooks.items():
         (handler,) = groups[0]["hooks"]
         for root in (PLUGIN, machine.root / "gone"):
             done = subprocess.run(
                 ["sh", "-c", handler["command"]], input=json.dumps({"session_id": "s"}).encode(), capture_output=True,
-                env={**machine.environment(**other_home(machine)), "CLAUDE_PLUGIN_ROOT": str(root)}, check=False,
+                env={**machine.environment(**other_home(machine)), "CLAUDE_PLUGIN_ROOT": str(root), "CLAUDE_PLUGIN_DATA": str(notes)},
+                check=False,
             )  # fmt: skip
-            assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), (event, done)
+            assert (done.returncode, done.stderr) == (0, b""), (event, done)
+            said += [done.stdout] if done.stdout else []
+    assert [b"needs the Python package csmd" in one for one in said] == [True]
     assert not (machine.root / "no csmd").exists(), "whoever took csmd away and left its plugin has nothing kept"
 
 
