@@ -272,7 +272,8 @@ def why_not_said(
     if _is_turned(note, said, source):
         return "negation"
     own = _stems(note)
-    if not own or similarity.share(own, _stems(source)) < OWN_SHARE or own.isdisjoint(_stems(" ".join(said))):
+    known = frozenset[str]().union(*map(_stems, source.splitlines()))  # of a text as long as a digest not all are read
+    if not own or similarity.share(own, known) < OWN_SHARE or own.isdisjoint(_stems(" ".join(said))):
         return "unlike"
     hangs = sentence.ends_with_question(note) or sentence.parse(note).kind in ("assents", "printed")
     return "hangs" if hangs or sentence.refers_back(sentence.parse(note)) else ""

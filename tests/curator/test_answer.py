@@ -77,6 +77,10 @@ def test_in_what_state_the_work_was_left_is_believed_as_a_note_is() -> None:
     stands(committed, "c7", "s", digest=digest)
     stands(committed, "c7", digest=digest, why="number")
     stands(committed, "s", digest=digest, why="unknown")
+    long = "\n".join(
+        ["Goal: " + " ".join(f"word{number}" for number in range(60)), "Last: The weekly report waits for the export."]
+    )
+    stands("The weekly report waits for the export.", "c7", "s", digest=long)
     for found in (None, "done", ["c7"]):
         text = json.dumps({"notes": [], "never": [], "stands": found})
         assert answer.believe(text, sheet()).stands is None
