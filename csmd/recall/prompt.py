@@ -40,8 +40,8 @@ HITS, CONVERSATIONS = 40, 5
 RANKS, FOLLOWING, HALVED = 5, 8, 3
 #: What of the warmth of a thread's end the turns behind it get, and from which probability on it is told for what it follows.
 BEHIND_END, LEADS = (0.8, 0.4), 0.2
-#: So many ends of its thread are told in the place of what they may have changed.
-ENDS = 2
+#: So many ends of its thread are told with what they may have changed, from which probability on in its place.
+ENDS, IN_PLACE = 2, 0.3
 #: Most warm turns that are looked at, and whose threads are followed; passages at the beginning and end of one, and of all,
 #: that are read; those that are judged.
 MOST_THREADED = 30
@@ -73,7 +73,7 @@ LEAST_UNSPACED = 6
 class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
-    `ends` are the passages that its thread leads to, the surest first; `asked` is the prompt's turn that an assistant answers
+    `ends` are the passages that its thread leads to and how surely, the surest first; `asked` is the prompt's turn that an assistant answers
     with it. What `is_cold` is told only with what leads to it, or answers it.
     """
 
@@ -81,7 +81,7 @@ class Line:
     statement: ScoredStatement
     values: Mapping[str, float]
     turn: int = 0
-    ends: tuple[int, ...] = ()
+    ends: tuple[tuple[int, float], ...] = ()
     asked: int = 0
     is_cold: bool = False
 
@@ -104,11 +104,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warmth:
-    """How warm turns are, what of it came along a thread, and to which passages each passage's thread leads; by row keys."""
+    """How warm turns are, what of it came along a thread, and to which passages each passage's thread leads, how surely; by row keys."""
 
     turns: dict[int, float]
     led: dict[int, float]
-    ends: dict[int, tuple[int, ...]]
+    ends: dict[int, tuple[tuple[int, float], ...]]
 
 
 def recall(
@@ -210,7 +210,7 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
     return Warmth(
         turns={turn: max(turns[turn], led[turn]) for turn in {*turns, *led}},
         led=dict(led),
-        ends={seq: tuple(end for end, sure in ends if sure >= LEADS) for seq, ends in threaded.items()},
+        ends={seq: tuple(end for end in ends if end[1] >= LEADS) for seq, ends in threaded.items()},
     )
 
 
@@ -256,7 +256,7 @@ def find_lines(
             replace(plain, memory=memory) for memory in picks.get(passage.uuid, ()) if evidence.is_pick(memory)
         ]
     shown = filter_visible(statements)
-    leading = {end for ends in warmth.ends.values() for end in ends}
+    leading = {end for ends in warmth.ends.values() for end, _ in ends}
     lines = [
         Line(
             text=text,
@@ -292,7 +292,9 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
     seqs = {line.statement.key[0] for line in lines} if in_context else set[int]()
     following = threads.find_followers(rows, sorted(seqs))
     for line in lines if seqs else ():
-        following[line.statement.key[0]] = following.get(line.statement.key[0], set()).union(line.ends)
+        following[line.statement.key[0]] = following.get(line.statement.key[0], set()).union(
+            end for end, _ in line.ends
+        )
     newer = passages.by_seqs(rows, sorted(set[int]().union(*following.values())))
     stated = memories.memories_by_turn(rows, [passage.uuid for passage in newer.values()])
     seen = {
@@ -459,9 +461,10 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     for line in offered:
         if line.score < LEAST_SHARE * offered[0].score:
             break
-        ends = [of_passage[end] for end in line.ends[:ENDS] if end in of_passage]
+        ends = [(of_passage[end], sure) for end, sure in line.ends[:ENDS] if end in of_passage]
         asked = [of_turn[line.asked]] if line.asked and line.asked in of_turn else []
-        told = ends or [line]
+        is_replaced = any(sure >= IN_PLACE for _, sure in ends)
+        told = [*(end for end, _ in ends), *([] if is_replaced else [line])]
         if not add([*asked, *told]):
             add(told)
     return chosen

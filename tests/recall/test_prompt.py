@@ -85,11 +85,13 @@ def test_what_is_far_less_likely_needed_than_the_best_is_not_told() -> None:
 
 
 def test_in_the_place_of_what_was_said_first_what_its_thread_leads_to_is_told() -> None:
-    old = a_line("the queue lives in Redis", 1, score=0.9, ends=(5,))
+    old = a_line("the queue lives in Redis", 1, score=0.9, ends=((5, 0.8),))
     new = a_line("everything asynchronous goes through Kafka", 5, score=0.3, session="s2")
     other = a_line("its worker polls once a second", 2, score=0.8)
     assert chosen(old, other, new, most=2) == [new.text, other.text]
     assert chosen(old, other) == [old.text, other.text], "where that decides nothing, the old one is told"
+    unsure = replace(old, ends=((5, 0.25),))
+    assert chosen(unsure, new) == [new.text, old.text], "where it is not likely, both are told"
 
 
 @given(st.floats(0, 1), st.integers(0, 500))
