@@ -283,7 +283,7 @@ def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *,
     judged: dict[str, tuple[Memory, str]] = {}
     for one in worthless:
         memory = _as_asked(rows, one)
-        if memory is not None and not _is_asked_for(memory):
+        if memory is not None and _may_silence(memory, is_standing=isinstance(one, Standing)):
             judged[memory.id] = memory, one.uuid if isinstance(one, Candidate) else memory.provenance[0].uuid
     if not judged:
         return 0
@@ -309,6 +309,14 @@ def _as_asked(rows: Rows, asked: Candidate | Standing) -> Memory | None:
 def _is_asked_for(memory: Memory) -> bool:
     """Whether the user asked to keep something in mind: no model takes that back."""
     return memory.authority == "user" and evidence.was_asked_to_remember(memory)
+
+
+def _may_silence(memory: Memory, *, is_standing: bool) -> bool:
+    """Whether a model's "never" counts: of a standing note of the user's only where a model or weak evidence has it told."""
+    if _is_asked_for(memory):
+        return False
+    is_firm = memory.authority == "user" and not memory.tell
+    return not (is_standing and is_firm and evidence.rate(memory, sessions_since=0).why not in evidence.WEAK)
 
 
 def _may_end(by: Authority, old: Memory) -> bool:
