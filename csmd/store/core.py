@@ -178,9 +178,11 @@ class Store:
         target = backup.place_of(self.path, now=now)
         if self.is_rescued or not (self._is_in_its_directory() or self._is_without_one()):
             return None
-        commits, self._is_rescue_noted = self.commits, True
-        backup.note_rescue(self.path, target)  # first: a kill in between leaves the name of a copy that is not there
         with self._maintaining:
+            commits, self._is_rescue_noted = self.commits, True
+            backup.note_rescue(
+                self.path, target
+            )  # first: a kill in between leaves the name of a copy that is not there
             backup.make(self.path, target, rows=Rows(self._maintenance))
         self._rescued_commits = commits
         return target
@@ -192,7 +194,9 @@ class Store:
 
     def _forget_rescue(self) -> None:
         """Drops the note of a copy, which soon is not what is open any more: the database is at its path again."""
-        if self._is_rescue_noted:
+        if not self._is_rescue_noted:
+            return
+        with self._maintaining:  # a note that is being written is dropped once it is there
             backup.note_opened(self.path)
             self._is_rescue_noted, self._rescued_commits = False, -1
 
