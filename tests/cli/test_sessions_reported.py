@@ -35,11 +35,11 @@ WINDOWS = {
     r"C:\repo\.claude\worktrees\fix": r"C:\repo",
 }
 SAID = [
-    "The deploy channel is marked with 🚀 and must stay public.",
+    "Announcements of a launch begin with 🚀 and are never edited.",
     "The release notes carry a ★ for each breaking change.",
     "A ❤️ in the chat means that the review is done.",
-    "数据库的连接池大小改成二十，止损规则写在配置里。",
-    "결제 모듈은 다음 주까지 끝낸다",
+    "报表导出的页数上限是三十，格式说明放在文档里。",
+    "알림 기능은 이번 달에 배포한다",
 ]
 #: A query that no index holds -> the statement that it finds, "" for none.
 SYMBOLS = {

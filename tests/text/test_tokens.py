@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import gc
 import itertools
 import re
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from proportion import assert_in_proportion
 
 from csmd.text import display, prose, tokens
 
@@ -287,21 +286,8 @@ WORK: list[Callable[[str], Any]] = [
 
 @pytest.mark.parametrize("fragment", HOSTILE)
 def test_hostile_text_costs_no_more_than_in_proportion_to_its_length(fragment: str) -> None:
-    def seconds(work: Callable[[str], Any], text: str) -> float:
-        gc.disable()  # its rounds depend on everything else that is alive
-        begin = time.process_time()
-        work(text)
-        took = time.process_time() - begin
-        gc.enable()
-        return took
-
-    text = fragment * (16 * 1024 // len(fragment))
     for work in WORK:
-        for attempt in range(3):
-            least = max(min(seconds(work, text) for _ in range(2)), 0.002)  # below this the clock says nothing
-            if seconds(work, text * 8) < 8 * 4 * least:  # a square would be 64
-                break
-            assert attempt < 2, "its time grows faster than its length"
+        assert_in_proportion(work, lambda size: fragment * (size // len(fragment)), size=16 * 1024)
 
 
 @pytest.mark.parametrize(
