@@ -196,7 +196,7 @@ def _warm(rows: Rows, hits: Sequence[ScoredStatement]) -> Warmth:
         for step, turn in enumerate((passage.turn_seq, *behind[passage.turn_seq])):
             turns[turn] += heat * 0.5 ** (step / HALVED)
     warmest = sorted(turns, key=lambda turn: (-turns[turn], turn))[:MOST_THREADED]
-    turn_of = {seq: turn for turn, seqs in passages.of_turns(rows, warmest).items() for seq in _ends_of(seqs)}
+    turn_of = {seq: turn for turn, seqs in passages.of_turns(rows, warmest).items() for seq in _first_and_last(seqs)}
     threaded = threads.follow_threads(rows, list(turn_of), rivals=True)
     reached = passages.passage_places(rows, sorted({end for ends in threaded.values() for end, _ in ends}))
     led: dict[int, float] = defaultdict(float)
@@ -233,7 +233,7 @@ def find_lines(
     warm = sorted(warmth.turns, key=lambda turn: (-warmth.turns[turn], turn))[:MOST_TURNS]
     most = warmth.turns[warm[0]] if warm else 1.0
     of_turns = passages.of_turns(rows, warm)
-    read = passages.by_seqs(rows, [seq for turn in warm for seq in _ends_of(of_turns.get(turn, ()))][:MOST_READ])
+    read = passages.by_seqs(rows, [seq for turn in warm for seq in _first_and_last(of_turns.get(turn, ()))][:MOST_READ])
     cosines = hybrid_search.read_cosines(rows, asked, read)
     nearest = sorted(read, key=lambda seq: (-warmth.turns[read[seq].turn_seq] / most - cosines.get(seq, 0.0), seq))
     read = {seq: read[seq] for seq in nearest[:MOST_PASSAGES]}
@@ -277,7 +277,7 @@ def find_lines(
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
 
 
-def _ends_of(seqs: Sequence[int]) -> Sequence[int]:
+def _first_and_last(seqs: Sequence[int]) -> Sequence[int]:
     """The first and the last passages of a long turn, of which the last conclude."""
     return seqs if len(seqs) <= FIRST + LAST else [*seqs[:FIRST], *seqs[-LAST:]]
 
@@ -432,10 +432,10 @@ def measure(hits: Sequence[ScoredStatement], lines: Sequence[Line], terms: Searc
 
 
 def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
-    """The best lines within a budget, of BLOCKS conversations, none twice.
+    """Chooses the best lines within a budget, of at most BLOCKS conversations, none twice.
 
-    In the place of what may have been changed what its thread leads to is told; before an assistant's words what the user
-    asked for.
+    With a line comes what its thread leads to, or that alone where it probably replaces the line. With an assistant's line
+    comes the prompt that it answers, if both fit.
     """
     of_passage: dict[int, Line] = {}
     of_turn: dict[int, Line] = {}
@@ -447,9 +447,12 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
     used = 0
 
     def add(some: Sequence[Line]) -> bool:
-        """Adds all of some lines but those that say what was chosen, or none."""
+        """Adds all of some lines but those that say the same as another, or none of them if they do not fit."""
         nonlocal used
-        new = [one for one in some if not any(similarity.is_twin(one.gist, other.gist) for other in chosen)]
+        new: list[Line] = []
+        for one in some:
+            if not any(similarity.is_twin(one.gist, other.gist) for other in (*chosen, *new)):
+                new.append(one)
         cost = sum(display.estimate_tokens(one.text[:LINE_CHARACTERS]) + LINE_TOKENS for one in new)
         conversations = {one.statement.session_id for one in (*chosen, *new)}
         if len(conversations) > BLOCKS or len(chosen) + len(new) > most or used + cost > tokens:
@@ -464,9 +467,9 @@ def choose(lines: Sequence[Line], *, most: int, tokens: int) -> list[Line]:
         ends = [(of_passage[end], sure) for end, sure in line.ends[:ENDS] if end in of_passage]
         asked = [of_turn[line.asked]] if line.asked and line.asked in of_turn else []
         is_replaced = any(sure >= IN_PLACE for _, sure in ends)
-        told = [*(end for end, _ in ends), *([] if is_replaced else [line])]
-        if not add([*asked, *told]):
-            add(told)
+        group = [*(end for end, _ in ends), *([] if is_replaced else [line])]
+        if not add([*asked, *group]):
+            add(group)
     return chosen
 
 
