@@ -57,6 +57,8 @@ _SMALL = re.compile(r"(?<![\w.`/-])[a-z]{2,}(?![\w`/])")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _QUOTED = re.compile(r"\"([^\"]{2,})\"|“([^”]{2,})”|„([^“”]{2,})[“”]|«([^»]{2,})»|「([^」]{2,})」")
+#: "e.g", "i.e": what stands in a sentence for words, and is no name.
+_ABBREVIATION = re.compile(r"[a-z](?:\.[a-z])+")
 #: Code between backticks, each word of which is a name, and marks around a word.
 _CODE = re.compile(r"`([^`]+)`")
 _MARKS = "\"'`()[]{}<>,;:!?*“”„«»「」…—–"
@@ -301,7 +303,7 @@ def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
     opens = True
     for raw in note.split():
         word = raw.lstrip(_MARKS).rstrip(_MARKS + "./").removesuffix("'s").removesuffix("’s")
-        if word and not _NUMBER.fullmatch(word):
+        if word and not _NUMBER.fullmatch(word) and not _ABBREVIATION.fullmatch(word):
             is_marked = word in code or re.search(r"[/_.@#=\\]|^--?\w|\d", word) is not None
             is_plain = opens and all(tokens.stem(part) in plain for part in word.casefold().split("-"))
             has_inner = word[1:] != word[1:].lower() and word.isascii() and not is_plain

@@ -85,9 +85,13 @@ def is_pick(memory: Memory) -> bool:
 
 
 def was_asked_to_remember(memory: Memory) -> bool:
-    """Whether a statement counts as said for good though it is no rule: somebody asked to keep it in mind."""
+    """Whether a statement counts as said for good though it is no rule: somebody asked to keep it in mind.
+
+    What was said in several sessions is durable for that alone.
+    """
     is_rule = any(read.lasting in RULES for read in map(parse, prose.sentences(memory.text)))
-    return memory.decay == "permanent" or (memory.tier == "durable" and not is_rule and memory.gate != "correction")
+    is_explicit = memory.tier == "durable" and len(memory.sessions) < SAID_AGAIN
+    return memory.decay == "permanent" or (is_explicit and not is_rule and memory.gate != "correction")
 
 
 def _is_choice(memory: Memory) -> bool:

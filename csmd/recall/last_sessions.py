@@ -33,8 +33,8 @@ DONE_SHARE = 0.6
 _CHECKS = frozenset(name for name, _ in CHECKS)
 #: What somebody said, of what a digest tells.
 SAID = frozenset({"goal", "open", "last", "reason", "stands"})
-#: What csmd takes for the state of the work at a session's end.
-GUESSED = frozenset({"open", "last"})
+#: What csmd tells of a session by guess: nothing of it is told of one that a language model was asked about.
+GUESSED = frozenset({"goal", "file", "open", "last"})
 #: Branches that say nothing of the work on them.
 _TRUNKS = frozenset({"main", "master", "HEAD"})
 #: What stands before a file's name, on any system.

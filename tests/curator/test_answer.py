@@ -97,6 +97,7 @@ def test_in_what_state_the_work_was_left_is_believed_as_a_note_is() -> None:
         ("不要直接推送到 main 分支。", ["c5"], "user"),
         ("Не используй ORM, пиши SQL руками.", ["c6"], "user"),
         ("The export retries three times.", ["c7"], "assistant"),
+        ("The export, i.e. that of a tree, was tuned.", ["c7"], "assistant"),
         ("The export was tuned for a tree.", ["c7"], "assistant"),
         ("Never push to main; the export retries 3 times.", ["c1", "c7"], "assistant"),
     ],

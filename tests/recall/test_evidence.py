@@ -53,6 +53,13 @@ def test_a_statement_is_told_by_the_evidence_that_it_lasts(name: str) -> None:
     check(name)
 
 
+def test_what_is_durable_for_having_been_said_twice_was_not_asked_for() -> None:
+    known = replace(said_by_user("the parser is written by hand"), tier="durable")
+    again = Provenance(uuid="u9", session_id="another", at=known.created_at, role="confirms")
+    assert evidence.was_asked_to_remember(known)
+    assert not evidence.was_asked_to_remember(replace(known, provenance=(*known.provenance, again)))
+
+
 QUEUE, UPLOADS = (
     "Which queue should the mailer use? -> RabbitMQ (Recommended)",
     "Where do the uploads live? -> In Minio",
