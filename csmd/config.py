@@ -45,7 +45,7 @@ class Settings:
     stages_candidates: bool = True
     """Observe sessions as packets and count what recurs in them; off: no candidates, and no habits are learnt."""
     stages_promote: bool = True
-    """Make memories of candidates that are sure enough; off: they wait, and `csmd promote` makes them on demand."""
+    """Make memories of candidates that are sure enough; off: they wait, and `csmd pipeline promote` makes them on demand."""
     stages_inject: bool = True
     """Print the brief and recalls into sessions; off: capture and search go on."""
     stages_advisory: bool = False

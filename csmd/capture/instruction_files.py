@@ -522,7 +522,7 @@ def load_memo(folder: Path, name: str) -> str:
     path = _inside_folder(folder, name)
     data = _read_start(path, MAX_BYTES)
     if data is None:
-        raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd memdir scan` lists them")
+        raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd instructions memory` lists them")
     return environment.body(data)
 
 
@@ -533,5 +533,5 @@ def _inside_folder(folder: Path, name: str) -> Path:
     except ValueError:
         raise BadInput(f"{name!r} is no file name") from None
     if not path.is_relative_to(os.path.realpath(folder)):
-        raise BadInput(f"{name} is not inside {folder}", hint="`csmd memdir scan` lists what is")
+        raise BadInput(f"{name} is not inside {folder}", hint="`csmd instructions memory` lists what is")
     return path

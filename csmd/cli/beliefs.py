@@ -66,10 +66,10 @@ def show_duplicates(value: dict[str, Any]) -> Screen:
             about = f"{memory['id']}, {percent(memory['confidence'])}, {memory['confirmed_at'][:10]}{_by(memory, ', ')}"
             yield dim(about, head=f"{name:<7}")
             yield Line(squeeze(memory["text"]), indent=7, most=2 * LINES)
-        yield dim(f"csmd merge {goes['id']} {stays['id']}", indent=7)
+        yield dim(f"csmd pipeline merge {goes['id']} {stays['id']}", indent=7)
     exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
     counts = f"{exact} say the same, {len(value['duplicates']) - exact} nearly"
-    yield dim(f"{counts}; `csmd merge` merges the first, `csmd merge --near` all", gap=True)
+    yield dim(f"{counts}; `csmd pipeline merge` merges the first, `csmd pipeline merge --near` all", gap=True)
 
 
 #: Kind of an action -> its verb when done and when planned.
@@ -84,7 +84,7 @@ DONE_TO_BELIEFS = {
 def show_mended(value: dict[str, Any]) -> Screen:
     """Archive faded memories; they stay searchable.
 
-    `csmd merge --undo ID` brings one back.
+    `csmd pipeline merge --undo ID` brings one back.
     """
     if not value["actions"] and not value["left"]:
         yield "there is nothing to do"
@@ -99,7 +99,7 @@ def show_mended(value: dict[str, Any]) -> Screen:
     for row in value["left"]:
         yield warning(f"left {row['id']} as it is: it has changed meanwhile")
     if not value["dry_run"] and any(row["do"] in ("merge", "archive") for row in value["actions"]):
-        yield dim("`csmd merge --undo ID` takes one back")
+        yield dim("`csmd pipeline merge --undo ID` takes one back")
 
 
 @VERBS.action(
@@ -237,7 +237,7 @@ def show_candidates(value: dict[str, Any]) -> Screen:
         yield Line(candidate["text"])
         yield Line(f"{candidate['status'].replace('_', ' ')}: {reasons}", indent=2)
         yield from _rests_on(candidate)
-    yield dim("`csmd promote --dry-run` shows what would become a memory")
+    yield dim("`csmd pipeline promote --dry-run` shows what would become a memory")
 
 
 def _rests_on(candidate: dict[str, Any]) -> Screen:

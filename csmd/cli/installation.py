@@ -625,7 +625,7 @@ LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 
 @VERBS.action("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
 def doctor(everything: bool, as_json: bool) -> None:
-    """Prove that capture works, and name what stops or distorts it."""
+    """Prove that capture works, and name what stops it."""
     value = examine.diagnose(
         examine.read_scene(default_paths(), cwd=Path(verb.resolve_project(None)), now_s=time.time())
     )
@@ -660,7 +660,7 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
     ),
 )  # fmt: skip
 def report_verb(target: Path | None, as_json: bool) -> None:
-    """Gather what a bug report needs into one file; nothing is sent."""
+    """Write a bug report into a file; nothing is sent."""
     paths, now_s = default_paths(), time.time()
     scene = examine.read_scene(paths, cwd=Path(verb.resolve_project(None)), now_s=now_s)
     parts = report.compose(scene, examine.diagnose(scene))

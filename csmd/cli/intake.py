@@ -234,7 +234,7 @@ def _rows(counts: dict[str, int]) -> str:
 
 @VERBS.action("restore", verb.argument("source", "FILE"), verb.DRY_RUN, verb.YES)
 def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Put a backup in the database's place; `latest` is the newest. What was forgotten since stays forgotten."""
+    """Put a backup in the database's place. `latest` is the newest. What was forgotten since stays forgotten."""
     path = Path(source).expanduser().absolute()
     backup = default_paths().home / "backups" / source
     file = source if source == "latest" else str(backup if not is_there(path) and is_file(backup) else path)

@@ -24,16 +24,20 @@ if TYPE_CHECKING:
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
     "Health": "status tail top doctor logs report",
-    "What is known": "search remember brief recall tool memories show edit why receipts topics tag link goal",
-    "Review and upkeep": (
-        "review supersede pin unpin beliefs duplicates merge archive governance packets candidates promote dream distill advisory"
-    ),
-    "What happened": "session checkpoint errors self context memdir",
-    "What is left out": "pause resume forget scan project",
+    "What is known": "search memories show brief recall why topics",
+    "Corrections": "remember edit forget pin goal review",
+    "What happened": "session checkpoint errors instructions",
+    "Privacy": "pause resume scan project",
+    "Upkeep": "dream sync model backup restore repair",
+    "In and out": "import export",
     "Language models": "provider ledger",
-    "In and out": "import export sync model backup restore repair",
-    "The installation": ("install uninstall hooks upgrade daemon start stop restart mcp plugin config completion"),
+    "Installation": "install uninstall upgrade start stop restart config mcp help",
 }
+#: The verbs of `csmd pipeline`: how statements become memories, step by step. Few people need them.
+PIPELINE = "beliefs duplicates merge archive packets candidates promote distill advisory"
+#: Verbs of programs and of few people, and former names of verbs: all of them work and are not listed.
+HIDDEN = "pipeline tool hooks daemon plugin completion supersede unpin tag link governance"
+FORMER = f"receipts self context memdir {PIPELINE}"
 #: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
 #: all of them take longer than most verbs.
 SUBJECTS: dict[str, str] = {
@@ -41,14 +45,20 @@ SUBJECTS: dict[str, str] = {
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
-    "sessions": "session context memdir checkpoint goal why receipts show",
+    "sessions": "session context memdir instructions checkpoint goal why receipts show",
     "privacy": "scan forget pause resume project",
     "intake": "import export sync model backup restore repair",
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
     "settings": "config",
     "provider": "provider ledger",
-    "main": "completion",
+    "overview": "help",
+    "main": "completion pipeline",
 }
+
+
+def in_view() -> list[str]:
+    """The verbs that help and completion show."""
+    return [verb for verbs in GROUPS.values() for verb in verbs.split()]
 
 
 def entry() -> None:
@@ -127,13 +137,13 @@ class _Verbs(click.Group):
     """The verbs of csmd, each imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The order of GROUPS, where click itself would sort them."""
+        """Those in view in the order of GROUPS, where click itself would sort them, then the others."""
         del ctx
-        return [verb for verbs in GROUPS.values() for verb in verbs.split()]
+        return [*in_view(), *HIDDEN.split(), *FORMER.split()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs under the headings of GROUPS, in one column."""
-        widest = max(map(len, self.list_commands(ctx)))
+        widest = max(map(len, in_view()))
         room = formatter.width - 6 - widest
         for heading, verbs in GROUPS.items():
             commands = [(verb, self.get_command(ctx, verb)) for verb in verbs.split()]
@@ -156,12 +166,16 @@ class _Verbs(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """As click does; for bash, which shows no descriptions, without importing a module for each verb."""
-        if incomplete.startswith("-") or config.completing_shell() != "bash":
+        """The verbs in view; for bash, which shows no descriptions, without importing a module for each."""
+        if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem  # only for completion
 
-        return [CompletionItem(name) for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        names = [name for name in in_view() if name.startswith(incomplete)]
+        if config.completing_shell() == "bash":
+            return [CompletionItem(name) for name in names]
+        commands = [(name, self.get_command(ctx, name)) for name in names]
+        return [CompletionItem(name, help=command.get_short_help_str()) for name, command in commands if command]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A verb, from the one module that has it; None for an unknown one."""
@@ -180,10 +194,15 @@ class _Verbs(click.Group):
             return None
 
 
-@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
 @click.version_option(csmd.__version__, prog_name="csmd")
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """A memory across sessions for AI coding assistants: local, without an LLM, without a network."""
+    if context.invoked_subcommand is None:
+        from csmd.cli.overview import show_overview
+
+        show_overview()
 
 
 #: Where each shell looks for completion scripts, and what else it needs.
@@ -208,5 +227,18 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
 
 
+class _Pipeline(click.Group):
+    """The verbs of PIPELINE, each imported when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The order of PIPELINE."""
+        del ctx
+        return PIPELINE.split()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A verb of PIPELINE; None for another one."""
+        return main.get_command(ctx, cmd_name) if cmd_name in PIPELINE.split() else None
+
+
 #: The verbs of this module.
-VERBS = click.Group(commands=[completion])
+VERBS = click.Group(commands=[completion, _Pipeline("pipeline", help="How statements become memories, step by step.")])

@@ -114,7 +114,7 @@ RELATED = {
     verb.flag("--yes", help="Keep a question, too, and do not ask."),
 )  # fmt: skip
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
-    """Remember a statement; typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
+    """Remember a statement. Typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person, place = verb.is_interactive(), verb.project_params(project, everywhere)
     is_question = not yes and _is_question(text)
     if is_question and by_person:

@@ -247,12 +247,17 @@ def show_messages(value: dict[str, Any]) -> Screen:
             yield dim(f"{value[name]} {reason}")
 
 
+# Programs keep sessions of their own with these; people have no use for them.
+for name in ("write-user", "write-assistant", "write-summary", "tombstone", "load", "path"):
+    SESSION.commands[name].hidden = True
+
 # --- what a session is given
 
 #: Columns that a project's name takes at most.
 NAME = 28
 CONTEXT = VERBS.add_group("context", "Show what a session is given, whole, and how full it is.")
 MEMDIR = VERBS.add_group("memdir", "Show the assistant's own memory.")
+INSTRUCTIONS = VERBS.add_group("instructions", "Show the assistant's instruction files and own memory.")
 
 
 @CONTEXT.tool("status", "csm_context_status", *verb.PROJECTS, scope="all")
@@ -323,6 +328,9 @@ def show_memos(value: dict[str, Any]) -> Screen:
 MEMDIR.row(
     "load", "csm_memdir_load", "{text}", "Show one of them without its head.", verb.argument("file"), verb.PROJECT
 )
+for name, command in (("show", "context build"), ("memory", "memdir scan"), ("file", "memdir load")):
+    group, _, same = command.partition(" ")
+    INSTRUCTIONS.add_command((CONTEXT if group == "context" else MEMDIR).commands[same], name)
 
 # --- checkpoints
 
@@ -500,7 +508,7 @@ STATES = {
     "gone": "something that was forgotten since ({id})",
     "hidden": "something behind a wall: ask from its directory ({id})",
     "session": "what a session came to: csmd session digest {short}",
-    "preview": "of the living state: csmd advisory show",
+    "preview": "of the living state: csmd pipeline advisory show",
 }
 #: Characters of the id of a thing that is no memory.
 RECEIPT_ID = 11
@@ -508,12 +516,19 @@ RECEIPT_ID = 11
 
 @VERBS.action(
     "why", verb.text("--session", "ID", "A session; the last one here that was told something."),
-    verb.text("--receipt", "ID", "One injection."), verb.PROJECT_IN, verb.limit(5, 100, "How many injections."),
+    verb.text("--receipt", "ID", "One injection."), verb.flag("--list", "listed", help="A line for each, and what was used."),
+    verb.PROJECT_IN, verb.option("--limit", type=click.IntRange(1, 100), help="How many injections: 5, or 20 with --list."),
 )  # fmt: skip
-def why(session: str, receipt: str, **options: Any) -> None:
+def why(session: str, receipt: str, listed: bool, limit: int | None, **options: Any) -> None:
     """Show what a session was told, and why."""
     if session and receipt:
         raise click.UsageError("--session and --receipt do not go together")
+    options["limit"] = limit or (20 if listed else 5)
+    if listed:
+        if receipt:
+            raise click.UsageError("--receipt shows one injection, --list all")
+        verb.reply("csm_receipts", show_receipts, {"session": session, **options})
+        return
     verb.reply("csm_receipt_show", show_why, {"id": receipt, "session": session, **options})
 
 
@@ -625,7 +640,7 @@ SHOWN = (
 
 @VERBS.action("show", verb.ID)
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
-    """Show a memory, a turn, a session, a receipt, an error or a candidate in full."""
+    """Show anything in full by its ID: a memory, a turn, a session, a receipt, an error."""
     ident = id.strip()
     known = [(tool, screen) for form, tool, screen in SHOWN if form.fullmatch(ident)]
     for tool, screen in known:

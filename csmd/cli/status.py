@@ -47,10 +47,20 @@ ALARM, WARNING, QUIET = "bold red", "yellow", "dim"
 EVERY_S = 2.0
 
 
-@VERBS.action("status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."))
-def status(watch: bool, as_json: bool) -> None:
+@VERBS.action(
+    "status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."),
+    verb.project_of("How kinds of work ended in one project."),
+)  # fmt: skip
+def status(watch: bool, project: str | None, as_json: bool) -> None:
     """Show whether everything works, and what is known."""
     paths, home = default_paths(), str(user_home())
+    if project is not None:
+        if watch:
+            raise click.UsageError("--watch and --project do not go together")
+        from csmd.cli.beliefs import show_self
+
+        verb.reply("csm_self_model", show_self, {"project": project, "as_json": as_json})
+        return
     if not watch:
         verb.print_answer(fetch_status(paths), as_json, show_status, home=home)
         return
@@ -74,7 +84,7 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
 def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
     """The screen; `home` is the user's, shown as `~`."""
     value = {**DEFAULTS, **value}
-    yield bold(plain(_verdict(value)))
+    yield bold(plain(headline(value)))
     for block in (_problems(value), _processes(value, home), _intake(value), _knowledge(value, home)):
         yield from render.block("", (_line(*row) for row in block))
     for table in (_live(value), _projects(value, home)):
@@ -85,17 +95,29 @@ def _line(label: str, text: str, style: str) -> Line:
     return Line(plain(text, keep_glue=True), head=f"{label:<{LABEL}}", head_style=QUIET, style=style)
 
 
-def _verdict(value: dict[str, Any]) -> str:
+def headline(value: dict[str, Any]) -> str:
+    """One sentence: whether csmd works, what it records and what it knows; or what needs a look."""
+    value = {**DEFAULTS, **value}
     pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
     pages_amiss = len(pages["restored"]) + len(pages["unread"])
     until = render.when(paused["until"]) if paused and paused.get("until") else "you resume it"
-    state = render.join(
+    trouble = render.join(
         value["alarms"] and many(len(value["alarms"]), "alarm"),
         value["degraded"] and f"{many(len(value['degraded']), 'part')} degraded",
         pages_amiss and f"{many(pages_amiss, 'page')} to look at",
         paused and f"paused until {until}",
     )
-    return f"csmd {value['version']}: {state or 'all is well'}"
+    if trouble:
+        return f"Paused until {until}" if trouble == f"paused until {until}" else f"Needs a look: {trouble}"
+    live, counts = len(value["live"]), value["counts"]
+    knows = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
+    knows = knows if counts["sessions"] else "nothing is known yet"
+    last = (value["dream"] or {}).get("last")
+    return "Healthy: " + render.join(
+        f"recording {many(live, 'session')}" if live else "ready to record",
+        knows,
+        last and f"last dream {ago(last['begun_at'], value['at'])}",
+    )
 
 
 def _problems(value: dict[str, Any]) -> Iterator[Row]:
@@ -139,7 +161,11 @@ def _first_two(names: list[str]) -> str:
 def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
     daemon, worker = value["daemon"], value["worker"]
     by = {"": "", "detached": ", detached"}.get(value["service"], f", under {value['service']}")
-    yield "daemon", f"running for {render.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}", ""
+    yield (
+        "daemon",
+        f"csmd {value['version']}, running for {render.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}",
+        "",
+    )
     if value["service_note"]:
         yield "", value["service_note"], QUIET
     if "rss_mb" in daemon:

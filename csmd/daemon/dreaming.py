@@ -398,7 +398,7 @@ class Dreaming:
             total = len(plan.kept) + len(plan.archived)
             raise CsmdError(
                 f"choosing old memories anew would archive {len(plan.archived)} of {total}",
-                hint="`csmd distill --again --dry-run` shows them; `csmd distill --again --yes` does it",
+                hint="`csmd pipeline distill --again --dry-run` shows them; `csmd pipeline distill --again --yes` does it",
             )
         yield from reselection.carry_out(store, dream, plan, now=self.now(), key=store.hash_key)
         store.write(dreams.mark_reselected)

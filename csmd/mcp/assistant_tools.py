@@ -278,7 +278,7 @@ def _fenced(lines: Sequence[str]) -> str:
 #: A command in a hint -> the tool that does the same for a model.
 TOOL_OF = {
     "search": "search", "memories": "search", "session": "search", "checkpoint": "search", "goal": "search",
-    "errors": "search", "receipts": "search", "show": "show", "context": "show", "remember": "remember",
+    "errors": "search", "why": "search", "show": "show", "context": "show", "remember": "remember",
 }  # fmt: skip
 _COMMAND = re.compile(r"\bcsmd ([a-z]+)")
 

@@ -598,12 +598,14 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
         raise BadInput("a correction is merged with corrections only: what it corrects says something else")
     if memory.pinned or (memory.authority == "user" and into.authority != "user"):
         why = "is pinned" if memory.pinned else f"was said by the user, {into.id} by the {into.authority}"
-        raise BadInput(f"{memory.id} {why}", hint=f"merge them the other way round: csmd merge {into.id} {memory.id}")
+        raise BadInput(
+            f"{memory.id} {why}", hint=f"merge them the other way round: csmd pipeline merge {into.id} {memory.id}"
+        )
     found = _alike(memory, into)
     if found is None and not by_person:
         raise BadInput(
             f"{memory.id} and {into.id} do not say the same",
-            hint=f"ask a person to type: csmd merge {memory.id} {into.id}",
+            hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}",
         )
     plan = duplicate(into, memory, share=found[0] if found else 0.0, exact=bool(found and found[1]))
     return plan if found else replace(plan, reason="a person says so")
@@ -629,7 +631,8 @@ def undo(rows: Rows, memory: Memory, *, now: str, by_person: bool) -> Memory:
         raise BadInput(f"{memory.id} was neither merged nor archived", hint="`csmd show` tells what became of it")
     if not into.is_alive:
         raise BadInput(
-            f"{into.id}, into which it was merged, is put aside itself", hint=f"`csmd merge --undo {into.id}` first"
+            f"{into.id}, into which it was merged, is put aside itself",
+            hint=f"`csmd pipeline merge --undo {into.id}` first",
         )
     done, took = found
     _check_may_take_back(memory, done, by_person=by_person)

@@ -167,7 +167,7 @@ def advisory_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
 
 
 def render_advisory(blocks: Sequence[Block], *, max_tokens: int) -> Brief:
-    """The advisory alone, as `csmd advisory` shows it."""
+    """The advisory alone, as `csmd pipeline advisory` shows it."""
     return compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
 
 

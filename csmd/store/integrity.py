@@ -99,7 +99,7 @@ INVARIANTS: tuple[Invariant, ...] = (
         "select m.id from links l join memories m on m.seq = l.from_seq join memories n on n.seq = l.to_seq "
         "where l.relationship = 'merged_into' and (m.tier <> 'archive' or m.superseded_by <> n.id) "
         "order by m.id limit :shown",
-        "`csmd merge --undo ID` takes the merge back",
+        "`csmd pipeline merge --undo ID` takes the merge back",
     ),
     Invariant(
         "confidence", "a confidence is within its category's range, or something explains it",

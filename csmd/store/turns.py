@@ -516,7 +516,7 @@ WARN_SHARE = 0.9
 #: Counters of what was dropped.
 DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
 #: Tool traffic that still has its text.
-_UNDROPPED = "from turns where kind in ('tool_call', 'tool_result') and dropped is null"
+_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and dropped is null and text <> '{PURGED}'"
 _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 

@@ -94,7 +94,9 @@ def _merge(
             "which memory is to be merged into which other?", hint="name both, or neither for all duplicates"
         )
     if near and not by_person and not dry_run:
-        raise BadInput("that memories nearly the same are one, a person says", hint="`csmd merge --near` in a terminal")
+        raise BadInput(
+            "that memories nearly the same are one, a person says", hint="`csmd pipeline merge --near` in a terminal"
+        )
     if not id_:
         plan = upkeep.find_findings(rows, seen, kinds=NEAR if near else SAME)
         return _carry_out(ctx, plan, dry_run=dry_run, by_person=by_person)
@@ -256,10 +258,13 @@ def _promote(
         raise BadInput(f"a profile is default or relaxed, not {profile!r}")
     if profile == "relaxed" and apply and not by_person:
         raise CsmdError(
-            "the relaxed thresholds are for a person to choose", hint="type `csmd promote --relaxed` in a terminal"
+            "the relaxed thresholds are for a person to choose",
+            hint="type `csmd pipeline promote --relaxed` in a terminal",
         )
     if apply and not by_person and not ctx.config.settings.stages_promote:
-        raise CsmdError("promotion is switched off", hint="type `csmd promote` in a terminal, or set stages.promote")
+        raise CsmdError(
+            "promotion is switched off", hint="type `csmd pipeline promote` in a terminal, or set stages.promote"
+        )
     root_of = roots(rows)
     memory_ids: dict[str, str] = {}
     plan = habits.plan_promotions(rows, projects=seen, profile=thresholds)

@@ -141,7 +141,7 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     named = [receipt for receipt in named if seen is None or receipt.project_seq in seen]
     if not named:
         raise BadInput(
-            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd receipts`)"
+            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd why --list`)"
         )
     items = receipts.items(rows, named[0])
     return {

@@ -81,7 +81,7 @@ def _link(
     if relationship not in results.DRAWN_BY_HAND:
         verb = {
             "superseded_by": "; `csmd supersede OLD NEW` has one take another's place",
-            "merged_into": "; `csmd merge` merges two",
+            "merged_into": "; `csmd pipeline merge` merges two",
         }
         raise BadInput(
             f"{relationship!r} is no relationship that can be drawn",

@@ -65,7 +65,7 @@ def test_a_merge_is_shown_first_done_when_told_and_taken_back(held: Machine) -> 
     (found,) = held.csmd("duplicates", "--json")["duplicates"]
     stays, goes = (row["id"] for row in found["memories"])
     assert {stays, goes} == {known[ORDERS], known[AGAIN]} and found["kind"] == "near_duplicate"
-    assert f"csmd merge {goes} {stays}" in fits(held.csmd("duplicates"))
+    assert f"csmd pipeline merge {goes} {stays}" in fits(held.csmd("duplicates"))
 
     planned = held.call("csm_memory_merge", id=goes, into=stays)
     assert planned["dry_run"] and [row["id"] for row in planned["actions"]] == [goes]
@@ -77,7 +77,7 @@ def test_a_merge_is_shown_first_done_when_told_and_taken_back(held: Machine) -> 
 
     refused = held.run("merge", goes, stays)
     assert refused.returncode == 1 and f"a person is asked whether {goes} holds" in refused.stderr
-    assert "`csmd merge --undo ID`" in typed(held, "merge", goes, stays)
+    assert "`csmd pipeline merge --undo ID`" in typed(held, "merge", goes, stays)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == stays
     assert "no two memories" in held.csmd("duplicates")
     assert f"{goes} stands by itself again" in typed(held, "merge", "--undo", goes)

@@ -1,4 +1,4 @@
-"""`csmd advisory`, `csmd context status` and the status line as they are seen, and what a compaction is given back."""
+"""`csmd pipeline advisory`, `csmd context status` and the status line as they are seen, and what a compaction is given back."""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ from machine import CORRECTION, LIMIT_S, Machine, eventually
 from terminal import Terminal
 
 import csmd
-from csmd.cli.main import GROUPS, SUBJECTS, main
+from csmd.cli.main import SUBJECTS, in_view, main
+from csmd.cli.overview import TOPICS
 from csmd.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority",
@@ -88,7 +89,8 @@ def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_it
     folder = Path(csmd.__file__).parent / "cli"
     having = {path.stem for path in folder.glob("*.py") if re.search(r"^VERBS\b", path.read_text(), re.MULTILINE)}
     assert set(SUBJECTS) == having
-    assert sorted(" ".join(GROUPS.values()).split()) == sorted(" ".join(SUBJECTS.values()).split())
+    assert sorted(main.list_commands(click.Context(main))) == sorted(" ".join(SUBJECTS.values()).split())
+    assert len(in_view()) <= 48, "what nobody types stays out of view"
     for subject, verbs in SUBJECTS.items():
         module = importlib.import_module(f"csmd.cli.{subject}")
         assert list(module.VERBS.commands) == verbs.split(), subject
@@ -155,6 +157,43 @@ def test_no_code_of_the_current_directory_is_run(machine: Machine, words: list[s
             child.terminate()
         child.wait(LIMIT_S)
     assert not ran.exists(), ran.read_text()
+
+
+# --- what one needs
+
+
+def test_csmd_alone_says_how_it_is_what_it_knows_here_and_what_to_type(machine: Machine, full: Machine) -> None:
+    done = full.run()
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Healthy: ") and "memories from 1 session" in lines[1] and len(lines) <= 12
+    assert set(re.findall(r"^  csmd ([a-z]+)", done.stdout, re.MULTILINE)) <= set(in_view())
+    done = machine.run()
+    assert (done.returncode, done.stderr) == (0, "") and "csmd is not installed here" in done.stdout
+    assert "try: csmd install" in done.stdout and not machine.home.exists()
+
+
+def test_help_explains_topics_and_commands_and_names_only_what_there_is(machine: Machine) -> None:
+    verbs = set(main.list_commands(click.Context(main)))
+    for topic, (about, text) in TOPICS.items():
+        assert about in machine.run("help").stdout and about in machine.run("help", topic).stdout
+        named = re.findall(r"`csmd ([a-z]+)", text)
+        assert named and set(named) <= verbs, topic
+    assert machine.run("help", "search").stdout == machine.run("search", "--help").stdout
+    done = machine.run("help", "nothing")
+    assert done.returncode == 1 and "`csmd help` lists the topics" in done.stderr
+
+
+def test_a_former_name_still_works_and_stays_out_of_view(full: Machine) -> None:
+    shown = full.run("--help").stdout
+    for former, now in (
+        ("receipts", "why --list"),
+        ("duplicates", "pipeline duplicates"),
+        ("self", "status --project ."),
+    ):
+        assert full.run(*former.split()).stdout == full.run(*now.split()).stdout
+        assert f"  {former} " not in shown
+    assert full.run("memdir", "scan").stdout == full.run("instructions", "memory").stdout
 
 
 # --- exit codes

@@ -11,7 +11,7 @@ import pytest
 from machine import Machine
 from terminal import Terminal
 
-from csmd.cli.main import GROUPS, main
+from csmd.cli.main import FORMER, GROUPS, HIDDEN, main
 
 #: Erases the screen, hides what follows, sets the window's title, asks the terminal, turns the line around, hides words.
 HOSTILE = "\x1b[2J\x1b[8m\x1b]0;owned\x07\x1bP+q544e\x1b\\\x9b5n\x85\u202eright\u2066\u200bzero\U000e0041tag\x7f"
@@ -77,7 +77,7 @@ class Home:
             "forget": [f"no{HOSTILE}"], "project alias": [f"/nowhere{HOSTILE}", str(self.project), "--yes"], "project merge": [str(self.project), f"/nowhere{HOSTILE}", "--yes"],
             "project split": [str(self.project), f"/nowhere{HOSTILE}"], "project workspace": [f"w{HOSTILE}", str(self.project)],
             "import": [str(self.foreign)], "export": ["--to", str(self.machine.root / f"out{HOSTILE}")], "config get": [f"no{HOSTILE}"],
-            "memdir load": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
+            "memdir load": [f"no{HOSTILE}"], "instructions file": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
             "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
             "provider add": ["openai", "--url", f"http://127.0.0.1:9/{HOSTILE}", "--model", f"m{HOSTILE}", "--yes"], "provider remove": ["openai"],
         }  # fmt: skip
@@ -101,10 +101,10 @@ def leaves(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.invariant("What came from outside never reaches a terminal as anything but letters")
-@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("group", [*GROUPS.values(), HIDDEN.removeprefix("pipeline "), FORMER])
 def test_no_verb_lets_a_string_from_outside_steer_the_terminal(machine: Machine, group: str) -> None:
     home = Home(machine)
-    verbs = [verb for verb in leaves(main) if verb.split()[0] in GROUPS[group].split() and verb not in ELSEWHERE]
+    verbs = [verb for verb in leaves(main) if verb.split()[0] in group.split() and verb not in ELSEWHERE]
     for verb in verbs:
         shown = home.run(*verb.split(), *home.arguments(verb))
         assert "Usage:" not in shown, f"{verb} is not asked for as it should be:\n{shown}"

@@ -1,4 +1,4 @@
-"""`csmd context build`, `csmd memdir scan` and `load`: the files as they stand, in 80 columns and as JSON."""
+"""`csmd instructions show`, `csmd instructions memory` and `load`: the files as they stand, in 80 columns and as JSON."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_one_file_is_shown_without_its_head_and_none_outside(real: Machine) -> N
     for name in ("../../../CLAUDE.md", "missing.md", str(real.project / "CLAUDE.md")):
         done = real.run("memdir", "load", name)
         assert (done.returncode, done.stdout) == (1, ""), name
-        assert done.stderr.startswith("csmd: ") and "csmd memdir scan" in done.stderr
+        assert done.stderr.startswith("csmd: ") and "csmd instructions memory" in done.stderr
 
 
 def test_a_place_without_any_says_so(real: Machine, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`csmd receipts`: what sessions were told and used; the whole of it by id; what was composed and looked for, in numbers."""
+"""`csmd why --list`: what sessions were told and used; the whole of it by id; what was composed and looked for, in numbers."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, event, settings
 from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
-from csmd.store import activity, events, fulltext, memories, migrate, projects, sessions, sqlite, turns, vectors
+from csmd.privacy.fingerprints import PURGED
+from csmd.store import activity, events, fulltext, memories, migrate, projects, purge, sessions, sqlite, turns, vectors
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -627,6 +628,15 @@ def test_the_oldest_goes_first_in_batches(store: Store, given: Given) -> None:
     assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=100)) == 3
     assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=100)) == 0
     assert not store.read(turns.is_any_output_left)
+
+
+def test_what_was_purged_stays_purged_and_frees_nothing(store: Store, given: Given) -> None:
+    store.write(lambda rows: fill(rows, given, days=1, said="word"))
+    (seq,) = store.read(lambda rows: rows.column("select seq from turns where uuid = 'tool_result-0'"))
+    store.write(lambda rows: purge.purge_turn(rows, seq, b"key"))
+    assert store.write(lambda rows: turns.drop_oldest_output(rows, limit=100)) == 1
+    found = store.read(texts_by_uuid)
+    assert (found["tool_result-0"], "for room" in found["tool_call-0"]) == (PURGED, True)
 
 
 def test_what_has_no_time_is_not_old(store: Store, given: Given) -> None:

@@ -1,0 +1,131 @@
+"""What `csmd` alone prints, and `csmd help`: the state in a sentence, the commands one needs, short texts by topic."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csmd.cli import render, status, verb
+from csmd.cli.render import Line, Screen, ago, bold, dim, many
+from csmd.config import default_paths, user_home
+from csmd.errors import CsmdError, DaemonUnreachable
+from csmd.installer import service
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
+#: The six commands one needs, and what each is for.
+FIRST: dict[str, str] = {
+    "csmd search WORDS": "find what was said or decided",
+    "csmd brief": "what the next session here is told",
+    "csmd why": "what this session was told, and why",
+    "csmd remember TEXT": "state something once and for all",
+    "csmd review": "answer what waits for you, one key each",
+    "csmd doctor": "prove that recording works",
+}
+
+#: Topic -> (what it is about, its text).
+TOPICS: dict[str, tuple[str, str]] = {
+    "start": (
+        "from installation to the first thing that is remembered",
+        """
+`csmd install` puts hooks into the assistant's settings, starts a user service and imports past sessions. From then on nothing has to be typed: sessions are recorded, and the next one starts with what matters.
+
+`csmd doctor` sends a turn through the hooks and says what is wrong. `csmd brief` shows what the next session in this directory is told. `csmd model fetch` adds search by meaning (90 MB, once).
+""",
+    ),
+    "correct": (
+        "wrong, stale or missing memories",
+        """
+`csmd memories` lists what is remembered here, `csmd show ID` where it comes from. `csmd edit ID` puts your wording in its place, `csmd forget ID` removes it for good, `csmd pin ID` keeps it from fading. `csmd remember "..."` states something new; what it contradicts is replaced.
+
+`csmd review` asks about what csmd could not settle itself. The same can be done in the Markdown pages below `memory/`.
+""",
+    ),
+    "privacy": (
+        "what is left out, and how to remove it",
+        """
+Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out; `csmd project workspace` puts a wall around a client's projects; `csmd pause --for 2h` stops capture for a while.
+
+`csmd forget --purge` removes a text, a session or a project with every trace. `csmd scan` looks for secrets that older rules let through.
+""",
+    ),
+    "dreams": (
+        "consolidation in the background",
+        """
+Once a day, while the machine is idle, csmd merges duplicates, archives what has faded and rewrites the pages. `csmd dream status` says when the next one is due, `csmd dream history` and `csmd dream diff ID` what it changed; `csmd dream undo ID` reverts it as a whole.
+""",
+    ),
+    "models": (
+        "the search model, and language models",
+        """
+Search by meaning needs an embedding model: `csmd model fetch` downloads one, `csmd model add DIR` takes one that is on this machine. A language model is never asked unless you add one with `csmd provider add`; `csmd ledger` shows every token that it cost.
+""",
+    ),
+    "pipeline": (
+        "how statements become memories, step by step",
+        """
+`csmd pipeline` has the commands that look into the machinery: what was observed (packets), what waits to become a memory (candidates, promote), what is held and why (beliefs), what says the same (duplicates, merge), what faded (archive), and choosing anew from old sessions (distill). Nobody needs them from day to day.
+""",
+    ),
+    "completion": (
+        "completion in bash, zsh and fish",
+        """
+`csmd completion bash > ~/.local/share/bash-completion/completions/csmd`
+
+For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish > ~/.config/fish/completions/csmd.fish`.
+""",
+    ),
+}
+
+
+def show_overview() -> None:
+    """Prints how csmd is, what it knows here, and the commands one needs; also where no daemon answers."""
+    try:
+        value = status.fetch_status(default_paths())
+    except DaemonUnreachable as error:
+        reason = service.explain_unreachable(default_paths(), error)
+        render.show([bold(reason.what), Line(reason.hint, head="try: "), ""])
+    else:
+        render.show(_known(value))
+    widest = max(map(len, FIRST))
+    render.show(Line(about, head=f"  {name:<{widest}}  ") for name, about in FIRST.items())
+    render.show([dim("All commands: csmd --help. By topic: csmd help.", gap=True)])
+
+
+def _known(value: dict[str, Any]) -> Screen:
+    """The state in a sentence, and what is known of the project of this directory."""
+    yield bold(status.headline(value))
+    here = os.path.realpath(Path())
+    rows = [row for row in value["projects"] if Path(here).is_relative_to(row["root"])]
+    if rows:
+        row = max(rows, key=lambda row: len(row["root"]))
+        sessions, last = many(row["sessions"], "session"), ago(row["last"], value["at"])
+        where = render.tilde(row["root"], str(user_home()))
+        yield f"Here, in {where}: {many(row['memories'], 'memory')} from {sessions}, the last {last}."
+    else:
+        yield "Nothing is known of this directory yet."
+    yield ""
+
+
+@VERBS.command("help")
+@click.argument("topic", required=False, default="")
+@click.pass_context
+def show_help(context: click.Context, topic: str) -> None:
+    """Explain TOPIC, or a command; without one list the topics."""
+    group = context.find_root().command
+    assert isinstance(group, click.Group)
+    if topic in TOPICS:
+        about, text = TOPICS[topic]
+        render.show([bold(f"{topic}: {about}"), *(Line(part, gap=True) for part in text.strip().split("\n\n"))])
+    elif topic and (command := group.get_command(context, topic)):
+        with click.Context(command, info_name=topic, parent=context.find_root()) as inner:
+            click.echo(command.get_help(inner))
+    elif topic:
+        raise CsmdError(f"no topic and no command is called {topic!r}", hint="`csmd help` lists the topics")
+    else:
+        render.show(Line(about, head=f"  {name:<12}") for name, (about, _) in TOPICS.items())
+        render.show([dim("csmd help TOPIC explains one, csmd help COMMAND its options.", gap=True)])
