@@ -15,6 +15,7 @@ from csmd.privacy.secret_words import (
     is_quoted_phrase,
     is_read_out,
     is_told_phrase,
+    is_uncommon_phrase,
     may_be_read_out,
 )
 
@@ -303,13 +304,20 @@ def _turns(text: str) -> int:
 
 
 def is_given(secret: str) -> bool:
-    """What stands where a syntax has the secret: a digit, a sign or a generator's letters; no placeholder."""
+    """What stands where a syntax has the secret: a digit, a sign or a generator's letters, or a phrase; no placeholder."""
+    if " " in secret:
+        return is_filled_in(secret) and is_quoted_phrase(secret)
     return (
         (has_digit(secret) or _SIGN.search(secret) is not None or is_generated(secret) or is_phrase(secret))
         and is_filled_in(secret)
         and not all(_OF_EXAMPLES.fullmatch(part) for part in re.split(r"[-_]", secret))
         and "[redacted" not in secret
     )
+
+
+def is_handed(secret: str) -> bool:
+    """What a program is given that asks for a password: also words that nobody says of one."""
+    return is_given(secret) or is_uncommon(secret.replace("_", "-"))
 
 
 def is_own_line(secret: str) -> bool:
@@ -431,8 +439,13 @@ BE = (
     r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
     r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:是|为|為|はこちら:|は|：|가|는|은))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
 )
-#: A value that a shell or a configuration file takes, bare or in quotes.
-GIVEN = r"(?:\\{0,3}[\"'])?([^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+#: A value that a shell or a configuration file takes: bare, or all that stands in quotes.
+GIVEN = (
+    r"(?:\\{0,3}[\"'])?((?:(?<=\")|(?<=\"pass:))[^\"\n\\]{4,200}+(?=\\{0,3}\")|(?:(?<=')|(?<='pass:))[^'\n\\]{4,200}+(?=\\{0,3}')|"
+    r"[^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+)
+#: What stands between a program and one of its options.
+ARGS = r"[ \t](?:[^\n|;&]{0,160}?[ \t])?"
 #: Letters, digits and what joins them, as generators write tokens.
 RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 
@@ -469,8 +482,8 @@ TESTS: dict[str, Callable[[str], bool]] = {
     test.__name__: test
     for test in (
         has_digit, is_chosen, is_mixed, is_spoken_password, is_labelled_secret, is_unlabelled_password,
-        is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
-        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_read_out, is_part, is_grouped, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
+        is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_handed, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
+        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_uncommon_phrase, is_read_out, is_part, is_grouped, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
     )
 }  # fmt: skip
 

@@ -102,10 +102,15 @@ def is_handed_phrase(secret: str) -> bool:
     return is_quoted_phrase(secret) and (len(words) > 4 or (len(words) > 2 and not all(map(is_common, words))))
 
 
-def is_told_phrase(secret: str) -> bool:
-    """As a phrase in quotes, where none say where it ends: half of its words are uncommon."""
+def is_uncommon_phrase(secret: str) -> bool:
+    """As a phrase in quotes behind a word that is said of much else, too: half of its words are uncommon."""
     words = secret.split()
-    return len(words) > 2 and is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+    return is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+
+
+def is_told_phrase(secret: str) -> bool:
+    """As a phrase in quotes, where none say where it ends: three words at least, half of them uncommon."""
+    return len(secret.split()) > 2 and is_uncommon_phrase(secret)
 
 
 def may_be_read_out(line: str) -> bool:
