@@ -121,7 +121,7 @@ def is_labelled_secret(secret: str) -> bool:
 
 def is_unlabelled_password(secret: str) -> bool:
     """One that can be known where nothing but a blank says that it comes: `Sommer2024!`, `Blaubeer77`."""
-    if not is_spoken_password(secret) or _CODE.fullmatch(secret):
+    if not is_spoken_password(secret) or (_CODE.fullmatch(secret) and _turns(secret) < len(secret) / 2.5):
         return False
     return (
         is_generated(secret)
@@ -181,6 +181,13 @@ _WORDS_IN = re.compile(r"[^\W\d_A-Z]{2,}|[A-Z][^\W\d_A-Z]+|[A-Z]{2,}(?![^\W\d_A-
 def is_signed(secret: str) -> bool:
     """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
     return is_spoken_password(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
+
+
+def is_entry(secret: str) -> bool:
+    """A password beside the name of an account, where a program and its version may stand, too."""
+    return is_unlabelled_password(secret) and (
+        is_signed(secret) or is_generated(secret) or not all(map(secret_words.is_common, _WORDS_IN.findall(secret)))
+    )
 
 
 def is_phrase(secret: str) -> bool:
@@ -247,6 +254,12 @@ def is_grouped(secret: str) -> bool:
     return len(mixed) * 2 >= len(groups) or (
         len(groups) == 4 and len(groups[0]) == 4 and not any(map(secret_words.is_common, groups))
     )
+
+
+def is_codes(secret: str) -> bool:
+    """A list of codes to be typed in: six characters at least, of which a third are digits."""
+    characters = [char for char in secret if char.isalnum()]
+    return len(characters) >= 6 and 5 * sum(map(str.isdigit, characters)) >= len(characters)
 
 
 def is_filled_in(secret: str) -> bool:
@@ -437,7 +450,7 @@ OPEN = r"[*\"'`「『«“]{0,3}[ \t\u00a0]?"
 #: What comes before a value where it is assigned or told.
 BE = (
     r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
-    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:是|为|為|はこちら:|は|：|가|는|은))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]|はこちら:|は|を|に|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
 )
 #: A value that a shell or a configuration file takes: bare, or all that stands in quotes.
 GIVEN = (
@@ -453,6 +466,12 @@ RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 PINS = (
     r"(?:(?<![A-Za-z0-9])pin(?:[ -]?(?:code|kode?n?|nummer))?(?:en)?(?![A-Za-z])|code pin|[Пп]ин(?:-?код)?|暗証番号|passcode|(?:safe|lock) combination|"
     r"(?:door|gate|access|alarm|unlock|security|safe|entry|garage|recovery|tür)[ -]?(?:code|pin)|code for the [a-z ]{3,20})"
+)
+#: Codes that let somebody in who has lost what he signs in with.
+CODES = (
+    r"(?:(?:recovery|backup|scratch|emergency|2fa|mfa)[ _-]codes?|(?:wiederherstellungs|notfall|ersatz|herstel)codes?|c[óo]digos? de (?:respaldo|recupera\w{3}n?|reserva)|"
+    r"codes? de (?:secours|récupération)|codici di (?:backup|recupero)|kody zapasowe|резервны[ей] код[ыа]?|备[用份]码|恢复码|備用碼|バックアップコード|リカバリーコード|"
+    r"(?:백업|복구) 코드|återställningskod(?:er)?)"
 )
 #: What comes before a value where a sentence tells it.
 TELLS = (
@@ -483,7 +502,7 @@ TESTS: dict[str, Callable[[str], bool]] = {
     for test in (
         has_digit, is_chosen, is_mixed, is_spoken_password, is_labelled_secret, is_unlabelled_password,
         is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_handed, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
-        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_uncommon_phrase, is_read_out, is_part, is_grouped, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
+        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_uncommon_phrase, is_read_out, is_part, is_grouped, is_codes, is_entry, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
     )
 }  # fmt: skip
 

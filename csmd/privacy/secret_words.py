@@ -88,7 +88,8 @@ def is_quoted_phrase(secret: str) -> bool:
     return (
         len(words) > 1
         and not any(word in ABOUT for word in words)
-        and not any(sign in secret for sign in "={}<>[]$\\|%/")
+        and not any(sign in secret for sign in "={}<>[]$\\|%/;&")
+        and not any(word.startswith("-") for word in words)
         and (
             len(words) > 2
             or any(word.isalpha() and (len(word) > 2 or word > "\u2e80") and not is_common(word) for word in words)
