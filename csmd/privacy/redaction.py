@@ -255,19 +255,28 @@ def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
     return spans
 
 
-#: Lines that hold nothing but the rest of what a line before ends with.
+#: The rest of what a line before ends with: alone on a line, in a quotation of it or a cell, or where a program joins two.
 _WRAPPED = re.compile(
-    r"(?:\r?\n[ \t]{0,16}(?=[A-Za-z+/=_-]{0,30}[0-9])(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n]|\Z))){1,20}"
+    r"(?:(?:[ \t]{0,40}[│|]?\\?\r?\n[ \t>#│|]{0,80}|[\"'][ \t\n]{0,40}(?:[+.&\\][ \t\n]{0,40}|(?<=\n)[ \t]{0,40})[\"'])(?=[A-Za-z+/=_-]{0,30}[0-9])"
+    r"(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n\"'│|\\]|\Z))){1,20}"
 )
 SHORTEST_WRAPPED = 16
+#: What a hyphen at the end of a line goes on to.
+_HYPHENATED = re.compile(r"\r?\n[ \t]{1,40}[^\s\"'`]{2,60}")
 
 
 def _end_of_wrapped(text: str, start: int, end: int) -> int:
-    """Where a secret ends that goes on in the lines below, as a terminal wraps it."""
-    if end - start < SHORTEST_WRAPPED or text[end : end + 1] not in ("\n", "\r") or not is_token(text[start:end]):
+    """Where a secret ends that goes on behind its line or its quotes."""
+    if text[end - 1] == "-":
+        wrapped = _HYPHENATED.match(text, end)
+    elif end - start >= SHORTEST_WRAPPED and text[end : end + 1] in _BEFORE_WRAPPED and is_token(text[start:end]):
+        wrapped = _WRAPPED.match(text, end)
+    else:
         return end
-    wrapped = _WRAPPED.match(text, end)
     return wrapped.end() if wrapped else end
+
+
+_BEFORE_WRAPPED = frozenset("\r\n\"'\\ \t│|")
 
 
 #: The least share of a secret, and the fewest characters, that are known as a piece of it.

@@ -421,7 +421,7 @@ FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,
 #: What comes before a password where a person tells it, with the stars of Markdown.
 TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}(?:[:=]|->|\u2192)|(?:'s|[ \t]{1,2}(?:is|was|ist|war|(?:should|will|would|must)[ ]be))(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
 #: A password and where it ends.
-WORD = r"([!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-]{6,64}+)(?=[\"'`\s,;\\)|\u2e80-\uffef]|\Z)"
+WORD = r"([!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-]{6,64}+|[!#$%&*+./0-9:=?@A-Z^_a-z~-]{2,40}+[(\[{][A-Za-z0-9]{1,20}[)\]}][!#$%&*+/0-9:=?@A-Z^_a-z~-]{1,40}+)(?=[\"'`\s,;\\)|\u2e80-\uffef]|\Z)"
 #: The name that an account often has, alone before the colon.
 ACCOUNT = r"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|demo|deploy|postgres|ubuntu|dev|service)"
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -434,7 +434,7 @@ PW = (
     r"(?<![A-Za-z0-9$./-])(?:pwd?|mdp)|(?<![A-Za-z0-9])psk)"
 )
 KEYS = (
-    r"(?:token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
+    r"(?:credentials?|token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
     r"[Тт]окен(?:а|ом)?|[Сс]екрет|令牌|トークン|토큰|密[钥鑰]|秘密鍵|APIキー|schlüssel|schluessel|sleutel|klucz(?: API)?|[Кк]люч(?: API)?|cl[ée](?: API)?|"
     r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|مفتاح|رمز|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])(?<!cache[ _-])(?<!host[ _-])key(?!chain|board|word|frame|stroke|[ ]fingerprint))"
 )
@@ -450,12 +450,12 @@ OPEN = r"[*\"'`「『«“]{0,3}[ \t\u00a0]?"
 #: What comes before a value where it is assigned or told.
 BE = (
     r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
-    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]|はこちら:|は|を|に|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]|はこちら:|は|を|には?|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
 )
 #: A value that a shell or a configuration file takes: bare, or all that stands in quotes.
 GIVEN = (
     r"(?:\\{0,3}[\"'])?((?:(?<=\")|(?<=\"pass:))[^\"\n\\]{4,200}+(?=\\{0,3}\")|(?:(?<=')|(?<='pass:))[^'\n\\]{4,200}+(?=\\{0,3}')|"
-    r"[^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+    r"[^\s\"'`<>{}()\[\],;\\|]{2,100}+\([A-Za-z0-9]{1,20}\)[A-Za-z0-9][^\s\"'`<>{}()\[\],;\\|]{0,60}+|[^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
 )
 #: What stands between a program and one of its options.
 ARGS = r"[ \t](?:[^\n|;&]{0,160}?[ \t])?"

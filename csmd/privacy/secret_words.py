@@ -86,7 +86,8 @@ def is_quoted_phrase(secret: str) -> bool:
     """Words in quotes that no message or form holds about a password: three, or one that is uncommon."""
     words = [word.strip(".,;:!?()").lower() for word in secret.split()]
     return (
-        len(words) > 1
+        (len(words) > 1 or _UNSPACED.fullmatch(secret) is not None)
+        and not any(word in secret for word in _UNSPACED_ABOUT)
         and not any(word in ABOUT for word in words)
         and not any(sign in secret for sign in "={}<>[]$\\|%/;&")
         and not any(word.startswith("-") for word in words)
@@ -95,6 +96,11 @@ def is_quoted_phrase(secret: str) -> bool:
             or any(word.isalpha() and (len(word) > 2 or word > "\u2e80") and not is_common(word) for word in words)
         )
     )
+
+
+#: A sentence in a script without blanks, and what is said there of a password.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{5,40}")
+_UNSPACED_ABOUT = frozenset(filter(lambda word: word > "\u3040", ABOUT))
 
 
 def is_handed_phrase(secret: str) -> bool:
