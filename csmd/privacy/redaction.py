@@ -58,7 +58,7 @@ class Removed(Counter[str]):
 
 
 #: Literals of rules that name a secret.
-_NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth")
+_NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:

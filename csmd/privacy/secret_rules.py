@@ -121,7 +121,7 @@ def is_labelled_secret(secret: str) -> bool:
 
 def is_unlabelled_password(secret: str) -> bool:
     """One that can be known where nothing but a blank says that it comes: `Sommer2024!`, `Blaubeer77`."""
-    if not is_spoken_password(secret) or (_CODE.fullmatch(secret) and _turns(secret) < len(secret) / 2.5):
+    if not is_spoken_password(secret) or _is_code(secret):
         return False
     return (
         is_generated(secret)
@@ -133,10 +133,15 @@ def is_account_password(secret: str) -> bool:
     """One behind a word that is said of much else, too: `hunter22x` behind `pass:`, `Sup3rSecret` behind `admin:`."""
     if not is_spoken_password(secret):
         return False
-    if is_generated(secret) and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5):
+    if is_generated(secret) and not _is_code(secret):
         return True
     chosen = _SIGNED.search(secret) or _NUMBERED.fullmatch(secret) or _SPRINKLED.fullmatch(secret)
-    return chosen is not None and _CODE.fullmatch(secret) is None
+    return chosen is not None and not _is_code(secret)
+
+
+def _is_code(secret: str) -> bool:
+    """Whether this is a name in a program: its words are longer than what a generator leaves between two changes."""
+    return _CODE.fullmatch(secret) is not None and 2 * sum(map(str.isalpha, secret)) >= 5 * len(_RUNS.findall(secret))
 
 
 def is_known_alone(secret: str) -> bool:
@@ -174,6 +179,7 @@ def is_unusual(piece: str) -> bool:
     return len(piece) > max(map(len, words), default=0) and not all(map(secret_words.is_common, words))
 
 
+_RUNS = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: The words in a name, each behind a sign, a digit or a change of case.
 _WORDS_IN = re.compile(r"[^\W\d_A-Z]{2,}|[A-Z][^\W\d_A-Z]+|[A-Z]{2,}(?![^\W\d_A-Z])")
 
@@ -185,9 +191,9 @@ def is_signed(secret: str) -> bool:
 
 def is_entry(secret: str) -> bool:
     """A password beside the name of an account, where a program and its version may stand, too."""
-    return is_unlabelled_password(secret) and (
-        is_signed(secret) or is_generated(secret) or not all(map(secret_words.is_common, _WORDS_IN.findall(secret)))
-    )
+    if not is_unlabelled_password(secret) or re.fullmatch("[A-Z][a-z]+[0-9]+", secret):
+        return False
+    return is_signed(secret) or is_generated(secret) or not all(map(secret_words.is_common, _WORDS_IN.findall(secret)))
 
 
 def is_phrase(secret: str) -> bool:
@@ -215,7 +221,7 @@ def is_part(secret: str) -> bool:
         and is_filled_in(secret)
         and is_no_name(secret)
         and not PATH.fullmatch(secret)
-        and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5)
+        and not _is_code(secret)
     )
 
 
@@ -241,8 +247,10 @@ def is_part_or_words(secret: str) -> bool:
 
 
 def is_seed(secret: str) -> bool:
-    """Words of which none belongs to a sentence."""
-    return not any(word in secret_words.STOP for word in re.split(r"[ ,]+", secret))
+    """Words of which none belongs to a sentence, and half of them are uncommon."""
+    words = re.findall("[A-Za-z]+", secret)
+    uncommon = [word for word in words if not secret_words.is_common(word)]
+    return not any(word in secret_words.STOP for word in words) and 2 * len(uncommon) >= len(words)
 
 
 def is_grouped(secret: str) -> bool:
@@ -257,9 +265,9 @@ def is_grouped(secret: str) -> bool:
 
 
 def is_codes(secret: str) -> bool:
-    """A list of codes to be typed in: six characters at least, of which a third are digits."""
+    """A list of codes to be typed in: six characters at least, of which an eighth are digits."""
     characters = [char for char in secret if char.isalnum()]
-    return len(characters) >= 6 and 5 * sum(map(str.isdigit, characters)) >= len(characters)
+    return len(characters) >= 6 and 8 * sum(map(str.isdigit, characters)) >= len(characters)
 
 
 def is_filled_in(secret: str) -> bool:
@@ -429,7 +437,7 @@ UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]
 
 #: Words for a password, and for a token or key, in the languages that people write in.
 PW = (
-    r"(?:passwor[dt]e?n?s?|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
+    r"(?:passwor[dt](?:et|e?n?s?)|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
     r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo|adgangskode|passord(?:et)?|암호|كلمة (?:المرور|السر)|pass (?:code|phrase)|"
     r"(?<![A-Za-z0-9$./-])(?:pwd?|mdp)|(?<![A-Za-z0-9])psk)"
 )
@@ -450,7 +458,7 @@ OPEN = r"[*\"'`「『«“]{0,3}[ \t\u00a0]?"
 #: What comes before a value where it is assigned or told.
 BE = (
     r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
-    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]|はこちら:|は|を|には?|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]了?|は(?:こちら|これ)?[:→]?|を|には?|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
 )
 #: A value that a shell or a configuration file takes: bare, or all that stands in quotes.
 GIVEN = (
@@ -488,7 +496,7 @@ QUOTE, UNQUOTE = r"(?:\\{0,3}[\"'`„“«「『”])[ \u00a0]?", r"[ \u00a0]?(?
 QUOTED = r"((?:[^\"'`„“”«»「」『』\n\\]|(?<=[a-z])'(?=[a-z])){6,160})"
 #: The letters, digits and signs of a secret that is read out.
 SPELT = (
-    "(?:" + _any_of(secret_words.SPELT) + r"|[A-Za-z0-9]|[0-9]{2})"
+    "(?:" + _any_of(secret_words.SPELT) + r"|[A-Za-zА-я0-9]|[0-9]{2})"
     r"(?![A-Za-z0-9\u00c0-\u024f\u0400-\u04ff])"
 )
 
