@@ -534,6 +534,7 @@ _TWO_GROUPS = re.compile(
 _THREE_GROUPS = re.compile(
     f"(?<![A-Za-z0-9])(?:{'|'.join(f'(?:[A-Za-z0-9]{{{size}}}[ -]){{3}}[A-Za-z0-9]{{4}}' for size in range(4, 9))})"
 )
+_LETTER_GROUPS = re.compile(r"[ -][A-Za-z]{4}[ -][A-Za-z]{4}[ -][A-Za-z]{4}|[A-Z]{4}[ -][A-Z]{4,8}[ -][A-Z]{4}")
 _PARTS = re.compile(PARTS, re.IGNORECASE)
 NEEDS: dict[str, Callable[[str], object]] = {
     "odd": lambda line: _ODD.search(line) and _ODD_WORD.search(line),
@@ -545,7 +546,9 @@ NEEDS: dict[str, Callable[[str], object]] = {
     "hyphens": re.compile("-[A-Za-z]{4}").search,
     "joined": re.compile("[-_.+][A-Za-z0-9\u00df-\u024f]").search,
     "changed": re.compile("[ ](?:[Tt][Oo]|[Aa][Uu][Ff])[ ]").search,
-    "groups": lambda line: _TWO_GROUPS.search(line) and _THREE_GROUPS.search(line),
+    "groups": lambda line: (
+        (_DIGIT.search(line) and _TWO_GROUPS.search(line) and _THREE_GROUPS.search(line)) or _LETTER_GROUPS.search(line)
+    ),
     "spelt": may_be_read_out,
 }
 

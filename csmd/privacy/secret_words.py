@@ -122,7 +122,10 @@ def is_told_phrase(secret: str) -> bool:
 
 def may_be_read_out(line: str) -> bool:
     """Whether three names of letters, digits or signs stand close together, as in what is read out."""
-    words = [(at, word) for at, word in enumerate(_RUNS.findall(line.lower())) if word in _SPELT_RUNS]
+    runs = _RUNS.findall(line.lower())
+    if _SPELT_ALONE.isdisjoint(runs):
+        return False
+    words = [(at, word) for at, word in enumerate(runs) if word in _SPELT_RUNS]
     for (first, one), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
         if last - first <= 6 and (not _JOINING.issuperset((one, two, three)) or len(one + two + three) == 3):
             return True
@@ -135,6 +138,8 @@ _SPELT_RUNS = frozenset(
     [*(run for name in SPELT for run in _RUNS.findall(name)), *string.ascii_lowercase, *string.digits]
     + [f"{number:02}" for number in range(100)]
 )
+#: Those of them that are no common words.
+_SPELT_ALONE = _SPELT_RUNS - _JOINING
 
 
 def is_read_out(secret: str) -> bool:
