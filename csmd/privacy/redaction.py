@@ -69,7 +69,7 @@ def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
     for number, rule in enumerate(rules):
         match = None if rule.back or rule.paired else rule.pattern.match
         for literal in rule.literals:
-            row = ("" if rule.ignores_case else literal, number, match)
+            row: Row = ("" if rule.ignores_case else literal, number, match)
             by_literal.setdefault(literal.lower(), []).append(row)
     automaton = ahocorasick.Automaton()
     for literal, rows in by_literal.items():

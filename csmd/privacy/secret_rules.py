@@ -191,7 +191,7 @@ def is_signed(secret: str) -> bool:
 
 def is_entry(secret: str) -> bool:
     """A password beside the name of an account, where a program and its version may stand, too."""
-    if not is_unlabelled_password(secret) or re.fullmatch("[A-Z][a-z]+[0-9]+", secret):
+    if not is_unlabelled_password(secret) or re.fullmatch(r"[A-Z][a-z]+[0-9]+[.,:?]?", secret):
         return False
     return is_signed(secret) or is_generated(secret) or not all(map(secret_words.is_common, _WORDS_IN.findall(secret)))
 
