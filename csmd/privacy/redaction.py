@@ -275,14 +275,11 @@ def _end_of_wrapped(text: str, start: int, end: int) -> int:
     """Where a secret ends that goes on behind its line or its quotes."""
     if text[end - 1] == "-":
         wrapped = _HYPHENATED.match(text, end)
-    elif end - start >= SHORTEST_WRAPPED and text[end : end + 1] in _BEFORE_WRAPPED and is_token(text[start:end]):
+    elif end - start >= SHORTEST_WRAPPED and is_token(text[start:end]):
         wrapped = _WRAPPED.match(text, end)
     else:
         return end
     return wrapped.end() if wrapped else end
-
-
-_BEFORE_WRAPPED = frozenset("\r\n\"'\\ \t│|")
 
 
 #: The least share of a secret, and the fewest characters, that are known as a piece of it.

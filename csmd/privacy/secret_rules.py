@@ -475,12 +475,6 @@ PINS = (
     r"(?:(?<![A-Za-z0-9])pin(?:[ -]?(?:code|kode?n?|nummer))?(?:en)?(?![A-Za-z])|code pin|[Пп]ин(?:-?код)?|暗証番号|passcode|(?:safe|lock) combination|"
     r"(?:door|gate|access|alarm|unlock|security|safe|entry|garage|recovery|tür)[ -]?(?:code|pin)|code for the [a-z ]{3,20})"
 )
-#: Codes that let somebody in who has lost what he signs in with.
-CODES = (
-    r"(?:(?:recovery|backup|scratch|emergency|2fa|mfa)[ _-]codes?|(?:wiederherstellungs|notfall|ersatz|herstel)codes?|c[óo]digos? de (?:respaldo|recupera\w{3}n?|reserva)|"
-    r"codes? de (?:secours|récupération)|codici di (?:backup|recupero)|kody zapasowe|резервны[ей] код[ыа]?|备[用份]码|恢复码|備用碼|バックアップコード|リカバリーコード|"
-    r"(?:백업|복구) 코드|återställningskod(?:er)?)"
-)
 #: What comes before a value where a sentence tells it.
 TELLS = (
     r"(?:[*_`\"']{0,2}[ \t]{1,2}(?:is|was|reads|it's|ist|war|lautet|heißt|est|es|è|é|är|er|jest|je|это|такой:?|este|da|هي|هو)"
