@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,21 +57,25 @@ class Removed(Counter[str]):
             self.secrets |= {secret, *(half for half in halves if is_known_alone(half) and is_piece(half, secret))}
 
 
+#: A literal whose case counts, or nothing; the place of its rule in the table, and how it matches where the literal begins.
+Row = tuple[str, int, Callable[[str, int], object] | None]
 #: Literals of rules that name a secret.
-_NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth")
+_NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
     """Finds every literal of the table in one pass over lower-cased text: its end, its rules by what they need, and if it names a secret."""
-    by_literal: dict[str, list[tuple[str, bool, int]]] = {}
+    by_literal: dict[str, list[Row]] = {}
     for number, rule in enumerate(rules):
+        match = None if rule.back or rule.paired else rule.pattern.match
         for literal in rule.literals:
-            by_literal.setdefault(literal.lower(), []).append((literal, rule.ignores_case, number))
+            row: Row = ("" if rule.ignores_case else literal, number, match)
+            by_literal.setdefault(literal.lower(), []).append(row)
     automaton = ahocorasick.Automaton()
     for literal, rows in by_literal.items():
-        by_need: dict[str, list[tuple[str, bool, int]]] = {}
+        by_need: dict[str, list[Row]] = {}
         for row in rows:
-            by_need.setdefault(rules[row[2]].needs, []).append(row)
+            by_need.setdefault(rules[row[1]].needs, []).append(row)
         automaton.add_word(literal, (len(literal), [*by_need.items()], _NAMES_SECRET.search(literal) is not None))
     automaton.make_automaton()
     return automaton
@@ -165,15 +169,15 @@ def _spans(text: str) -> tuple[list[Span], list[int]]:
     names: list[int] = []
     if _chosen is not None:
         spans += [(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
-    done: dict[int, int] = {}  # up to where a rule has read: it never reads a place twice
+    done = [0] * len(RULES)  # up to where a rule has read: it never reads a place twice
     stretch, fresh = "", 0
     held: dict[str, bool] = {
         "": True
     }  # by need, for the stretch of a line where a rule that starts before `fresh` ends
     for last, (length, by_need, is_name) in _LITERALS.iter(_folded(text)):
-        if is_name:
-            names.append(last)
         start = last + 1 - length
+        if is_name and (not names or start > names[-1]):
+            names.append(last)
         if start >= fresh:
             end = text.find("\n", start, start + 4 * LONGEST_MATCH)
             stretch = text[max(0, start - LONGEST_LITERAL) : end if end >= 0 else start + 4 * LONGEST_MATCH]
@@ -184,8 +188,10 @@ def _spans(text: str) -> tuple[list[Span], list[int]]:
                 held[need] = bool(NEEDS[need](stretch))
             if not held[need]:
                 continue
-            for literal, ignores_case, number in rows:
-                if start >= done.get(number, 0) and (ignores_case or text.startswith(literal, start)):
+            for literal, number, match in rows:
+                if start < done[number] or (literal and not text.startswith(literal, start)):
+                    continue
+                if match is None or match(text, start) is not None:
                     done[number] = _try(RULES[number], number, text, start, spans)
     return spans, names
 
@@ -255,18 +261,24 @@ def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
     return spans
 
 
-#: Lines that hold nothing but the rest of what a line before ends with.
+#: The rest of what a line before ends with: alone on a line, in a quotation of it or a cell, or where a program joins two.
 _WRAPPED = re.compile(
-    r"(?:\r?\n[ \t]{0,16}(?=[A-Za-z+/=_-]{0,30}[0-9])(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n]|\Z))){1,20}"
+    r"(?:(?:[ \t]{0,40}[│|]?\\?\r?\n[ \t>#│|]{0,80}|[\"'][ \t\n]{0,40}(?:[+.&\\][ \t\n]{0,40}|(?<=\n)[ \t]{0,40})[\"'])(?=[A-Za-z+/=_-]{0,30}[0-9])"
+    r"(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n\"'│|\\]|\Z))){1,20}"
 )
 SHORTEST_WRAPPED = 16
+#: What a hyphen at the end of a line goes on to.
+_HYPHENATED = re.compile(r"\r?\n[ \t]{1,40}[^\s\"'`]{2,60}")
 
 
 def _end_of_wrapped(text: str, start: int, end: int) -> int:
-    """Where a secret ends that goes on in the lines below, as a terminal wraps it."""
-    if end - start < SHORTEST_WRAPPED or text[end : end + 1] not in ("\n", "\r") or not is_token(text[start:end]):
+    """Where a secret ends that goes on behind its line or its quotes."""
+    if text[end - 1] == "-":
+        wrapped = _HYPHENATED.match(text, end)
+    elif end - start >= SHORTEST_WRAPPED and is_token(text[start:end]):
+        wrapped = _WRAPPED.match(text, end)
+    else:
         return end
-    wrapped = _WRAPPED.match(text, end)
     return wrapped.end() if wrapped else end
 
 

@@ -15,6 +15,7 @@ from csmd.privacy.secret_words import (
     is_quoted_phrase,
     is_read_out,
     is_told_phrase,
+    is_uncommon_phrase,
     may_be_read_out,
 )
 
@@ -120,7 +121,7 @@ def is_labelled_secret(secret: str) -> bool:
 
 def is_unlabelled_password(secret: str) -> bool:
     """One that can be known where nothing but a blank says that it comes: `Sommer2024!`, `Blaubeer77`."""
-    if not is_spoken_password(secret) or _CODE.fullmatch(secret):
+    if not is_spoken_password(secret) or _is_code(secret):
         return False
     return (
         is_generated(secret)
@@ -132,10 +133,15 @@ def is_account_password(secret: str) -> bool:
     """One behind a word that is said of much else, too: `hunter22x` behind `pass:`, `Sup3rSecret` behind `admin:`."""
     if not is_spoken_password(secret):
         return False
-    if is_generated(secret) and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5):
+    if is_generated(secret) and not _is_code(secret):
         return True
     chosen = _SIGNED.search(secret) or _NUMBERED.fullmatch(secret) or _SPRINKLED.fullmatch(secret)
-    return chosen is not None and _CODE.fullmatch(secret) is None
+    return chosen is not None and not _is_code(secret)
+
+
+def _is_code(secret: str) -> bool:
+    """Whether this is a name in a program: its words are longer than what a generator leaves between two changes."""
+    return _CODE.fullmatch(secret) is not None and 2 * sum(map(str.isalpha, secret)) >= 5 * len(_RUNS.findall(secret))
 
 
 def is_known_alone(secret: str) -> bool:
@@ -173,6 +179,7 @@ def is_unusual(piece: str) -> bool:
     return len(piece) > max(map(len, words), default=0) and not all(map(secret_words.is_common, words))
 
 
+_RUNS = re.compile("[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 #: The words in a name, each behind a sign, a digit or a change of case.
 _WORDS_IN = re.compile(r"[^\W\d_A-Z]{2,}|[A-Z][^\W\d_A-Z]+|[A-Z]{2,}(?![^\W\d_A-Z])")
 
@@ -180,6 +187,13 @@ _WORDS_IN = re.compile(r"[^\W\d_A-Z]{2,}|[A-Z][^\W\d_A-Z]+|[A-Z]{2,}(?![^\W\d_A-
 def is_signed(secret: str) -> bool:
     """One with a sign that no name has, where names stand, too: `Lemon#4482`, but not `Chrome120?`."""
     return is_spoken_password(secret) and _SIGNED.search(secret.rstrip(".,:?")) is not None
+
+
+def is_entry(secret: str) -> bool:
+    """A password beside the name of an account, where a program and its version may stand, too."""
+    if not is_unlabelled_password(secret) or re.fullmatch(r"[A-Z][a-z]+[0-9]+[.,:?]?", secret):
+        return False
+    return is_signed(secret) or is_generated(secret) or not all(map(secret_words.is_common, _WORDS_IN.findall(secret)))
 
 
 def is_phrase(secret: str) -> bool:
@@ -207,7 +221,7 @@ def is_part(secret: str) -> bool:
         and is_filled_in(secret)
         and is_no_name(secret)
         and not PATH.fullmatch(secret)
-        and (_CODE.fullmatch(secret) is None or _turns(secret) >= len(secret) / 2.5)
+        and not _is_code(secret)
     )
 
 
@@ -233,8 +247,10 @@ def is_part_or_words(secret: str) -> bool:
 
 
 def is_seed(secret: str) -> bool:
-    """Words of which none belongs to a sentence."""
-    return not any(word in secret_words.STOP for word in re.split(r"[ ,]+", secret))
+    """Words of which none belongs to a sentence, and half of them are uncommon."""
+    words = re.findall("[A-Za-z]+", secret)
+    uncommon = [word for word in words if not secret_words.is_common(word)]
+    return not any(word in secret_words.STOP for word in words) and 2 * len(uncommon) >= len(words)
 
 
 def is_grouped(secret: str) -> bool:
@@ -246,6 +262,12 @@ def is_grouped(secret: str) -> bool:
     return len(mixed) * 2 >= len(groups) or (
         len(groups) == 4 and len(groups[0]) == 4 and not any(map(secret_words.is_common, groups))
     )
+
+
+def is_codes(secret: str) -> bool:
+    """A list of codes to be typed in: six characters at least, of which an eighth are digits."""
+    characters = [char for char in secret if char.isalnum()]
+    return len(characters) >= 6 and 8 * sum(map(str.isdigit, characters)) >= len(characters)
 
 
 def is_filled_in(secret: str) -> bool:
@@ -303,13 +325,20 @@ def _turns(text: str) -> int:
 
 
 def is_given(secret: str) -> bool:
-    """What stands where a syntax has the secret: a digit, a sign or a generator's letters; no placeholder."""
+    """What stands where a syntax has the secret: a digit, a sign or a generator's letters, or a phrase; no placeholder."""
+    if " " in secret:
+        return is_filled_in(secret) and is_quoted_phrase(secret)
     return (
         (has_digit(secret) or _SIGN.search(secret) is not None or is_generated(secret) or is_phrase(secret))
         and is_filled_in(secret)
         and not all(_OF_EXAMPLES.fullmatch(part) for part in re.split(r"[-_]", secret))
         and "[redacted" not in secret
     )
+
+
+def is_handed(secret: str) -> bool:
+    """What a program is given that asks for a password: also words that nobody says of one."""
+    return is_given(secret) or is_uncommon(secret.replace("_", "-"))
 
 
 def is_own_line(secret: str) -> bool:
@@ -400,7 +429,7 @@ FOR = r"(?:[*_]{0,2}[ \t]{1,2}(?:for|of|on|in|at|to|f\u00fcr|von|zum)(?:[ \t]{1,
 #: What comes before a password where a person tells it, with the stars of Markdown.
 TOLD = r"[*_`]{0,2}(?:[ \t]{0,2}(?:[:=]|->|\u2192)|(?:'s|[ \t]{1,2}(?:is|was|ist|war|(?:should|will|would|must)[ ]be))(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"']))[*_]{0,2}[ \t]{0,3}[*\"'`]{0,3}"
 #: A password and where it ends.
-WORD = r"([!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-]{6,64}+)(?=[\"'`\s,;\\)|\u2e80-\uffef]|\Z)"
+WORD = r"([!#$%&*+./0-9:=?@A-Z^_a-z~\u00a1-\u024f\u0370-\u052f-]{6,64}+|[!#$%&*+./0-9:=?@A-Z^_a-z~-]{2,40}+[(\[{][A-Za-z0-9]{1,20}[)\]}][!#$%&*+/0-9:=?@A-Z^_a-z~-]{1,40}+)(?=[\"'`\s,;\\)|\u2e80-\uffef]|\Z)"
 #: The name that an account often has, alone before the colon.
 ACCOUNT = r"(?<![A-Za-z0-9_$./:@-])(?:admin|administrator|root|user|test|guest|demo|deploy|postgres|ubuntu|dev|service)"
 UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -408,12 +437,12 @@ UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]
 
 #: Words for a password, and for a token or key, in the languages that people write in.
 PW = (
-    r"(?:passwor[dt]e?n?s?|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
+    r"(?:passwor[dt](?:et|e?n?s?)|passwd|passphrase|passcode|kennwort|wachtwoord|mots? de passe|contrase[ñn]as?|clave|senha|has[lł]o|"
     r"[Пп]арол(?:ь|я|ем|е|ю)|密[码碼]|口令|パスワード|비밀번호|l[öo]senord(?:et)?|parola(?: d'ordine)?|[şs]ifre(?:si)?|heslo|adgangskode|passord(?:et)?|암호|كلمة (?:المرور|السر)|pass (?:code|phrase)|"
     r"(?<![A-Za-z0-9$./-])(?:pwd?|mdp)|(?<![A-Za-z0-9])psk)"
 )
 KEYS = (
-    r"(?:token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
+    r"(?:credentials?|token(?:s|et)?|secret|api[ _-]?(?:key|schlüssel)|(?:access|auth|client|license|encryption|signing|master|private)[ _-]?key|jeton|secreto|geheimnis|sekret|"
     r"[Тт]окен(?:а|ом)?|[Сс]екрет|令牌|トークン|토큰|密[钥鑰]|秘密鍵|APIキー|schlüssel|schluessel|sleutel|klucz(?: API)?|[Кк]люч(?: API)?|cl[ée](?: API)?|"
     r"clave(?: de la API| API)?|chave|chiave|nyckel|anahtar|キー|키|مفتاح|رمز|(?<![A-Za-z])(?<!public[ _-])(?<!gpg[ _-])(?<!cache[ _-])(?<!host[ _-])key(?!chain|board|word|frame|stroke|[ ]fingerprint))"
 )
@@ -429,10 +458,15 @@ OPEN = r"[*\"'`「『«“]{0,3}[ \t\u00a0]?"
 #: What comes before a value where it is assigned or told.
 BE = (
     r"(?:[*_`\"']{0,2}[ \t]{0,12}(?:=>|:=|=|:|：|->|→|\?)|[ \t]{1,2}(?:is|was|are|ist|war|lautet|heißt|heisst|est|c'est|es|è|é|är|er|to|jest|это|такой:|este|on|olarak|[-–—])"
-    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:是|为|為|はこちら:|は|：|가|는|은))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
+    r"(?:[ \t](?:now|still|just|jetzt))?:?(?=[\s*`\"'])|[ \t]{0,2}(?:[已被更新换改设變变設換還还就]{0,5}[是为為成]了?|は(?:こちら|これ)?[:→]?|を|には?|が|：|가|는|은|를|을))[*_]{0,2}[ \t]{0,3}[*\"'`「『«“]{0,3}[ \u00a0]?"
 )
-#: A value that a shell or a configuration file takes, bare or in quotes.
-GIVEN = r"(?:\\{0,3}[\"'])?([^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+#: A value that a shell or a configuration file takes: bare, or all that stands in quotes.
+GIVEN = (
+    r"(?:\\{0,3}[\"'])?((?:(?<=\")|(?<=\"pass:))[^\"\n\\]{4,200}+(?=\\{0,3}\")|(?:(?<=')|(?<='pass:))[^'\n\\]{4,200}+(?=\\{0,3}')|"
+    r"[^\s\"'`<>{}()\[\],;\\|]{2,100}+\([A-Za-z0-9]{1,20}\)[A-Za-z0-9][^\s\"'`<>{}()\[\],;\\|]{0,60}+|[^\s\"'`<>{}()\[\],;\\|]{4,200}+)"
+)
+#: What stands between a program and one of its options.
+ARGS = r"[ \t](?:[^\n|;&]{0,160}?[ \t])?"
 #: Letters, digits and what joins them, as generators write tokens.
 RANDOM = r"([A-Za-z0-9_\-+/=.~]{16,512}+)(?![A-Za-z0-9_\-+/=.!@#%^&*~(\[])"
 
@@ -456,7 +490,7 @@ QUOTE, UNQUOTE = r"(?:\\{0,3}[\"'`„“«「『”])[ \u00a0]?", r"[ \u00a0]?(?
 QUOTED = r"((?:[^\"'`„“”«»「」『』\n\\]|(?<=[a-z])'(?=[a-z])){6,160})"
 #: The letters, digits and signs of a secret that is read out.
 SPELT = (
-    "(?:" + _any_of(secret_words.SPELT) + r"|[A-Za-z0-9]|[0-9]{2})"
+    "(?:" + _any_of(secret_words.SPELT) + r"|[A-Za-zА-я0-9]|[0-9]{2})"
     r"(?![A-Za-z0-9\u00c0-\u024f\u0400-\u04ff])"
 )
 
@@ -469,8 +503,8 @@ TESTS: dict[str, Callable[[str], bool]] = {
     test.__name__: test
     for test in (
         has_digit, is_chosen, is_mixed, is_spoken_password, is_labelled_secret, is_unlabelled_password,
-        is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
-        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_read_out, is_part, is_grouped, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
+        is_account_password, is_signed, is_phrase, is_filled_in, looks_random, is_token, is_given, is_handed, is_credential, is_url_password, is_generated, is_own_line, is_input, holds_private_key, is_card_number,
+        is_session_cookie, is_uncommon, is_quoted_phrase, is_told_phrase, is_uncommon_phrase, is_read_out, is_part, is_grouped, is_codes, is_entry, is_joined_words, is_labelled_token, is_part_or_words, is_handed_phrase, is_seed,
     )
 }  # fmt: skip
 
@@ -494,6 +528,7 @@ _TWO_GROUPS = re.compile(
 _THREE_GROUPS = re.compile(
     f"(?<![A-Za-z0-9])(?:{'|'.join(f'(?:[A-Za-z0-9]{{{size}}}[ -]){{3}}[A-Za-z0-9]{{4}}' for size in range(4, 9))})"
 )
+_LETTER_GROUPS = re.compile(r"[ -][A-Za-z]{4}[ -][A-Za-z]{4}[ -][A-Za-z]{4}|[A-Z]{4}[ -][A-Z]{4,8}[ -][A-Z]{4}")
 _PARTS = re.compile(PARTS, re.IGNORECASE)
 NEEDS: dict[str, Callable[[str], object]] = {
     "odd": lambda line: _ODD.search(line) and _ODD_WORD.search(line),
@@ -505,7 +540,9 @@ NEEDS: dict[str, Callable[[str], object]] = {
     "hyphens": re.compile("-[A-Za-z]{4}").search,
     "joined": re.compile("[-_.+][A-Za-z0-9\u00df-\u024f]").search,
     "changed": re.compile("[ ](?:[Tt][Oo]|[Aa][Uu][Ff])[ ]").search,
-    "groups": lambda line: _TWO_GROUPS.search(line) and _THREE_GROUPS.search(line),
+    "groups": lambda line: (
+        (_DIGIT.search(line) and _TWO_GROUPS.search(line) and _THREE_GROUPS.search(line)) or _LETTER_GROUPS.search(line)
+    ),
     "spelt": may_be_read_out,
 }
 

@@ -86,14 +86,21 @@ def is_quoted_phrase(secret: str) -> bool:
     """Words in quotes that no message or form holds about a password: three, or one that is uncommon."""
     words = [word.strip(".,;:!?()").lower() for word in secret.split()]
     return (
-        len(words) > 1
+        (len(words) > 1 or _UNSPACED.fullmatch(secret) is not None)
+        and not any(word in secret for word in _UNSPACED_ABOUT)
         and not any(word in ABOUT for word in words)
-        and not any(sign in secret for sign in "={}<>[]$\\|%/")
+        and not any(sign in secret for sign in "={}<>[]$\\|%/;&")
+        and not any(word.startswith("-") for word in words)
         and (
             len(words) > 2
             or any(word.isalpha() and (len(word) > 2 or word > "\u2e80") and not is_common(word) for word in words)
         )
     )
+
+
+#: A sentence in a script without blanks, and what is said there of a password.
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{5,40}")
+_UNSPACED_ABOUT = frozenset(filter(lambda word: word > "\u3040", ABOUT))
 
 
 def is_handed_phrase(secret: str) -> bool:
@@ -102,15 +109,23 @@ def is_handed_phrase(secret: str) -> bool:
     return is_quoted_phrase(secret) and (len(words) > 4 or (len(words) > 2 and not all(map(is_common, words))))
 
 
-def is_told_phrase(secret: str) -> bool:
-    """As a phrase in quotes, where none say where it ends: half of its words are uncommon."""
+def is_uncommon_phrase(secret: str) -> bool:
+    """As a phrase in quotes behind a word that is said of much else, too: half of its words are uncommon."""
     words = secret.split()
-    return len(words) > 2 and is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+    return is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
+
+
+def is_told_phrase(secret: str) -> bool:
+    """As a phrase in quotes, where none say where it ends: three words at least, half of them uncommon."""
+    return len(secret.split()) > 2 and is_uncommon_phrase(secret)
 
 
 def may_be_read_out(line: str) -> bool:
     """Whether three names of letters, digits or signs stand close together, as in what is read out."""
-    words = [(at, word) for at, word in enumerate(_RUNS.findall(line.lower())) if word in _SPELT_RUNS]
+    runs = _RUNS.findall(line.lower())
+    if _SPELT_ALONE.isdisjoint(runs):
+        return False
+    words = [(at, word) for at, word in enumerate(runs) if word in _SPELT_RUNS]
     for (first, one), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
         if last - first <= 6 and (not _JOINING.issuperset((one, two, three)) or len(one + two + three) == 3):
             return True
@@ -123,6 +138,8 @@ _SPELT_RUNS = frozenset(
     [*(run for name in SPELT for run in _RUNS.findall(name)), *string.ascii_lowercase, *string.digits]
     + [f"{number:02}" for number in range(100)]
 )
+#: Those of them that are no common words.
+_SPELT_ALONE = _SPELT_RUNS - _JOINING
 
 
 def is_read_out(secret: str) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 import json
 import os
+import re
 import uuid
 from collections import Counter
 from pathlib import Path
@@ -254,6 +256,8 @@ def test_every_literal_is_found_wherever_it_stands(monkeypatch: pytest.MonkeyPat
     tried: set[tuple[int, int]] = set()
     monkeypatch.setattr(redaction, "NEEDS", dict.fromkeys(NEEDS, bool))
     monkeypatch.setattr(redaction, "_try", lambda rule, number, text, start, spans: tried.add((number, start)) or 0)
+    matching = [dataclasses.replace(rule, pattern=re.compile("", rule.pattern.flags)) for rule in RULES]
+    monkeypatch.setattr(redaction, "_LITERALS", redaction._literals(matching))
     for number, rule in enumerate(RULES):
         for literal in rule.literals:
             for shown in {literal, literal.upper(), literal.title()} if rule.ignores_case else {literal}:
