@@ -28,7 +28,7 @@ GROUPS: dict[str, str] = {
     "Review and upkeep": (
         "review supersede pin unpin beliefs duplicates merge archive governance packets candidates promote dream distill advisory"
     ),
-    "What happened": "session checkpoint errors self context memdir",
+    "What happened": "today session checkpoint errors self context memdir",
     "What is left out": "pause resume forget scan project",
     "Language models": "provider ledger",
     "In and out": "import export sync model backup restore repair",
@@ -41,7 +41,7 @@ SUBJECTS: dict[str, str] = {
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
-    "sessions": "session context memdir checkpoint goal why receipts show",
+    "sessions": "today session context memdir checkpoint goal why receipts show",
     "privacy": "scan forget pause resume project",
     "intake": "import export sync model backup restore repair",
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
