@@ -41,7 +41,7 @@ SUBJECTS: dict[str, str] = {
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
-    "sessions": "today session context memdir checkpoint goal why receipts show",
+    "sessions": "session today context memdir checkpoint goal why receipts show",
     "privacy": "scan forget pause resume project",
     "intake": "import export sync model backup restore repair",
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",

@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import chain, product
@@ -103,7 +103,8 @@ def render_markdown(session: Session) -> str:
     if began.date() != ended.date():
         span = f"{began:%Y-%m-%d} {span}"
     heading = " · ".join(filter(None, (session.project, span, session_topic([session.goal]))))
-    entries = day_report.report_project(session.project, "", [session]).entries
+    # Its topic is in the heading: from there it goes when it is forgotten.
+    entries = day_report.report_project(session.project, "", [replace(session, goal="")]).entries
     return defuse_comments("\n".join((f"## {heading}", "", *day_report.render_entries(entries)))) + "\n"
 
 
