@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -159,15 +160,23 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     """
     config = plan.configuration()
     verb.ask("csm_tools")  # fails before the download where no daemon runs
-    folder = config.paths.models / ".fetched"
+    folder = config.paths.fetched_model
     name = NAMED[which] if which else ""
-    try:
-        order = _fetch_command(folder, name or config.settings.embed_model)
-        if subprocess.run(order, env=child_environment(), check=False).returncode:
-            raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
-        verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
+    if not _fetch(_fetch_command(folder, name or config.settings.embed_model)):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
+    verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
+
+
+def _fetch(command: list[str]) -> bool:
+    """Runs the program that downloads; whether it did. ^C waits until the program has removed what it had so far."""
+    with subprocess.Popen(command, env=child_environment()) as program:
+        try:
+            return program.wait() == 0
+        except KeyboardInterrupt:
+            program.send_signal(signal.SIGINT)
+            program.wait()
+            raise
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:

@@ -305,8 +305,9 @@ class Dreaming:
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
         with self._ending(dream), self._locked():
-            for name, work in (AGAIN_STEPS if why == AGAIN else STEPS).items():
-                task.progress.update(step=name)
+            planned = AGAIN_STEPS if why == AGAIN else STEPS
+            for number, (name, work) in enumerate(planned.items()):
+                task.progress.update(step=name, done=number, total=len(planned))
                 for _ in work(self, dream):
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
