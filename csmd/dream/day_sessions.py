@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import pairwise
+from pathlib import PurePath
 
 from csmd.dream import day_report, narrator
 from csmd.dream.day_report import ProjectDay, Session
@@ -77,7 +78,10 @@ def read_day(
     key: bytes,
     is_left_out: Callable[[str, str], bool],
 ) -> list[ProjectDay]:
-    """Reads what came of a local day in each of some projects (None: in all) but those whose root or directory is left out."""
+    """Reads what came of a local day in each of some projects (None: in all) but those whose root or directory is left out.
+
+    Projects of one name are called by the directory around them, too.
+    """
     # A day of any zone lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
     projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
@@ -86,7 +90,12 @@ def read_day(
             session = read_session(rows, ending, here, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):
                 projects[ending.project_seq].append((ending, session))
+    names = Counter(known[0][0].project for known in projects.values())
     return [
-        day_report.report_project(known[0][0].project, known[0][0].wall, [session for _, session in known])
+        day_report.report_project(
+            "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
+            ending.wall, [session for _, session in known],
+        )
         for known in projects.values()
-    ]
+        for ending in [known[0][0]]
+    ]  # fmt: skip

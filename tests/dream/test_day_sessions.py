@@ -96,3 +96,15 @@ def test_what_is_left_out_and_what_was_forgotten_is_not_told(store: Store) -> No
 
     store.write(forget)
     assert told(store, 1)[1:] == ["- Committed: Keep prices in cents"]
+
+
+def test_projects_of_one_name_are_told_apart_by_the_directory_around_them(store: Store) -> None:
+    for number, place in enumerate(("shop/till", "bank/till")):
+        one = Talk(store, f"s{number}", project=place)
+        one.say("user", "keep the prices in cents")
+        commit(one, "Keep prices in cents")
+    store.write(lambda rows: rows.run("update projects set name = 'till'"))
+    assert [line for line in told(store, 1) if line.startswith("##")] == [
+        "## bank/till · 1 commit, 1 file",
+        "## shop/till · 1 commit, 1 file",
+    ]
