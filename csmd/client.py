@@ -33,9 +33,13 @@ def call(paths: Paths, tool: str, params: dict[str, Any] | None = None, *, patie
 
 
 def work(paths: Paths, tool: str, params: dict[str, Any], *, watch: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-    """Starts a job and waits for its end, showing its progress; CsmdError when it failed."""
+    """Starts a job and waits for its end; CsmdError when it failed.
+
+    `watch` is called with nothing when the daemon is asked for the job, and then with the job's progress.
+    """
     started = time.monotonic()
     with _asking(paths) as ask:
+        watch({})
         job = ask(tool, params, PATIENCE_S)["job"]
         while True:
             state = ask("csm_job", {"id": job}, PATIENCE_S)

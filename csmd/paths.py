@@ -63,6 +63,8 @@ class Paths:
     spool = Below("spool")
     quarantine = Below("quarantine")
     models = Below("models")
+    fetched_model = Below("models", ".fetched")
+    """Where a fetched model lies until the daemon has its own copy."""
     sessions = Below("sessions")
     """Session files of csmd's own: `<folder of a project>/<session>.jsonl`."""
     memory = Below("memory")

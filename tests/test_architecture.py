@@ -59,6 +59,7 @@ PURE = {
     "curator.question",
     "dream.actions",
     "dream.consolidation",
+    "dream.day_report",
     "dream.gates",
     "dream.page_content",
     "dream.page_format",

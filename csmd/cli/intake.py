@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -147,6 +149,10 @@ VERBS.row(
 
 MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
 USING = render.template("using {model}, {dim} dimensions; what is stored gets its vectors in the background")
+#: Short name of a model, "" for the usual one -> what is downloaded.
+MEGABYTES = {"": 90, "multilingual": 240}
+#: What lies in the folder of models while one is downloaded, and how often it is looked how much that is.
+DOWNLOADING, LOOK_S = ".fetch*/**/*", 0.3
 #: Short name of a model -> its name.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
@@ -159,15 +165,40 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     """
     config = plan.configuration()
     verb.ask("csm_tools")  # fails before the download where no daemon runs
-    folder = config.paths.models / ".fetched"
+    folder = config.paths.fetched_model
     name = NAMED[which] if which else ""
-    try:
-        order = _fetch_command(folder, name or config.settings.embed_model)
-        if subprocess.run(order, env=child_environment(), check=False).returncode:
-            raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
-        verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
+    command = _fetch_command(folder, name or config.settings.embed_model)
+    if not _fetch(command, folder.parent, MEGABYTES[which or ""]):
+        shutil.rmtree(folder, ignore_errors=True)
+        raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
+    verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
+
+
+def _fetch(command: list[str], folder: Path, megabytes: int) -> bool:
+    """Runs the program that downloads below a folder; whether it did. ^C waits until it has removed what it had so far."""
+    with subprocess.Popen(command, env=child_environment(), stderr=subprocess.PIPE, text=True) as program:
+        assert program.stderr is not None
+        try:
+            with render.progress() as bar:
+                while program.poll() is None:
+                    bar({"step": "fetching MB", "done": min(_measure(folder), megabytes), "total": megabytes})
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        program.wait(LOOK_S)
+        except KeyboardInterrupt:
+            program.send_signal(signal.SIGINT)
+            program.wait()
+            raise
+        click.echo(program.stderr.read(), err=True, nl=False)
+    return program.returncode == 0
+
+
+def _measure(folder: Path) -> int:
+    """The megabytes that are downloaded so far; files come and go meanwhile."""
+    sizes = 0
+    for path in folder.glob(DOWNLOADING):
+        with contextlib.suppress(OSError):
+            sizes += path.lstat().st_size
+    return sizes // 1_000_000
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
@@ -301,9 +332,7 @@ def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict
     ran = service.running_service(paths) is not None
     try:
         service.stop(paths, by_user=False)
-        with render.progress() as bar:
-            bar({"step": f"{arguments[0]}: reading"})
-            report = _offline(*arguments, *(["--dry-run"] if dry_run else []))
+        report = _offline(*arguments, *(["--dry-run"] if dry_run else []))
     except BaseException:  # ^C too: no daemon stays stopped that a person did not stop
         _restart(paths, ran)
         raise
@@ -334,9 +363,7 @@ def _restart(paths: Paths, ran: bool) -> None:
 
 def _offline(*arguments: str) -> dict[str, Any]:
     command = [sys.executable, "-P", "-m", "csmd.daemon.repair", *arguments]
-    result = subprocess.run(
-        command, env=child_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
+    result = _watch(command)
     if result.returncode:
         if not result.stderr.startswith("csmd: "):
             raise CsmdError(
@@ -345,4 +372,25 @@ def _offline(*arguments: str) -> dict[str, Any]:
             )
         what, hint = service.split_complaint(result.stderr)
         raise CsmdError(what, hint=hint)
-    return dict(wire.loads(result.stdout.encode()))
+    return dict(wire.loads(result.stdout.encode())["report"])
+
+
+def _watch(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a program that says how far it is, line by line, and shows it; its last line is its result.
+
+    It can be killed anywhere: what it had not finished then is finished by whoever starts next, or was not begun.
+    """
+    with render.progress() as bar, subprocess.Popen(
+        command, env=child_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as program:  # fmt: skip
+        assert program.stdout is not None and program.stderr is not None
+        line = ""
+        try:
+            for line in program.stdout:
+                if "step" in (state := wire.loads(line.encode())):
+                    bar(state)
+            errors = program.stderr.read()
+        except BaseException:
+            program.kill()
+            raise
+    return subprocess.CompletedProcess(command, program.returncode, line, errors)

@@ -392,7 +392,7 @@ def width() -> int:
 
 @contextmanager
 def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A bar on stderr while a job runs; silent where nobody looks."""
+    """A bar with the time left on stderr while a job runs, a counter where no total is known; silent where nobody looks."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -414,7 +414,7 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
                 done, total = state.get("done", 0), state.get("total")
                 bar.update(
                     task, description=state.get("step", ""), completed=done, total=total,
-                    count=f"{done:,}/{total:,}" if total else "", about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
+                    count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "", about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
                 )  # fmt: skip
 
         yield advance

@@ -15,6 +15,7 @@ from csmd.cli import memories, render, verb
 from csmd.cli.memories import EVENTS, items
 from csmd.cli.render import (
     Line,
+    RawLine,
     Screen,
     block,
     bold,
@@ -74,6 +75,27 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     ]  # fmt: skip
     heads = f"session|last turn|turns|transcript|{'project|' * all_projects}about"
     return table(heads, "<<><<" + "<" * all_projects, rows)
+
+
+@VERBS.tool(
+    "today", "csm_today",
+    verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."),
+    verb.project_of("Only this one; all by default."),
+    verb.flag("--all", "walls", help="Those behind the walls of workspaces, too. Only in a terminal."),
+    scope="all", sends_by_person=True,
+)  # fmt: skip
+def show_today(value: dict[str, Any]) -> Screen:
+    """Print what changed, was decided and is open, for a stand-up.
+
+    As Markdown, from the sessions of one day.
+    """
+    if not value["projects"]:
+        yield f"Nothing changed on {value['date']}, as far as csmd knows."
+    elif sys.stdout.isatty():
+        for line in value["text"].splitlines():
+            yield Line(line.removeprefix("- "), head="- ") if line.startswith("- ") else line
+    else:  # whole lines, for a file or another program
+        yield from map(RawLine, value["text"].splitlines())
 
 
 @SESSION.tool("show", "csm_session_show", verb.ID)

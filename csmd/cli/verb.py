@@ -160,9 +160,21 @@ def ask(tool: str, **params: Any) -> Any:
 
 
 def work(tool: str, **params: Any) -> dict[str, Any]:
-    """Has the daemon do a job, shows its progress on stderr, and gives its result."""
-    with render.progress() as bar:
-        return client.work(default_paths(), tool, params, watch=bar)
+    """Has the daemon do a job, shows its progress on stderr, and gives its result; the daemon finishes what ^C interrupts."""
+    is_ordered = False
+    try:
+        with render.progress() as bar:
+
+            def watch(state: dict[str, Any]) -> None:
+                nonlocal is_ordered
+                is_ordered = True
+                bar(state)
+
+            return client.work(default_paths(), tool, params, watch=watch)
+    except KeyboardInterrupt:
+        if is_ordered:
+            click.echo("csmd: it goes on in the background; `csmd status` shows it", err=True)
+        raise
 
 
 def print_answer(value: Any, as_json: bool, screen: Callable[..., render.Screen], **options: Any) -> None:

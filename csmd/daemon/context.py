@@ -52,11 +52,6 @@ def iso_before(seconds: float) -> str:
     return iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
-def local_now() -> datetime:
-    """The time now in the zone of this machine: whose days people mean."""
-    return datetime.now().astimezone()
-
-
 def local_time(at: str) -> datetime:
     """A time of csmd's in the zone of this machine, as its clocks showed it then."""
     return datetime.fromisoformat(at).astimezone()

@@ -23,6 +23,7 @@ from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
 from csmd.dream import day_files, gates, page_edits, page_files, reselection, steps, undo
+from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Pauses
@@ -163,7 +164,7 @@ class Dreaming:
         self.lock = DreamLock(context.config.paths.dream_lock)
         #: Clocks of what a dream writes, which a bench moves.
         self.now: Callable[[], str] = now_iso
-        self.here: day_files.Here = local_time
+        self.here: Here = local_time
         self._task: Task | None = None
         self._batches: Generator[None] | None = None
         self._is_awaited = False
@@ -304,8 +305,9 @@ class Dreaming:
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
         with self._ending(dream), self._locked():
-            for name, work in (AGAIN_STEPS if why == AGAIN else STEPS).items():
-                task.progress.update(step=name)
+            planned = AGAIN_STEPS if why == AGAIN else STEPS
+            for number, (name, work) in enumerate(planned.items()):
+                task.progress.update(step=name, done=number, total=len(planned))
                 for _ in work(self, dream):
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)

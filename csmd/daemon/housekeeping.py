@@ -173,13 +173,13 @@ def daily_backup(context: Context) -> bool:
     return True
 
 
-def make_backup(context: Context, target: Path | None) -> dict[str, Any]:
+def make_backup(context: Context, target: Path | None, *, note: backup.Note = backup.unnoted) -> dict[str, Any]:
     """Makes a backup, at `target` or among the others, of which the oldest go; what it holds."""
     database = context.config.paths.database
     place = target or backup.place_of(database, now=now_iso())
     if target is not None and is_there(target):
         raise StoreError(f"{target} is there already", hint="name a file that is not")
-    made = backup.make(database, place, stop=lambda: context.stopping)
+    made = backup.make(database, place, stop=lambda: context.stopping, note=note)
     removed = 0 if target else backup.rotate(database, keep=context.config.settings.backup_keep)
     return {"path": str(made.path), "bytes": made.bytes, "counts": made.counts, "removed": removed}
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from csmd.config import Config
 from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.alarms import EVERY_S, Alarms, Clients, describe_clients, unread_directories
-from csmd.daemon.context import Context, Task, iso_before, local_now, now_iso, read_pauses
+from csmd.daemon.context import Context, Task, iso_before, local_time, now_iso, read_pauses
 from csmd.daemon.dreaming import Dreaming, PageReader
 from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
@@ -162,7 +162,7 @@ class Background(threading.Thread):
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
-            dreams=self.dreaming, now=now_iso, before=iso_before, here=local_now, monotonic=time.monotonic,
+            dreams=self.dreaming, now=now_iso, before=iso_before, here=local_time, monotonic=time.monotonic,
             pauses=context.pauses, read_pauses=lambda: read_pauses(context.pauses), query_vector=context.query_vector,
             submit=lambda kind, **order: context.submit(Task(kind=kind, **order)).id, job=context.tasks.get,
             poke=context.poke, hint=context.hint, hint_of_hook=context.hint_of_hook, unwritten=context.lookups.unwritten,

@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,16 @@ NOTHING_READ = (
 )
 
 
-def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
+#: Is told what is done now, and how much of how much of it; 0 of 0 where nobody knows.
+Note = Callable[[str, int, int], None]
+
+
+def unnoted(step: str, done: int, total: int) -> None:
+    """Tells nobody what is done."""
+    del step, done, total
+
+
+def repair(config: Config, *, dry_run: bool = False, note: Note = unnoted) -> dict[str, Any]:
     """Checks the database and repairs it: its indexes alone, or all of it from damaged file, backup and transcripts.
 
     The state: `none` (there is no database), `sound`, `indexes`, `rebuilt`.
@@ -48,13 +57,14 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
         if not database.exists() and not backup.list_backups(database) and not _with_suffix(database, "-wal").exists():
             return {"state": "none", "problems": []}
         new = _copy(database, workshop / "old")
+        note("checking", 0, 0)
         found = integrity.inspect(new)
         if not found.problems:
             return {"state": "sound", "problems": []}
         report: dict[str, Any] = {"state": "indexes", "problems": found.problems, "dry_run": dry_run}
         if not (found.only_indexes and integrity.mend_indexes(new)):
             report["state"] = "rebuilt"
-            new = _rebuild(config, new, workshop / "new", report, dry_run=dry_run)
+            new = _rebuild(config, new, workshop / "new", report, dry_run=dry_run, note=note)
         if not dry_run:
             aside = files.make_private(database.parent / f"damaged-{_stamp()}")
             backup.replace_database(new, database, aside / database.name)
@@ -62,10 +72,13 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
     return report
 
 
-def _rebuild(config: Config, scratch: Path, workshop: Path, report: dict[str, Any], *, dry_run: bool) -> Path:
+def _rebuild(
+    config: Config, scratch: Path, workshop: Path, report: dict[str, Any], *, dry_run: bool, note: Note
+) -> Path:
     """Makes a new database from the damaged one's copy, the newest sound backup and the transcripts."""
     files.make_private(workshop)
     new = workshop / "csmd.db"
+    note("reading rows", 0, 0)
     with ExitStack() as opened:
         sound = backup.newest_sound(config.paths.database)
         readable = recovery.open_damaged(scratch, sound=sound) if scratch.is_file() else None
@@ -94,7 +107,7 @@ def _rebuild(config: Config, scratch: Path, workshop: Path, report: dict[str, An
         for project, directory in store.read(recovery.nameless_projects):
             place = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=project, project=place))
-        if unread := _read_transcripts(config, store, paths):
+        if unread := _read_transcripts(config, store, paths, note):
             report["lost"].append(f"{unread} transcripts could not be read")
         store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
         store.write(recovery.empty_stub_sessions)
@@ -131,10 +144,11 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
 
 
-def _read_transcripts(config: Config, store: Store, paths: list[Path]) -> int:
+def _read_transcripts(config: Config, store: Store, paths: list[Path], note: Note) -> int:
     """Takes in every transcript from its beginning; how many could not be read."""
     leave_out, failed = context.excludes(config, PauseFile(config.paths.pauses)), 0
-    for path in paths:
+    for number, path in enumerate(paths):
+        note("reading transcripts", number, len(paths))
         try:
             reading.read(store, config, path, leave_out=leave_out)
         except OSError:
@@ -142,7 +156,7 @@ def _read_transcripts(config: Config, store: Store, paths: list[Path]) -> int:
     return failed
 
 
-def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, Any]:
+def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = unnoted) -> dict[str, Any]:
     """Puts a backup in the database's place; what was forgotten since stays forgotten.
 
     `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that is of no use.
@@ -154,12 +168,15 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
             raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
         if not chosen.is_file():
             raise BadInput(f"{chosen}: no such file", hint="`csmd backup list` shows the backups")
+        note("copying", 0, 0)
         new = _copy(chosen, workshop / "new")
+        note("checking", 0, 0)
         try:
             backup.examine(new)
         except (BadInput, Damaged) as error:
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
             raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
+        note("forgetting again", 0, 0)
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             lost = []
@@ -244,7 +261,10 @@ def _copy(database: Path, folder: Path) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """`repair [--dry-run]` or `restore FILE|latest [--dry-run]`; the exit code."""
+    """`repair [--dry-run]` or `restore FILE|latest [--dry-run]`; the exit code.
+
+    Each line on stdout is JSON: what is done now, and at the end the report.
+    """
     logs.keep_words_off_stderr()
     os.umask(0o077)
     dry_run = "--dry-run" in arguments
@@ -253,8 +273,14 @@ def main(arguments: list[str]) -> int:
     def perform() -> None:
         config = configuration()
         choose_words(config.settings.privacy_redact)
-        report = restore(config, rest[0], dry_run=dry_run) if verb == "restore" else repair(config, dry_run=dry_run)
-        print(wire.pretty(report))  # noqa: T201
+        if verb == "restore":
+            report = restore(config, rest[0], dry_run=dry_run, note=say)
+        else:
+            report = repair(config, dry_run=dry_run, note=say)
+        print(wire.dumps({"report": report}))  # noqa: T201
+
+    def say(step: str, done: int, total: int) -> None:
+        print(wire.dumps({"step": step, "done": done, "total": total or None}), flush=True)  # noqa: T201
 
     return run_explained(perform)
 

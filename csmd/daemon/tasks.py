@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -35,6 +36,7 @@ from csmd.daemon.reading import PastSession
 from csmd.dream import day_files, transfer
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
+from csmd.extraction import statements
 from csmd.hosts.claude import environment, transcript
 from csmd.paths import is_directory, is_file, is_there
 from csmd.privacy import redaction
@@ -179,9 +181,12 @@ class Tasks:
         # Whoever syncs has every transcript read by now; an import reads what is elsewhere.
         pages = self._dreaming.pages
         context.guard("pages", pages.read if task.kind == "sync" else pages.read_settled)
-        yield {"step": "distilling"}
-        for _ in chain(self._stages.distilling(force=True), self._stages.run_until_done()):
-            yield None
+        sessions = len(statements.behind(context.store))
+        yield {"step": "distilling", "done": 0, "total": sessions}
+        for done, _ in enumerate(self._stages.distilling(force=True), 1):
+            yield {"step": "distilling", "done": done, "total": max(done, sessions)}
+        for done in accumulate(self._stages.run_until_done()):
+            yield {"step": "remembering", "done": done, "total": 0}
         if task.kind == "sync":
             filled, until = context.store.read(passages.progress)
             yield from _repeated(
@@ -377,7 +382,11 @@ def _use_model(context: Context, task: Task) -> Work:
     """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
-    directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+    try:
+        directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+    finally:
+        if Path(task.path) == config.paths.fetched_model:  # nobody else needs it, whoever has stopped waiting
+            shutil.rmtree(task.path, ignore_errors=True)
     models.choose_model(config.paths.models, name)
     context.embedder.use(directory)
     yield {"step": "loading"}
@@ -389,16 +398,21 @@ def _use_model(context: Context, task: Task) -> Work:
 
 
 def _back_up(context: Context, task: Task) -> Work:
+    def note(done: int, total: int) -> None:
+        """In one batch: whoever asks meanwhile is answered from another thread."""
+        task.progress.update(done=done, total=total)
+
     yield {"step": "copying"}
-    return housekeeping.make_backup(context, Path(task.path) if task.path else None)
+    return housekeeping.make_backup(context, Path(task.path) if task.path else None, note=note)
 
 
 def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is made, or empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
+    chosen = context.store.read(lambda rows: len(exports.seqs(rows, task.order["places"])))
     for total in transfer.export_memories(context.store, directory, task.order["places"], withholds=context.withholds):
-        yield {"step": "writing", "done": total}
+        yield {"step": "writing", "done": total, "total": chosen}
     every, forgotten = context.store.read(
         lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
     )

@@ -5,116 +5,39 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import fields, replace
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import chain, pairwise, product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from csmd.dream import narrator
-from csmd.extraction.digest import OUTCOME_WORDS
+from csmd.dream import day_report
+from csmd.dream.day_report import Session
+from csmd.dream.day_sessions import Here, read_session
 from csmd.privacy.redaction import redact, redact_tree
-from csmd.recall import evidence
-from csmd.store import cursors, digests, dreams, files, markdown_pages, tombstones
+from csmd.recall.last_sessions import session_topic
+from csmd.store import cursors, dreams, files, markdown_pages, tombstones
 from csmd.store.core import Store
-from csmd.store.digests import ItemRow
 from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text import markdown
-from csmd.text.display import amount, cut, squeeze
-from csmd.text.sentence import bare_order, has, opens, parse
-from csmd.text.similarity import gist, overlap
-
-#: Most characters of a heading, and the fewest before a clause's end at which it may be cut.
-HEADING, LEAST_HEADING = 100, 40
-#: Two entries say the same that begin with so many equal characters, or share this part of their words.
-SAME, MOSTLY = 60, 0.6
-#: So many words before a terminal's output are a heading by themselves.
-LEAST_SAID = 4
-#: An assistant asks whether it may go on in so few words.
-LEAVE_WORDS = 10
-#: Most characters of an entry, and the fewest before the end of a sentence at which it may be cut.
-ENTRY, LEAST_ENTRY = 240, 80
-#: A word that is no name of anything.
-_WORD = re.compile(r"[a-z]+(?:'[a-z]+)?[,;:.?!]?(?: |$)")
-#: What a terminal shows before a typed command, or before output.
-_PRINTED = re.compile(r"[\s:,]*[❯⎿⏺│├└✓✗]")
-_END = re.compile(r"[.;!?](?= )")
-_CLAUSE = re.compile(r"[,;:.?!](?= )| (?=[-(–—] ?)| (?=(?:and|but|because|so that|when|which|where|since) )")
-
-
-def drop_repeats(entries: Iterable[str], *, but: Iterable[str] = ()) -> tuple[str, ...]:
-    """The entries without those that begin like, or mostly repeat, an earlier entry or one of `but`."""
-    earlier = list(but)
-    beginnings = {squeeze(entry)[:SAME].casefold() for entry in earlier}
-    kept = []
-    for entry in entries:
-        beginning = squeeze(entry)[:SAME].casefold()
-        if beginning not in beginnings and not any(overlap(gist(entry), gist(one)) >= MOSTLY for one in earlier):
-            beginnings.add(beginning)
-            earlier.append(entry)
-            kept.append(entry)
-    return tuple(kept)
-
-
-def day_title(goal: str) -> str:
-    """A prompt as a heading: what it asks for, without the phrase that asks, cut where a clause ends."""
-    whole = squeeze(goal)
-    title = bare_order(whole)
-    title = title if title == whole else title.rstrip(" ?")
-    if (output := _PRINTED.search(title)) and len(title[: output.start()].split()) >= LEAST_SAID:
-        title = title[: output.start()]
-    title = title.rstrip(" :;,")
-    if _WORD.match(title):
-        title = title[0].upper() + title[1:]
-    if len(title) <= HEADING:
-        return title
-    ends = [clause.start() for clause in _CLAUSE.finditer(title, LEAST_HEADING, HEADING)]
-    head = title[: ends[-1]] if ends else cut(title, HEADING).removesuffix("…")
-    for opening, is_open in (("`", head.count("`") % 2), ("(", head.count("(") > head.count(")"))):
-        if is_open and head.rfind(opening) >= LEAST_HEADING:
-            head = head[: head.rfind(opening)]
-    return f"{head.rstrip(' ,;:.?!')}…"
-
-
-def shorten_entry(text: str) -> str:
-    """A text as an entry: whole, else up to the last sentence that ends in time, with an ellipsis."""
-    whole = squeeze(text)
-    whole = squeeze(whole.replace("**", "")) if whole.count("**") % 2 else whole
-    if len(whole) <= ENTRY:
-        return whole
-
-    def is_open(head: str) -> bool:
-        """Whether a text ends within code or parentheses."""
-        return head.count("`") % 2 > 0 or head.count("(") > head.count(")")
-
-    ends = [sentence.end() for sentence in _END.finditer(whole, LEAST_ENTRY, ENTRY - 1)]
-    end = next((end for end in reversed(ends) if not is_open(whole[:end])), 0)
-    return f"{whole[:end].rstrip(';')} …" if end else cut(whole, ENTRY)
-
-
-def is_offer(entry: str) -> bool:
-    """Whether an entry is what an assistant offers, or asks its user to choose, at its end."""
-    asks_leave = len(entry.split()) <= LEAVE_WORDS and parse(entry).kind == "asks"
-    return has("offers", "en", entry) or (asks_leave and opens("leave_asked", "en", entry))
-
+from csmd.text.display import squeeze
 
 # --- forgetting
 
 #: A line of a part that quotes somebody.
-_LISTED = re.compile(r"- (?:Decided|Corrected|Gotcha|Open): (.*)$")
+_LISTED = re.compile(r"- (?:Decided|Open): (.*)$")
 #: Whether a sentence was forgotten.
 IsForgotten = Callable[[str], bool]
 
 
 def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
     """A session's part without its forgotten lines and title; `forgotten` are whole sentences that it may have cut."""
-    shortened = (short for text in forgotten for short in (shorten_entry(text), cut(squeeze(text), ENTRY)))
-    entries = set(map(defuse_comments, shortened))
-    titles = {defuse_comments(day_title(text)) for text in forgotten}
+    entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
+    titles = {defuse_comments(session_topic([text])) for text in forgotten}
     kept = []
     for row in body.splitlines(keepends=True):
         line = row.rstrip("\n")
@@ -150,46 +73,12 @@ def _parse_sessions(body: str) -> list[dict[str, Any]]:
 
 #: Hours without a turn after which a session has ended, unless its host says so sooner.
 QUIET_H = 2.0
-#: Minutes up to which a pause counts as work.
-PAUSE_MIN = 15.0
 #: Days after which a day's file moves to the archive; for a session that ended before none is written.
 KEEP_DAYS = 30
-#: Kind of entry -> how many are listed.
-MOST_LISTED = {"Decided": 5, "Corrected": 5, "Gotcha": 3, "file": 12, "Commit": 5, "Open": 5}
-
-#: Outcome -> how a digest puts it.
-OUTCOMES: Mapping[str, str] = {str(name): words for name, words in OUTCOME_WORDS.items()}
-
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
 #: What stands for a byte that is no UTF-8: the journal of a dream holds text only.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """A session as a day's file describes it, in the order of its data; times are local.
-
-    `files` are (path, changes), `agents` sub-agents as (id, turns, whether its transcript ends with an answer).
-    """
-
-    id: str
-    project: str
-    began: datetime
-    ended: datetime
-    minutes_at_work: int
-    goal: str
-    outcome: str
-    prompts: int
-    tool_calls: int
-    tokens_written: int
-    decisions: tuple[str, ...] = ()
-    corrections: tuple[str, ...] = ()
-    gotchas: tuple[str, ...] = ()
-    files: tuple[tuple[str, int], ...] = ()
-    commits: tuple[str, ...] = ()
-    open: tuple[str, ...] = ()
-    agents: tuple[tuple[str, int, bool], ...] = ()
 
 
 def has_ended(last_at: datetime, *, closed: bool, now: datetime) -> bool:
@@ -207,60 +96,21 @@ def find_due(names: Iterable[str], *, today: str) -> list[str]:
     return sorted(name for name in names if _NAME.fullmatch(name) and not is_recent(name[:10], today=today))
 
 
-def count_work_minutes(times: Sequence[datetime]) -> int:
-    """Minutes of work between the times of a session's turns: longer pauses do not count."""
-    gaps = ((later - earlier).total_seconds() / 60 for earlier, later in pairwise(times))
-    return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
-
-
 def render_markdown(session: Session) -> str:
-    """A session's part of a day's file: a heading, and a list."""
+    """A session's part of a day's file: a heading, and a list of what came of it."""
     began, ended = session.began, session.ended
     span = f"{began:%H:%M} to {ended:%H:%M}"
     if began.date() != ended.date():
         span = f"{began:%Y-%m-%d} {span}"
-    hours, minutes = divmod(session.minutes_at_work, 60)
-    work = f"{hours} h {minutes} min" if hours else f"{minutes} min"
-    counts = [amount(session.prompts, "prompt")] if session.prompts else []
-    counts += [amount(session.tool_calls, "tool call"), f"{work} at work"]
-    corrections = drop_repeats(session.corrections)
-    rows = [
-        f"## {' · '.join(filter(None, (session.project, span, day_title(session.goal))))}",
-        "",
-        f"- Outcome: {OUTCOMES.get(session.outcome, '')} ({', '.join(counts)}; session `{session.id[:8]}`)",
-        *_list_entries("Decided", drop_repeats(session.decisions, but=corrections)),
-        *_list_entries("Corrected", corrections),
-        *_list_entries("Gotcha", session.gotchas),
-    ]
-    if changed := [f"`{squeeze(path)}`" + (f" x{times}" if times > 1 else "") for path, times in session.files]:
-        room = _room(len(changed), "file")
-        more = f" and {len(changed) - room} more" if len(changed) > room else ""
-        rows.append(f"- Changed {amount(len(changed), 'file')}: {', '.join(changed[:room])}{more}")
-    # A commit that was amended is listed once, as it is now.
-    commits = {commit.partition(" ")[2] or commit: commit for commit in session.commits}
-    rows += _list_entries("Commit", tuple(commits.values()))
-    rows += _list_entries("Open", [entry for entry in session.open if not is_offer(entry)])
-    if session.agents:
-        answered = sum(ended for *_, ended in session.agents)
-        more = f", {answered} with an answer" if answered else ""
-        rows.append(f"- {amount(len(session.agents), 'sub-agent')}{more}")
-    return defuse_comments("\n".join(rows)) + "\n"
+    heading = " · ".join(filter(None, (session.project, span, session_topic([session.goal]))))
+    # Its topic is in the heading: from there it goes when it is forgotten.
+    entries = day_report.report_project(session.project, "", [replace(session, goal="")]).entries
+    return defuse_comments("\n".join((f"## {heading}", "", *day_report.render_entries(entries)))) + "\n"
 
 
 def defuse_comments(text: str) -> str:
     """A text without comment marks: what was said in a session can neither end its part nor begin another."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")
-
-
-def _list_entries(kind: str, entries: Sequence[str]) -> list[str]:
-    room = _room(len(entries), kind)
-    more = [f"- {kind}: {len(entries) - room} more"] if len(entries) > room else []
-    return [*(f"- {kind}: {shorten_entry(entry)}" for entry in entries[:room]), *more]
-
-
-def _room(number: int, kind: str) -> int:
-    """How many of so many entries are listed: "1 more" takes as much room as the entry itself."""
-    return number if number == MOST_LISTED[kind] + 1 else MOST_LISTED[kind]
 
 
 def render_data(session: Session) -> dict[str, Any]:
@@ -383,13 +233,10 @@ def _find(text: str, style: Style, ident: str) -> re.Match[str] | None:
 # --- bringing the files up to date
 
 STAGE = "daily"
-#: Sessions written in one step, sessions looked at for it, most live sessions with a file, most gotchas of a session.
-BATCH, LOOKED_AT, MOST_LIVE, GOTCHAS = 20, 400, 50, 20
+#: Sessions written in one step, sessions looked at for it, most live sessions with a file.
+BATCH, LOOKED_AT, MOST_LIVE = 20, 400, 50
 DAILY, LIVE, ARCHIVE, WALLED = "daily", "sessions", "archive", "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
-
-#: Converts a time of the store to the zone whose days people mean.
-Here = Callable[[str], datetime]
 
 
 def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
@@ -529,11 +376,11 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
             written.append((ending, ending.day if ending.told_at == ending.last_at else _day(last)))
         if not is_waiting:
             upto = ending.digest_seq
-    for ending, day in sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq)):
-        _write(store, directory, ending, day, here)
+    in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
+    told = [(ending, day) for ending, day in in_order if _write(store, directory, ending, day, here)]
 
     def write(rows: Rows) -> None:
-        for ending, day in written:
+        for ending, day in told:
             markdown_pages.note_day(rows, ending, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
@@ -542,8 +389,11 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
     return len(written) + (upto > after)
 
 
-def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> None:
-    session = store.read(lambda rows: _read_session(rows, ending, here, key=store.hash_key))
+def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> bool:
+    """Writes a session's part of a day's files; False, and nothing written, for a new one of which nothing came."""
+    session = store.read(lambda rows: read_session(rows, ending, here, key=store.hash_key))
+    if not (session.has_news or ending.told):
+        return False
     # Of what older rules let through nothing is written.
     data = redact_tree(render_data(session), Counter())
     for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
@@ -554,6 +404,7 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
             new = put_part(text or empty(day, style), style, ending.id, body, known=is_known)
             if new != text:
                 files.write_memory_file(directory, path, new)
+    return True
 
 
 # --- live sessions
@@ -576,7 +427,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
         head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{without}\n"
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
-            session = store.read(partial(_read_session, ending=ending, here=here, key=store.hash_key))
+            session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key))
             files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     for folder in [root / LIVE for root in _roots(directory)]:
@@ -620,32 +471,3 @@ def _file(directory: Path, wall: str, day: str, style: Style) -> Path:
 
 def _day(moment: datetime) -> str:
     return moment.date().isoformat()
-
-
-def _read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes) -> Session:
-    versions = digests.of_session(rows, ending.session_seq)
-    digest = versions[-1] if versions else None
-    items: dict[str, list[ItemRow]] = defaultdict(list)
-    for item in digests.items(rows, digest.seq) if digest else ():
-        items[item.kind].append(item)
-    is_forgotten = markdown_pages.session_is_out(rows, ending.id, key=key)
-
-    def texts(kind: str) -> tuple[str, ...]:
-        return tuple(item.text for item in items[kind] if not is_forgotten(item.text))
-
-    traps = [
-        trap for trap in markdown_pages.gotchas_of(rows, ending.session_seq, limit=GOTCHAS) if not is_forgotten(trap)
-    ]
-    gotchas = drop_repeats(traps, but=(*texts("decision"), *texts("correction")))
-    path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
-    changes = [(path_of(item.text), item.amount) for item in items["file"]]
-    times = [here(at) for at in markdown_pages.turn_times(rows, ending.session_seq)]
-    return Session(
-        id=ending.id, project=ending.project, began=here(ending.started_at), ended=here(ending.last_at),
-        minutes_at_work=count_work_minutes(times), goal=next(iter(texts("goal")), ""),
-        outcome=digest.outcome if digest else "", prompts=digest.prompts if digest else 0,
-        tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
-        decisions=tuple(filter(evidence.is_durable_decision, texts("decision"))), corrections=texts("correction"),
-        gotchas=gotchas, files=tuple((path, number) for path, number in changes if path), commits=texts("commit"),
-        open=texts("open"), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
-    )  # fmt: skip

@@ -358,6 +358,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadInput as error:
         _say(error.what)
         return 1
+    except KeyboardInterrupt:
+        return 130
     except Exception as error:  # noqa: BLE001 - each library has its own errors for one fact: it was not to be had
         _say(f"{chosen.model} could not be fetched ({_sentence(error).decode()}); {OFFLINE}")
         return 1

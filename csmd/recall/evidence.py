@@ -326,24 +326,13 @@ def find_transience(memory: Memory) -> str:
     """Why a memory does not last, "" where it does."""
     if memory.pinned or memory.origin in compose.WHOLE or not memory.session_id:
         return ""
-    return _find_transience(
-        memory.text,
-        [
-            rule
-            for rule in TRANSIENT
-            if (rule.why == DOUBTED or memory.gate != "correction")
-            and rule.by in ("", memory.authority)
-            and (not rule.gates or memory.gate in rule.gates)
-        ],
-    )
-
-
-def is_durable_decision(text: str) -> bool:
-    """Whether what counts as decided, whoever said it, is neither a report nor a state that was about to change."""
-    return not _find_transience(text, [one for one in TRANSIENT if not one.gates and one.why != DOUBTED])
-
-
-def _find_transience(text: str, reasons: Sequence[Transience]) -> str:
-    """The first of these reasons that a sentence of a text shows which is no rule; "" for none."""
-    passing = [sentence for sentence in prose.sentences(text) if not has("strict", "en", sentence)]
+    reasons = [
+        rule
+        for rule in TRANSIENT
+        if (rule.why == DOUBTED or memory.gate != "correction")
+        and rule.by in ("", memory.authority)
+        and (not rule.gates or memory.gate in rule.gates)
+    ]
+    # What a sentence says that is a rule lasts, whatever else it says.
+    passing = [sentence for sentence in prose.sentences(memory.text) if not has("strict", "en", sentence)]
     return next((reason.why for reason in reasons if any(map(reason.shows, passing))), "")

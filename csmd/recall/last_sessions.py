@@ -14,7 +14,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import curations, digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.sentence import bare_order, has, is_passing, opens, parse
+from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 
@@ -88,14 +88,15 @@ def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
             if (
                 len(notes) < REASONS
                 and has("unfailing", "en", reason)
-                and not any(_is_twin(reason, note.text) for note in notes)
+                and not any(is_twin_of(reason, note.text) for note in notes)
             ):
                 ident = f"{session.session_id}#{zlib.crc32(reason.encode()):08x}"
                 notes.append(Note(id=ident, text=reason, tail=session.tail, reason=WHY_CHANGED))
     return tuple(notes)
 
 
-def _is_twin(one: str, other: str) -> bool:
+def is_twin_of(one: str, other: str) -> bool:
+    """Whether two texts say nearly the same."""
     return is_twin(gist(one), gist(other))
 
 
@@ -104,7 +105,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     topic, files, stands = session_topic(session.texts("goal")), session.texts("file"), _state_left(session, later)
     subjects: list[str] = []
     for subject in session.subjects:
-        if not any(_is_twin(subject, other) for other in (*later, *subjects)):
+        if not any(is_twin_of(subject, other) for other in (*later, *subjects)):
             subjects.append(subject)
     if not (files or session.subjects or stands or (every and topic)) or (session.subjects and not subjects):
         return None
@@ -119,7 +120,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     if session.outcome == "failing":
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
-    parts += [f"left open: {end}" for end in _open_ends(session, [*later, *subjects])[:1]]
+    parts += [f"left open: {end}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if is_last:
@@ -143,13 +144,15 @@ def _is_done(said: str, commits: Sequence[str]) -> bool:
     return any(share(gist(said).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
 
 
-def _open_ends(session: SessionSummary, done: Sequence[str]) -> list[str]:
+def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
-    ends = [text for text in session.texts("open") if not text.startswith("asked and not answered")]
     return [
         display.cut(display.squeeze(text), OPEN_CHARACTERS)
-        for text in ends
-        if parse(text, "assistant").kind != "asks" and not opens("offers", "en", text) and not _is_done(text, done)
+        for text in said
+        if not text.startswith("asked and not answered")
+        and not ends_with_question(text)
+        and not opens("offers", "en", text)
+        and not _is_done(text, done)
     ]
 
 

@@ -84,9 +84,19 @@ def has_room(database: Path) -> bool:
     return usage.free - database.stat().st_size > max(usage.total * FREE_SHARE, FREE_BYTES)
 
 
+#: Is told how many pages of how many are copied.
+Note = Callable[[int, int], None]
+
+
+def unnoted(done: int, total: int) -> None:
+    """Tells nobody how far a copy is."""
+    del done, total
+
+
 def make(
-    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, vfs: str = "", rows: Rows | None = None
-) -> Copy:
+    database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: Note = unnoted, vfs: str = "",
+    rows: Rows | None = None,
+) -> Copy:  # fmt: skip
     """Copies the database as it is at this moment to `target`, which appears whole, private and looked at.
 
     On a connection of its own, so that nobody waits for it; on that of `rows` where the file is not at its path any
@@ -99,7 +109,7 @@ def make(
     temp = folder / f"{UNFINISHED}{os.urandom(6).hex()}"
     try:
         os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
-        expected = _copy(database, temp, stop, vfs, rows)
+        expected = _copy(database, temp, stop, note, vfs, rows)
         found = examine(temp, vfs=vfs)
         if found != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
@@ -116,7 +126,9 @@ def make(
     return Copy(path=target, bytes=size, counts=expected)
 
 
-def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str, rows: Rows | None) -> dict[str, int]:
+def _copy(
+    database: Path, temp: Path, stop: Callable[[], bool], note: Note, vfs: str, rows: Rows | None
+) -> dict[str, int]:
     """Copies page by page within one snapshot; what that snapshot counts."""
     try:
         # Without the snapshot, each write of the daemon's would make the copy begin again.
@@ -132,6 +144,7 @@ def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str, rows: 
                 if stop():
                     raise StoreError("the daemon is stopping", hint="run it again when the daemon is up")
                 backup.step(PAGES_AT_ONCE)
+                note(backup.page_count - backup.remaining, backup.page_count)
             backup.finish()
             # One file: a write-ahead log beside a copy would get lost.
             copy.execute("pragma journal_mode = delete").fetchall()

@@ -144,6 +144,15 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
     )
 
 
+def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
+    """(kind, text, amount, time of its turn) of everything in a digest; errors of checks that failed to the end are `failing`."""
+    return rows.all(
+        "select case when i.kind = 'error' and i.state = 'failed' then 'failing' else i.kind end, i.text, i.amount, "
+        "coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest order by i.seq",
+        digest=digest_seq,
+    )
+
+
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
     """The last version of the digests of sessions in these projects (None: in all), the latest session first."""
     return rows.read(

@@ -264,7 +264,7 @@ def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 _CLOSED = "exists (select 1 from events e where e.session_id = s.id and e.name = 'session_end' and e.at >= s.last_at)"
 _SESSION = (
-    "s.seq, s.id, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
+    "s.seq, s.id, p.seq, p.name, p.workspace_seq, case when p.workspace_seq = 0 then '' else "
     "(select w.name from projects w where w.seq = p.workspace_seq) end, s.started_at, s.last_at, s.cwd, p.root"
 )
 
@@ -279,6 +279,7 @@ class Ending(NamedTuple):
     digest_seq: int
     session_seq: int
     id: str
+    project_seq: int
     project: str
     workspace_seq: int
     wall: str
@@ -324,14 +325,27 @@ def days_waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
     return rows.read(Ending, sql, after=after, limit=limit)
 
 
+#: People's sessions with their last digest, of which nothing is told yet.
+_ENDINGS = (
+    "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
+    f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
+    "and s.host <> 'probe' "
+)
+
+
 def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
     """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without."""
-    sql = (
-        "select coalesce((select d.seq from digests d where d.session_seq = s.seq order by d.version desc limit 1), 0), "  # noqa: S608
-        f"{_SESSION}, 0, 0, '', '' from sessions s join projects p on p.seq = s.project_seq where s.parent = '' "
-        f"and s.host <> 'probe' and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
-    )
+    sql = f"{_ENDINGS}and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
     return rows.read(Ending, sql, since=since, limit=limit)
+
+
+def endings_between(rows: Rows, *, since: str, until: str, projects: Sequence[int] | None) -> list[Ending]:
+    """People's sessions in some projects (None: in all) that were under way between two times, in the order of their ends."""
+    sql = (
+        f"{_ENDINGS}and s.last_at >= :since and s.started_at < :until and {in_keys('s.project_seq', projects)} "
+        "order by s.last_at, s.seq"
+    )
+    return rows.read(Ending, sql, since=since, until=until)
 
 
 def note_day(rows: Rows, item: Ending, *, day: str, as_of: tuple[int, str]) -> None:
@@ -404,7 +418,7 @@ def digest_texts(rows: Rows, ident: str) -> list[str]:
     """What a session's digests say in somebody's words, whatever version."""
     return rows.column(
         "select distinct i.text from sessions s join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
-        "where s.id = :id and i.kind in ('goal', 'decision', 'correction', 'open')",
+        "where s.id = :id and i.kind in ('goal', 'open')",
         id=ident,
     )
 

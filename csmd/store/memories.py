@@ -212,6 +212,17 @@ def list_memories(
     )
 
 
+def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
+    """The user's memories that turns of a session state, in their order."""
+    return where(
+        rows,
+        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = st.turn_seq "
+        "join provenance p on p.uuid = t.uuid and p.role <> 'beside' where st.session_seq = :session and st.rewound = 0) "
+        "order by m.seq",
+        session=session_seq,
+    )
+
+
 def directory_of(rows: Rows, memory: Memory) -> str:
     """The directory in which a memory was first stated; "" where no turn tells it."""
     sql = (

@@ -45,6 +45,7 @@ TOOLS: dict[str, Tool] = {
         *memories.SHOW,
         *beliefs.REVIEW,
         *sessions.SESSIONS,
+        *work_history.DAYS,
         *work_history.SELF_MODEL,
         *sessions.CHECKPOINTS,
         *dreams.TOOLS,

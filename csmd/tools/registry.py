@@ -65,7 +65,7 @@ class Dreams(Protocol):
 class ToolContext:
     """What a tool may use of the running daemon.
 
-    `now` and `before` (seconds ago) give times as csmd writes them, `here` the time in this machine's zone. `submit`
+    `now` and `before` (seconds ago) give times as csmd writes them, `here` such a time in this machine's zone. `submit`
     takes the kind and the fields of a job and gives its id, `job` the job of an id. `hint_of_hook` hints at a transcript whose
     path nobody vouches for. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
     forgotten leave the pages.
@@ -78,7 +78,7 @@ class ToolContext:
     dreams: Dreams
     now: Callable[[], str]
     before: Callable[[float], str]
-    here: Callable[[], datetime]
+    here: Callable[[str], datetime]
     monotonic: Callable[[], float]
     pauses: Callable[[], Pauses]
     read_pauses: Callable[[], bool]

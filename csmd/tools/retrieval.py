@@ -48,7 +48,7 @@ def _search(
     """Search memories, conversations and session summaries."""
     if not any(map(str.isalnum, query_)) and not tokens.unindexed(query_):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
-    now, of_memories = ctx.here(), {"gate": gate, "category": category, "type": type_}
+    now, of_memories = ctx.here(ctx.now()), {"gate": gate, "category": category, "type": type_}
     kind = _kind(kind, of_memories)
     within = query.parse_limits(since, until, now=now)
     ident = find_session(rows, session, asking).id if session else ""

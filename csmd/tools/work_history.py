@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
+from csmd.dream import day_report, day_sessions
 from csmd.errors import BadInput
 from csmd.extraction import digest
 from csmd.memory import self_model
@@ -12,8 +15,9 @@ from csmd.store import candidates, digests, failures, memories, sessions
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import visible_places
 from csmd.tools.present import as_json, brief_json, find_session
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person
 
+DAYS = Tools()
 SELF_MODEL = Tools()
 LIVING_STATE = Tools()
 ERRORS = Tools()
@@ -23,6 +27,37 @@ PREVIEW = "counted from how sessions ended; a preview, not durable truth"
 MOST_LINKS = 20
 DIGEST = "version why at outcome prompts tool_calls=calls tokens text"
 MOST = 200
+
+
+@DAYS.add("csm_today")
+def _today(
+    ctx: ToolContext, rows: Rows, date_: str = "", seen: Places = None, walls: bool = False, by_person: bool = False
+) -> Json:
+    """Report what changed, was decided and is left open on a day (YYYY-MM-DD, yesterday; else today)."""
+    if walls:
+        need_person(by_person, "look behind the walls of workspaces")
+    day = _day(date_, today=ctx.here(ctx.now()).date())
+    projects = day_sessions.read_day(
+        rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
+        is_left_out=lambda *places: ctx.excludes.place(*places) or ctx.excludes.off(*places),
+    )  # fmt: skip
+    return {
+        "date": day.isoformat(),
+        "projects": [
+            as_json(one, "project wall commits files", entries=[entry._asdict() for entry in one.entries])
+            for one in day_report.sort_projects(projects)
+        ],
+        "text": day_report.render_day(day, projects),
+    }
+
+
+def _day(typed: str, *, today: date) -> date:
+    if typed in ("", "today", "yesterday"):
+        return today - timedelta(days=typed == "yesterday")
+    try:
+        return date.fromisoformat(typed)
+    except ValueError:
+        raise BadInput(f"{typed[:40]!r} is no day", hint="give YYYY-MM-DD, today or yesterday") from None
 
 
 def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:

@@ -122,3 +122,21 @@ def test_what_is_typed_into_a_session_is_the_persons_and_what_is_piped_is_not(ke
     assert done.returncode == 1
     loaded = kept.csmd("session", "load", "typed", "--json")["messages"]
     assert [(m["text"], m["by_person"]) for m in loaded] == [("I prefer tabs.", True), ("I prefer spaces.", False)]
+
+
+def test_a_day_is_printed_as_markdown_and_on_a_terminal_within_its_width(kept: Machine) -> None:
+    title = "Keep the prices in cents, and round half up wherever a price is shown or printed or written."
+    lines = [kept.line("user", title, session="day"), kept.line("assistant", "I change it.", session="day")]
+    change = {"file_path": f"{kept.project}/price.py", "old_string": "a", "new_string": "b"}
+    lines[1]["message"]["content"].append({"type": "tool_use", "id": "t9", "name": "Edit", "input": change})
+    answer = kept.line("user", "", session="day")
+    answer["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t9", "content": "done"}]
+    kept.transcript(*lines, answer, kept.line("assistant", "Done.", session="day"), session="day")
+    kept.sync()
+    told = kept.csmd("today", "--date", "2026-05-04").splitlines()
+    assert told[0] == "# Monday, 2026-05-04" and told[2].startswith("## ") and len(told[4]) > 80
+    assert told[4].startswith("- Uncommitted: Keep the prices in cents")
+    terminal = Terminal("today", "--date", "2026-05-04", cwd=kept.project, environment=kept.environment())
+    assert terminal.ends() == 0
+    assert "\n  " in fits(terminal.said), "the rest of an entry stands below its words"
+    assert "Nothing changed on 2026-05-03" in kept.csmd("today", "--date", "2026-05-03")

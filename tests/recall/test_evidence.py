@@ -236,17 +236,3 @@ def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted
         (section,) = page_content.build_sections([memory_], page_content.find_heading, page_content.ORDER)
         listed[name] = (len(section.items), section.more)
     assert listed == {"said": (0, 1), "pinned": (1, 0), "written": (1, 0)}
-
-
-@pytest.mark.parametrize(
-    ("said", "decided"),
-    [
-        ("Sessions are kept in Redis for a day", True),
-        ("Committed as 0a1b2c3, all hooks passed", False),
-        ("The current menu has no icons", False),
-        ("The export never runs at noon. The page currently shows no total", False),
-        ("I'm not sure about this, but sessions go to Redis", True),
-    ],
-)
-def test_neither_a_report_nor_what_was_about_to_change_counts_as_decided(said: str, decided: bool) -> None:
-    assert evidence.is_durable_decision(said) is decided

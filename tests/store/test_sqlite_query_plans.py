@@ -258,7 +258,7 @@ def _topics(rows: Rows, given: Given) -> None:
 
 
 def _told_days(rows: Rows, given: Given) -> None:
-    one = markdown_pages.Ending(1, 1, "s1", "", 0, "", "", given.now, "", "", False, 0, "", "")
+    one = markdown_pages.Ending(1, 1, "s1", 1, "", 0, "", "", given.now, "", "", False, 0, "", "")
     markdown_pages.note_day(rows, one, day="2026-03-01", as_of=(0, ""))
     markdown_pages.days_waiting(rows, after=0, limit=9)
     markdown_pages.live_endings(rows, since=given.at(0), limit=9)

@@ -1,0 +1,181 @@
+"""What came of the sessions of a day: changed, decided, left open; for the day's file and for `csmd today`; pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Literal, NamedTuple
+
+from csmd.extraction.work import CHECKS
+from csmd.recall import brief, compose, evidence, last_sessions
+from csmd.text.display import ARROW, amount, cut, squeeze
+from csmd.values import Memory
+
+Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
+#: Kind of entry -> how many of a project are listed, the most important kind first.
+MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 3, "Decided": 3, "Open": 3}
+#: Lines of a day, of them around a project's entries; characters of an entry; names of files in one.
+LINES, AROUND, ENTRY, NAMES = 25, 3, 160, 3
+#: How the subject of a commit begins that matters less to others than what it stands beside.
+_MINOR = re.compile(
+    r"(?:chore|docs?|ci|tests?|style|build)\b[^:]{0,30}: |(?:fixup|squash|amend)! |Merge |Bump ", re.IGNORECASE
+)
+#: A decision of less worth is perhaps one of the moment.
+LEAST_WORTH = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A session as a day's file describes it, in the order of its data; times are local.
+
+    `files` are (path, changes), `agents` sub-agents as (id, turns, whether its transcript ends with an answer), `failing`
+    the errors of checks that failed to the end.
+    """
+
+    id: str
+    project: str
+    began: datetime
+    ended: datetime
+    minutes_at_work: int
+    goal: str
+    outcome: str
+    prompts: int
+    tool_calls: int
+    tokens_written: int
+    decisions: tuple[str, ...] = ()
+    gotchas: tuple[str, ...] = ()
+    files: tuple[tuple[str, int], ...] = ()
+    commits: tuple[str, ...] = ()
+    pulls: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    open: tuple[str, ...] = ()
+    agents: tuple[tuple[str, int, bool], ...] = ()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether it changed or decided something: else there is nothing to report."""
+        return bool(self.files or self.commits or self.pulls or self.decisions)
+
+
+class Entry(NamedTuple):
+    """One thing that came of a day, in a line."""
+
+    kind: Kind
+    text: str
+
+
+class ProjectDay(NamedTuple):
+    """What came of a day in a project, the most important first; `wall` is the workspace it is behind, "" for none."""
+
+    project: str
+    wall: str
+    commits: int
+    files: int
+    entries: tuple[Entry, ...]
+
+
+def choose_decisions(stated: Iterable[Memory]) -> list[str]:
+    """What of the user's statements settles something beyond the moment, the surest first, of those that say the same one."""
+    rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
+    candidates = [brief.Candidate(memory, worth, "") for memory, worth in rated if worth.value >= LEAST_WORTH]
+    return [squeeze(one.memory.text) for one in brief.choose(candidates)]
+
+
+def report_project(project: str, wall: str, sessions: Sequence[Session]) -> ProjectDay:
+    """Sums up the sessions of a project on a day.
+
+    Of commits that say nearly the same the latest counts, and what a later session committed is neither changed only nor
+    left open by an earlier one.
+    """
+    entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
+
+    def add(kind: Kind, text: str, *, but: Sequence[str] = ()) -> None:
+        if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *but)):
+            entries[kind].append(text)
+
+    files: set[str] = set()
+    committed: set[str] = set()
+    for session in sorted(sessions, key=lambda one: (one.ended, one.id), reverse=True):
+        paths = [path for path, _ in session.files]
+        for pull in session.pulls:
+            add("Opened", pull)
+        for commit in session.commits[::-1]:
+            add("Committed", squeeze(commit.partition(" ")[2] or commit))
+        if session.commits:
+            committed.update(paths)
+        elif not committed.issuperset(paths):
+            add("Uncommitted", _describe_changes(session.goal, paths))
+        for decision in session.decisions:
+            add("Decided", decision)
+        # A check is named by its kind in front of the error; another command that failed says little of the work.
+        failed = [error for error in session.failing if error.partition(":")[0] in CHECK_NAMES]
+        if session.outcome == "failing" and failed:
+            add("Open", f"failing {failed[-1]}")
+        for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
+            add("Open", end, but=entries["Decided"])
+        files.update(paths)
+    entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
+    told = tuple(Entry(kind, text) for kind, texts in entries.items() for text in texts)
+    return ProjectDay(project, wall, len(entries["Committed"]), len(files), told)
+
+
+CHECK_NAMES = frozenset(name for name, _ in CHECKS)
+
+
+def _describe_changes(goal: str, paths: Sequence[str]) -> str:
+    """What changed: the session's topic or, where it has none, the names of files."""
+    if topic := last_sessions.session_topic([goal]):
+        return f"{topic} ({amount(len(paths), 'file')})"
+    names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in paths[:NAMES])
+    return f"{names} and {len(paths) - NAMES} more" if len(paths) > NAMES else names
+
+
+def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
+    """The projects in which anything came of a day, those with most first; those behind walls last."""
+    return sorted((one for one in projects if one.entries), key=lambda one: (one.wall, -len(one.entries), one.project))
+
+
+def render_day(day: date, projects: Iterable[ProjectDay]) -> str:
+    """A day as Markdown: a heading for each project and a list below it; within LINES where one of each kind allows it."""
+    told = sort_projects(projects)
+    most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(told, most) <= LINES), 1)
+    parts = [f"# {day:%A}, {day}\n"]
+    for project in told:
+        counts = [
+            amount(count, noun) for count, noun in ((project.commits, "commit"), (project.files, "file")) if count
+        ]
+        walled = f" (workspace {project.wall})" if project.wall else ""
+        head = " · ".join(filter(None, (f"{project.project}{walled}", ", ".join(counts))))
+        parts.append("\n".join((f"## {head}\n", *render_entries(project.entries, most=most), "")))
+    return "\n".join(parts)
+
+
+def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
+    return sum(len(render_entries(project.entries, most=most)) + AROUND for project in projects)
+
+
+def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values())) -> list[str]:
+    """The lines of a list, at most so many of a kind; "1 more" would take as much room as that entry itself."""
+    lines: list[str] = []
+    numbers = Counter(entry.kind for entry in entries)
+    for kind, number in numbers.items():
+        room = min(MOST[kind], most)
+        room = number if number == room + 1 else room
+        texts = [entry.text for entry in entries if entry.kind == kind]
+        lines += [f"- {kind}: {shorten_entry(text)}" for text in texts[:room]]
+        if number > room:
+            lines.append(f"- {kind}: {number - room} more")
+    return lines
+
+
+def shorten_entry(text: str) -> str:
+    """A text as an entry: on one line, the whole sentences that have room; of an answered question the answer is whole."""
+    line = squeeze(text)
+    question, arrow, answer = line.rpartition(ARROW)
+    room = ENTRY - len(arrow) - len(answer)
+    if arrow and len(line) > ENTRY and room >= ENTRY // 3:
+        return f"{cut(question, room)}{arrow}{answer}"
+    return compose.shorten(line, ENTRY)

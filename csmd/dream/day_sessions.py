@@ -1,0 +1,101 @@
+"""Reads what the sessions of a day did, without what was forgotten since."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
+from functools import partial
+from itertools import pairwise
+from pathlib import PurePath
+
+from csmd.dream import day_report, narrator
+from csmd.dream.day_report import ProjectDay, Session
+from csmd.recall import visibility
+from csmd.store import digests, markdown_pages, memories
+from csmd.store.markdown_pages import Ending
+from csmd.store.sqlite import Rows
+
+#: Minutes up to which a pause counts as work.
+PAUSE_MIN = 15.0
+#: Most gotchas of a session.
+GOTCHAS = 20
+
+#: Converts a time of the store to the zone whose days people mean.
+Here = Callable[[str], datetime]
+
+
+def count_work_minutes(times: Sequence[datetime]) -> int:
+    """Minutes of work between the times of a session's turns: longer pauses do not count."""
+    gaps = ((later - earlier).total_seconds() / 60 for earlier, later in pairwise(times))
+    return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
+
+
+def read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes, day: date | None = None) -> Session:
+    """Reads a session; with `day` only what was done and said on that local day, and open ends only where it ended then."""
+
+    def is_of_day(at: str) -> bool:
+        return day is None or (bool(at) and here(at).date() == day)
+
+    is_forgotten = markdown_pages.session_is_out(rows, ending.id, key=key)
+    versions = digests.of_session(rows, ending.session_seq)
+    digest = versions[-1] if versions else None
+    items: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for kind, text, number, at in digests.dated_items(rows, digest.seq) if digest else ():
+        # What is left at its end is of the day on which it ended; what it was on is of each.
+        if kind == "goal" or is_of_day(ending.last_at if kind in ("open", "failing") else at):
+            items[kind].append((text, number))
+
+    def texts(kind: str) -> tuple[str, ...]:
+        return tuple(text for text, _ in items[kind] if not is_forgotten(text))
+
+    stated = [
+        memory
+        for memory in memories.stated_in_session(rows, ending.session_seq)
+        if visibility.is_injectable(memory) and is_of_day(memory.created_at)
+    ]
+    traps = markdown_pages.gotchas_of(rows, ending.session_seq, limit=GOTCHAS)
+    path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
+    changes = [(path_of(text), number) for text, number in items["file"]]
+    times = [here(at) for at in markdown_pages.turn_times(rows, ending.session_seq)]
+    return Session(
+        id=ending.id, project=ending.project, began=here(ending.started_at), ended=here(ending.last_at),
+        minutes_at_work=count_work_minutes(times), goal=next(iter(texts("goal")), ""),
+        outcome=digest.outcome if digest else "", prompts=digest.prompts if digest else 0,
+        tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
+        decisions=tuple(day_report.choose_decisions(stated)), gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
+        files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), pulls=texts("pull"),
+        failing=texts("failing"), open=texts("open"), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
+    )  # fmt: skip
+
+
+def read_day(
+    rows: Rows,
+    day: date,
+    here: Here,
+    *,
+    places: Sequence[int] | None,
+    key: bytes,
+    is_left_out: Callable[[str, str], bool],
+) -> list[ProjectDay]:
+    """Reads what came of a local day in each of some projects (None: in all) but those whose root or directory is left out.
+
+    Projects of one name are called by the directory around them, too.
+    """
+    # A day of any zone lies within these days of UTC.
+    since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
+    projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
+    for ending in markdown_pages.endings_between(rows, since=since, until=until, projects=places):
+        if here(ending.started_at).date() <= day <= here(ending.last_at).date():
+            session = read_session(rows, ending, here, key=key, day=day)
+            if not is_left_out(ending.root, ending.cwd):
+                projects[ending.project_seq].append((ending, session))
+    names = Counter(known[0][0].project for known in projects.values())
+    return [
+        day_report.report_project(
+            "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
+            ending.wall, [session for _, session in known],
+        )
+        for known in projects.values()
+        for ending in [known[0][0]]
+    ]  # fmt: skip
