@@ -129,6 +129,8 @@ class Config:
     settings: Settings
     assistant_dirs: tuple[Path, ...]
     """The assistant's configuration directories (CLAUDE_CONFIG_DIR or ~/.claude), absolute, each once."""
+    host_dirs: tuple[tuple[str, Path], ...] = ()
+    """(host, configuration directory) of the other assistants that csmd was installed for."""
 
 
 def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
@@ -156,10 +158,30 @@ def spool_places(home: Path) -> list[Path]:
     return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
+#: Host -> the variable that names its configuration directory, and the directory's usual name in the user's home.
+HOST_DIRS: Mapping[str, tuple[str, str]] = {
+    "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
+    "codex": ("CODEX_HOME", ".codex"),
+}
+
+
+def host_dir(host: str, env: Mapping[str, str] = os.environ) -> Path:
+    """An assistant's configuration directory in force in this environment."""
+    variable, usual = HOST_DIRS[host]
+    chosen = env.get(variable)
+    return _absolute(chosen, variable) if chosen else Path.home() / usual
+
+
 def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """The assistant's configuration directory in force in this environment."""
-    chosen = env.get("CLAUDE_CONFIG_DIR")
-    return _absolute(chosen, "CLAUDE_CONFIG_DIR") if chosen else Path.home() / ".claude"
+    """Claude Code's configuration directory in force in this environment."""
+    return host_dir("claude", env)
+
+
+def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
+    """(host, configuration directory) of what `csmd install` recorded as its hosts; () for a damaged record."""
+    if not isinstance(recorded, dict):
+        return ()
+    return tuple((host, Path(str(folder))) for host, folders in recorded.items() for folder in folders)
 
 
 #: What assistants set for the commands that they run, and what their programs are called.
@@ -226,17 +248,19 @@ def _absolute(chosen: str, variable: str) -> Path:
         raise ConfigError(f"{variable}={chosen}: no such user", hint=f"set {variable} to an absolute path") from error
 
 
-def load(*, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = ()) -> Config:
+def load(
+    *, paths: Paths | None = None, extra_dirs: tuple[Path, ...] = (), host_dirs: tuple[tuple[str, Path], ...] = ()
+) -> Config:
     """The configuration in force; ConfigError names the file, the key and a close match.
 
-    `extra_dirs` are assistant directories recorded by `csmd install`.
+    `extra_dirs` and `host_dirs` are what `csmd install` recorded: directories of Claude Code, and of other assistants.
     """
     paths = paths or default_paths()
     seen: dict[str, Path] = {}
     for folder in (*extra_dirs, assistant_dir()):
         seen.setdefault(os.path.realpath(folder), folder)  # by whichever name, a directory is read once
     chosen = parse_settings(read_text(paths.config_file), where=str(paths.config_file))
-    return Config(paths=paths, settings=chosen, assistant_dirs=tuple(seen.values()))
+    return Config(paths=paths, settings=chosen, assistant_dirs=tuple(seen.values()), host_dirs=host_dirs)
 
 
 def read_text(file: Path) -> str:

@@ -40,6 +40,9 @@ CandidateStatus = Literal["open", "needs_review", "promoted", "dropped", "done"]
 #: A file of this name leaves its directory, and all below it, out.
 OFF_MARK = ".csmd-off"
 
+#: The index of a directory of memories, and how much of it a session is given: lines, UTF-16 units.
+INDEX, INDEX_LINES, INDEX_UNITS = "MEMORY.md", 200, 25_000
+
 #: The session of a marker that `csmd doctor` sends ends with its word; its turns say this and nothing else.
 PROBE_SESSION = "csmd-probe-"
 PROBE_TEXT = "csmd doctor looks for this {event}: {word}"

@@ -27,7 +27,7 @@ def read_input():
     return body if len(body) <= INPUT_LIMIT else b""
 
 
-def ask(path, ident, event, body, patience, deadline):
+def ask(path, ident, host, event, body, patience, deadline):
     def within(call, argument):  # one deadline for the whole exchange, not one for each call
         # What came while a busy machine kept us is taken even so: without waiting, and not for ever.
         sock.settimeout(left if (left := deadline - time.monotonic()) > 0 else 0.0 * next(late))
@@ -40,7 +40,7 @@ def ask(path, ident, event, body, patience, deadline):
             data += part
         return data
 
-    head = b"1", ident.encode(), b"event", b"%d" % (patience * 1000), b"claude", event.encode()
+    head = b"1", ident.encode(), b"event", b"%d" % (patience * 1000), host.encode(), event.encode()
     frames = b"".join(b"\1%c%b" % (len(part), part) for part in head)
     sock, answer, more, late = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM), [], 1, iter(range(32))
     within(sock.connect, path)
@@ -55,18 +55,18 @@ def ask(path, ident, event, body, patience, deadline):
     return answer  # and the socket closes with this frame: where stdout is closed it has stdout's number
 
 
-def main(_, home, event):
+def main(_, home, event, host="claude"):
     injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
     waited, body, status, ident = False, read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):
             path = posix.read(posix.open(home + "/endpoint", posix.O_RDONLY), 4096).partition(b"\n")[0]
-            status, answer = ask(path, ident, event, body, patience, deadline)
+            status, answer = ask(path, ident, host, event, body, patience, deadline)
     except Exception as error:
         waited = isinstance(error, TimeoutError)
     if status != b"ok":
-        rare().keep(home, ident, event, body, waited and patience > FAIR_CHANCE_S, status)
+        rare().keep(home, ident, event, body, waited and patience > FAIR_CHANCE_S, status, host)
     while status == b"ok" and injecting and answer:
         answer = answer[posix.write(1, answer) :]
 

@@ -81,7 +81,7 @@ def is_hung(home):
     return False
 
 
-def keep(home, ident, event, body, hung=False, status=b""):
+def keep(home, ident, event, body, hung=False, status=b"", host="claude"):
     """Put the event into the spool, mark the daemon when it is `hung`, and tell the user at a session's start.
 
     One that gave any answer, however late, is not hung.
@@ -94,7 +94,7 @@ def keep(home, ident, event, body, hung=False, status=b""):
         return  # nothing to say, or no csmd here that would ever take a spooled payload away again
     if not posix.access(home + "/csmd.db", posix.F_OK) and _is_full(home + "/spool"):
         return  # no daemon was ever here
-    head = f"csmd-spool 1 {ident} claude {event} {time.time_ns()}\n"
+    head = f"csmd-spool 1 {ident} {host} {event} {time.time_ns()}\n"
     if len(head.split()) != 6:
         return
     data = head.encode("ascii") + body
@@ -168,7 +168,7 @@ def _is_full(spool):
         return False
 
 
-def pass_by(_, home, _event):
+def pass_by(_, home, _event, _host=None):
     """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
     posix.umask(0o077)
     if posix.access(home + "/run", posix.F_OK):

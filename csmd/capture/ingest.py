@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,8 @@ from pathlib import Path
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
-from csmd.hosts.claude import hooks, transcript
+from csmd.hosts import adapters
+from csmd.hosts.adapter import started_in as directory_in
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
 from csmd.store import activity, events, files, projects, tombstones
@@ -56,17 +57,13 @@ def is_probe(event: Event) -> bool:
     return is_silent and not (event.agent_id or event.transcript_path)
 
 
-def decode_claude_event(body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
+def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts = Removed()
-    event = hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
+    event = adapters.ADAPTERS[host].decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is not None and is_probe(event):
         event = replace(event, by_user=False)  # no memory is looked up for it
     return event, counts
-
-
-#: Host -> what makes an event of a payload; an event of any other host is dropped and counted.
-DECODERS: dict[str, Callable[..., Decoded]] = {transcript.HOST: decode_claude_event}
 
 
 def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
@@ -78,7 +75,7 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
     if excludes.pauses().covers(at):
         return None, Counter({PAUSED_EVENTS: 1})
     try:
-        event, counts = DECODERS[host](body, name=name, event_id=event_id, at=at)
+        event, counts = decode_event(host, body, name=name, event_id=event_id, at=at)
     except BadInput as error:
         return error
     is_left_out = event is not None and excludes.ask_the_disk and _is_excluded(event, excludes)
@@ -118,9 +115,13 @@ def started_in(path: str) -> str:
         return ""
     try:
         with files.open_regular(Path(path)) as file:
-            return transcript.started_in(file.read(BEGINNING_BYTES))
+            return directory_in(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
+
+
+def _turn_of(event: Event) -> Turn | None:
+    return adapters.ADAPTERS[event.host].turn_of_event(event)
 
 
 def place_of(rows: Rows, event: Event) -> Project | None:
@@ -128,7 +129,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 
     For `record`: what the disk is asked before the write is submitted does not hold up the writer.
     """
-    if hooks.turn_of_event(event) is None or is_probe(event):
+    if _turn_of(event) is None or is_probe(event):
         return None
     place = project_identity.identified(event.cwd, start=started_in(event.transcript_path))
     return project_identity.entering(rows, place)
@@ -155,7 +156,7 @@ def record(
         return False
     event = _without_known_secrets(rows, permitted, redacted, key=key, now=now)
     text_hash = tokens.keyed_hash(event.text, key) if event.text else ""
-    turn = hooks.turn_of_event(event)
+    turn = _turn_of(event)
     if turn is not None and is_probe(event):
         return events.add_probe(rows, turn, text_hash=text_hash)
     payload_hash = tokens.keyed_hash(event.payload, key)

@@ -17,8 +17,8 @@ from typing import Any, Literal
 from csmd import config, wire
 from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
-from csmd.hosts.adapter import moment_of
 from csmd.hosts.claude import environment
+from csmd.hosts.json_fields import moment_of
 from csmd.paths import is_directory
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
@@ -26,6 +26,7 @@ from csmd.store import files, projects, tombstones
 from csmd.store.core import Store
 from csmd.text import display, markdown, tokens
 from csmd.text.markdown import SPACE
+from csmd.vocabulary import INDEX
 
 Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
 
@@ -271,7 +272,7 @@ def _parts(disk: Disk, path: str) -> tuple[str, str]:
 
 def _memory_index(folder: str, disk: Disk) -> Instruction | None:
     """The index of the assistant's own memory, cut as the host cuts it."""
-    path = f"{folder}/{environment.INDEX}"
+    path = f"{folder}/{INDEX}"
     content = markdown_imports.read(_parts(disk, path)[1])[0].strip(SPACE)
     if not content:
         return None
@@ -505,7 +506,7 @@ def scan(folder: Path) -> list[environment.Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
     found: list[tuple[float, str, int]] = []
     for entry in _entries(str(folder)):
-        if not entry.folder and entry.name.endswith(".md") and entry.name != environment.INDEX:
+        if not entry.folder and entry.name.endswith(".md") and entry.name != INDEX:
             with suppress(OSError, BadInput):
                 info = _inside_folder(folder, entry.name).stat()
                 found.append((info.st_mtime, entry.name, info.st_size))

@@ -27,10 +27,9 @@ from csmd.capture.ingest import (
 from csmd.capture.project_identity import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Pauses, Withheld
-from csmd.hosts.adapter import EPOCH, moment_of
-from csmd.hosts.claude import environment, transcript
-from csmd.hosts.claude.transcript import Reading
-from csmd.hosts.csmd_sessions import ReadLine
+from csmd.hosts import adapters
+from csmd.hosts.adapter import Adapter, Left, Opened, Reading, ReadLine, started_in, times_in
+from csmd.hosts.json_fields import EPOCH, moment_of
 from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, redact, storable_path
@@ -178,6 +177,8 @@ def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
 
 #: Enough of a file's beginning to distinguish it from another one.
 HEAD_BYTES = 1024
+#: How far back the time of the last line is looked for.
+BEFORE_BYTES = 64 * 1024
 #: Enough of what was read last to notice that it was rewritten.
 FOOT_BYTES = 256
 
@@ -263,10 +264,13 @@ class Sink:
     """Stores what is read of one transcript: `path` is its name in the store, `room` the bytes that a session may take,
     `is_hosts_own` whether the assistant wrote it and not csmd."""
 
-    def __init__(self, store: Store, path: str, places: Places, *, room: int, is_hosts_own: bool) -> None:
+    def __init__(
+        self, store: Store, path: str, places: Places, *, adapter: Adapter, room: int, is_hosts_own: bool
+    ) -> None:
         self._store = store
         self._path = path
         self._places = places
+        self._adapter = adapter
         self._room = room
         self._is_hosts_own = is_hosts_own
 
@@ -281,7 +285,7 @@ class Sink:
         for turn in reading.turns:
             self._places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
         worktrees, key = project_identity.lost_worktrees_of(reading.worktrees), self._store.hash_key
-        left_at: dict[int, list[transcript.Left]] = {}
+        left_at: dict[int, list[Left]] = {}
         for left in reading.left:
             left_at.setdefault(left.place, []).append(left)
 
@@ -301,7 +305,7 @@ class Sink:
             spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
             sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
             if self._is_hosts_own:
-                events.note_versions(rows, environment.latest_versions(reading.turns[begin:end]))
+                events.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -325,7 +329,7 @@ class Sink:
         key = self._store.hash_key
         if turn.answers:
             tools = sessions.tools_called(rows, turn.answers)
-            if not transcript.may_answer(tools, is_pick=turn.is_pick):
+            if not self._adapter.may_answer(tools, turn.is_pick):
                 return False
         _note_tampered(rows, turn, key)
         turn, place, listed = permitted_turn(turn, self._places.of(turn.cwd), self._path, marks)
@@ -334,7 +338,7 @@ class Sink:
             rows,
             turn,
             text_hash=tokens.keyed_hash(turn.text, key),
-            host=transcript.HOST,
+            host=self._adapter.host,
             project=home.seq,
             directory=home.directory,
             path=listed,
@@ -449,10 +453,11 @@ def tail(
     most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
     excludes: Excludes = Excludes(),  # noqa: B008 - frozen
-    read_line: ReadLine = transcript.read_line,
+    read_line: ReadLine | None = None,
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
+    Whose it is, its first bytes tell; `read_line` reads csmd's own session files.
     With `most_pieces` at most that many, so that others are served between two calls. Raises OSError when the
     file cannot be read, StoreError when the store refuses: the cursor then stands where it was and the next call
     reads on.
@@ -480,7 +485,7 @@ def tail(
         )
         if reason == "unchanged":
             return report
-        started = transcript.started_in(beginning)
+        started = started_in(beginning)
         places = Places(started)
         home = places.of("")
         roots = project_identity.roots(home)
@@ -489,26 +494,25 @@ def tail(
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
-        warmups, agent = transcript.warmups(beginning), transcript.agent_of_file(path.name)
-        is_hosts_own = read_line is transcript.read_line
-        sink = Sink(store, name, places, room=session_limit, is_hosts_own=is_hosts_own)
+        adapter = adapters.of_transcript(beginning)
+        is_dropped = adapter.drops(beginning)
+        sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)
-        file.seek(max(0, begin - transcript.BEFORE_BYTES))
-        before = file.read(min(begin, transcript.BEFORE_BYTES))
-        transcript.remember(before, withheld)
+        opened = Opened(name=path.name, file=file, beginning=beginning, position=begin, withheld=withheld)
+        read_line = read_line or adapter.read_from(opened)
         leave_out = LeaveOut(
-            excludes=excludes, place_of=places.of, off=report.excluded, began=transcript.times_in(beginning)[0],
-            latest=transcript.times_in(before)[1], written_at=moment_of(info.st_mtime),
+            excludes=excludes, place_of=places.of, off=report.excluded, began=times_in(beginning)[0],
+            latest=times_in(opened.before(BEFORE_BYTES))[1], written_at=moment_of(info.st_mtime),
         )  # fmt: skip
-        early = leave_out.titles(transcript.titles_in(beginning))
+        early = leave_out.titles(dict(adapter.titles_in(beginning)))
         # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
         bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
         for number, (lines, position) in enumerate(pieces(file, begin, stop)):
             kept = store.hook_priority.giving_way(lines)
-            reading = Reading(withheld=withheld, agent=agent)
+            reading = Reading(withheld=withheld)
             bad = _parse(kept, reading, tool_limit, notes, now(), read_line)
-            if warmups:
-                reading = reading.only(lambda turn: not transcript.is_warmup(turn, warmups))
+            if is_dropped is not None:
+                reading = reading.only(lambda turn: not is_dropped(turn))
             reading, left_out = leave_out.split(reading)
             _note_writes(store, left_out)
             reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]

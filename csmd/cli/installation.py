@@ -26,6 +26,7 @@ from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
+from csmd.hosts.codex import registration as codex_registration
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
 from csmd.paths import Paths, is_directory, is_there
@@ -204,21 +205,38 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
     ),
+    verb.option(
+        "--host", "hosts", multiple=True, type=click.Choice(list(plan.HOSTS)),
+        help="Install for this assistant only; may be repeated. Without it a terminal is asked about those found.",
+    ),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
 )  # fmt: skip
-def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
+def install(
+    dry_run: bool,
+    config_dirs: tuple[Path, ...],
+    hosts: tuple[str, ...],
+    no_start: bool,
+    no_service: bool,
+    as_json: bool,
+) -> None:
     """Put hooks and service in place, import past sessions."""
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
+    hosts = hosts or (
+        "claude",
+        *(host for host, _ in config.host_dirs),
+        *_ask_for_hosts(config, silent=as_json or dry_run),
+    )
+    config = plan.with_hosts(config, hosts)
     # Only the daemon knows the versions in use: without one the newer events stay as they are.
     before = plan.recorded_choice(paths)
     choice = _choice(clients) if clients else before
     if dry_run:
-        planned = plan.plan_install(config, choice.events)
+        planned = plan.plan_install(config, choice.events, hosts)
         show(show_plan(config, planned, elsewhere, choice if clients else None))
         show(show_unit(unit))
         if as_json:
@@ -226,9 +244,10 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
             click.echo(wire.pretty(value))
         _raise_trouble(planned)
         return
-    outcomes = plan.install(config, choice)
+    outcomes = plan.install(config, choice, hosts)
     result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit), "daemon": None, "import": None}
     show(show_installed(outcomes, elsewhere))
+    show(show_trust(outcomes))
     if no_start:
         service.place(paths, unit)
     else:
@@ -239,7 +258,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         choice = _choice(client.call(paths, "csm_clients", {}))
         if choice != plan.recorded_choice(paths):
             changed = {change.path for change in outcomes if change.changed}
-            again = plan.install(config, choice)
+            again = plan.install(config, choice, hosts)
             outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
         show(show_events(choice, before.events))
         show(show_runs(unit, status))
@@ -253,12 +272,30 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
     _raise_trouble(outcomes)
 
 
+def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
+    """The assistants found here, beside those csmd is installed for, that a person wants it for; [] without a terminal."""
+    new = [host for host in plan.hosts_found() if host not in dict(config.host_dirs)]
+    if silent or not new or not verb.is_interactive():
+        return []
+    return [
+        host for host in new if click.confirm(f"{plan.HOSTS[host]} is here, too. Install csmd for it?", default=True)
+    ]
+
+
+def show_trust(outcomes: Sequence[Change]) -> Screen:
+    """What the user has to do before hooks run."""
+    if any(change.changed and change.kinds[0].host == "codex" for change in outcomes):
+        yield render.RawLine(_sentence(codex_registration.TRUST))
+
+
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     """Runs the daemon and returns its status; one that reads too few directories is restarted."""
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
-        served = client.call(config.paths, "csm_clients", {})["directories"]
-        if not set(map(os.path.realpath, config.assistant_dirs)) <= set(map(os.path.realpath, served)):
+        clients = client.call(config.paths, "csm_clients", {})
+        served = (*clients["directories"], *clients.get("of_hosts", ()))
+        wanted = (*config.assistant_dirs, *(folder for _, folder in config.host_dirs))
+        if not set(map(os.path.realpath, wanted)) <= set(map(os.path.realpath, served)):
             service.stop(config.paths, by_user=False)
             return {**service.start(config.paths), "started": False, "replaced": ""}
     return status
@@ -483,7 +520,7 @@ def upgrade(as_json: bool) -> None:
     stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
     unit = _installed_unit(paths)
     # Which of the newer events are registered is what `csmd install` and the daemon decide.
-    outcomes = plan.install(config, plan.recorded_choice(paths))
+    outcomes = plan.install(config, plan.recorded_choice(paths), plan.installed_hosts(paths) or ["claude"])
     result: dict[str, Any] = {
         "from": str(record["version"]),
         "to": csmd.__version__,

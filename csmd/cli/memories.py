@@ -60,7 +60,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     terms = tokens.question_terms(value["query"])
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
-        session = hit["kind"] == "turn" and f"session {hit['session_id'][:8]}"
+        session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
         origin = hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], _short_id(hit), session
         about = join(*origin, f"{hit['score']:.2f}", _overtaken(hit, numbers), by="  ")
         yield bold(about, head=f"{number:>2}  ")
@@ -465,7 +465,7 @@ def _times_shown(injections: dict[str, Any]) -> str:
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
         event = EVENTS.get(last["event"], last["event"])
-        times += f", last {when(last['at'])} to session {last['session_id'][:8]} {event} (csmd why --receipt {last['receipt'][:9]})"
+        times += f", last {when(last['at'])} to session {display.short_session(last['session_id'])} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
 
@@ -491,7 +491,7 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
     if not speaker:
         page = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
         speaker = page if typed else "a turn that is gone"
-    session = source["session_id"] and f"session {source['session_id'][:8]}"
+    session = source["session_id"] and f"session {display.short_session(source['session_id'])}"
     turn = source["speaker"] and source["uuid"][:13]
     yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
     sentence = source["sentence"]

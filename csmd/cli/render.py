@@ -200,7 +200,7 @@ def words_of(item: dict[str, Any]) -> str:
         return f"{many(item['memories'], 'memory')}, {many(item['tokens'], 'token')} ({event})"
     if item["kind"] == "event":
         about = f" ({plain(item['text'])})" if item["text"] else ""
-        return f"session {plain(item['session'][:8])}{about}"
+        return f"session {plain(display.short_session(item['session']))}{about}"
     return plain(f"{item['what']}: {item['text']}" if item["kind"] in NAMES else item["text"])
 
 

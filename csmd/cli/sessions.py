@@ -52,8 +52,6 @@ ROLES = {
 FOLDED = ("tool_call", "tool_result", "command", "notification")
 #: Columns that the other columns of the list take beside the title.
 LIST_NUMBERS, LIST_PROJECT = 49, 14
-#: Characters of a session's id.
-SHORT = 8
 #: Characters of the longest name of a part of a digest.
 LONGEST_PART = 24
 
@@ -69,7 +67,7 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
     room = max(render.width() - LIST_NUMBERS - project_width, 8)
     rows = [
-        [row["id"][:SHORT], when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * all_projects,
+        [display.short_session(row["id"]), when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * all_projects,
          cut(row["about"] or "no title", room)]
         for row, place in zip(value["sessions"], places, strict=True)
     ]  # fmt: skip
@@ -114,7 +112,7 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("client", own or join(value["host"], value["version"], value["model"], by=" ")),
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
-        ("told", f"{receipts}; `csmd why --session {value['id'][:SHORT]}`" if told else "nothing"),
+        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if told else "nothing"),
         ("tokens", _usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:
@@ -159,7 +157,7 @@ def show_digests(value: dict[str, Any]) -> Screen:
     if not value["digests"]:
         yield "there is no digest of it yet: a session gets one when it is settled"
     for link in value["links"]:
-        other = f"{link['session'][:SHORT]} ({when(link['at'])[:10]}, {link['kind']})"
+        other = f"{display.short_session(link['session'])} ({when(link['at'])[:10]}, {link['kind']})"
         relation = "gap" if link["kind"] == "gap" else f"{WAYS[link['direction']]} {other}"
         yield f"{relation}: {link['reason']}"
 
@@ -291,7 +289,7 @@ def show_filled(value: dict[str, Any]) -> Screen:
         used, window, shown = live["tokens"], max(live["window"], 1), fitted(name, room, end=True)
         percentage = f"{used * 100 // window:>3} %  {live['bracket']:<8}  {used:,} of {window:,}"
         padding = " " * (room - cells(shown))
-        yield f"{live['session'][:SHORT]:<8}  {shown}{padding}  {percentage if used else '  not known yet'}"
+        yield f"{display.short_session(live['session'])}  {shown}{padding}  {percentage if used else '  not known yet'}"
     if not value["sessions"]:
         yield "no session is live"
     yield ""
@@ -400,7 +398,7 @@ def show_checkpoints(value: dict[str, Any]) -> Screen:
     """List checkpoints, the latest first."""
     room = max(render.width() - CHECKPOINT_NUMBERS, 8)
     rows = [
-        [row["id"], when(row["at"]), row["session_id"][:SHORT], CHECKPOINT_WHYS[row["why"]],
+        [row["id"], when(row["at"]), display.short_session(row["session_id"]), CHECKPOINT_WHYS[row["why"]],
          cut(squeeze(row["note"] or row["goal"]) or "-", room)]
         for row in value["checkpoints"]
     ]  # fmt: skip
@@ -466,7 +464,7 @@ def show_restored(value: dict[str, Any]) -> Screen:
     """Print what a checkpoint holds, and tell it to the next session."""
     yield from items(value["text"])
     session = value["restored_for"]
-    whom = f"session {session[:SHORT]} when it starts again" if session else "the next session here"
+    whom = f"session {display.short_session(session)} when it starts again" if session else "the next session here"
     yield dim(f"{amount(value['tokens'], 'token')}; told once, to {whom}", gap=True)
 
 
@@ -509,7 +507,7 @@ def show_goals(value: dict[str, Any]) -> Screen:
     """List goals, the latest first."""
     for goal in value["goals"]:
         owner = "yours" if goal["authority"] == "user" else "the assistant's"
-        session = goal["session_id"] and f"session {goal['session_id'][:SHORT]}"
+        session = goal["session_id"] and f"session {display.short_session(goal['session_id'])}"
         finished = goal["done_at"] and f"done {when(goal['done_at'])[:10]}"
         yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
         about = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
@@ -581,7 +579,7 @@ def show_why(value: dict[str, Any]) -> Screen:
 
 def hint(state: str, ident: str) -> str:
     """The line for something that is no memory; of a turn's or session's id its beginning is enough."""
-    return STATES[state].format(id=ident[:RECEIPT_ID], short=ident[:SHORT])
+    return STATES[state].format(id=ident[:RECEIPT_ID], short=display.short_session(ident))
 
 
 def _use(item: dict[str, Any]) -> str:
@@ -605,7 +603,7 @@ def _source(item: dict[str, Any]) -> str:
     """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    said = f"said by the {item['authority']} on {item['said_at'][:10]} in {item['said_in'][:8] or 'a terminal'}"
+    said = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
     if item["state"] == "quoted":
         return f"{said}, quoted"
     return join(
@@ -638,7 +636,7 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     if not value["receipts"]:
         yield "no session here was told anything; --all-projects looks everywhere"
     rows = [
-        [when(row["at"]), row["session_id"][:SHORT], {"session_start": "start"}.get(row["event"], row["event"])[:12],
+        [when(row["at"]), display.short_session(row["session_id"]), {"session_start": "start"}.get(row["event"], row["event"])[:12],
          str(row["tokens"]), str(row["items"]), f"{row['used']} of {row['judged']}" if row["judged"] else "-", row["id"][:17]]
         for row in value["receipts"]
     ]  # fmt: skip

@@ -314,7 +314,7 @@ def _live(value: dict[str, Any]) -> Screen:
         bar = f"[{'=' * round(full * BAR):.<{BAR}}] {live['bracket']}"
         context = [bar, render.percent(full), f"{used:,} of {window:,}"] if used else ["", "", "not known yet"]
         name = last_part(live["project"])
-        rows.append([plain(name) or live["session"][:8], *context, ago(live["last"], value["at"])])
+        rows.append([plain(name) or display.short_session(live["session"]), *context, ago(live["last"], value["at"])])
     if render.width() < ROOM_FOR_BARS:
         return render.table("live||tokens|last turn", "<>><", [[row[0], *row[2:]] for row in rows], least=8)
     return render.table("live|context||tokens|last turn", "<<>><", rows, least=8)

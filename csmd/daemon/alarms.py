@@ -17,6 +17,7 @@ from typing import Any
 from csmd.config import Config, child_environment, has_desktop
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import CsmdError
+from csmd.hosts.adapters import CLAUDE
 from csmd.hosts.claude import environment
 from csmd.hosts.claude.environment import HooksState
 from csmd.paths import is_directory
@@ -252,7 +253,7 @@ class Alarms:
                 rows, began=began, lively=iso(now - timedelta(seconds=LIVELY_S)),
                 answered=iso(now - timedelta(seconds=ANSWERED_S)), now=iso(now),
             )  # fmt: skip
-            return live, noted, events.latest_events(rows) if live or noted else []
+            return live, noted, events.latest_events(rows, CLAUDE.host) if live or noted else []
 
         live, noted, latest = store.read(read_state)
         states = {folder: _hooks_state(folder, paths.hook_script) for folder in folders} if live or noted else {}
@@ -427,6 +428,7 @@ def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[s
         "newer_events": list(record.get("events") or []),
         "kept_out_by": str(record.get("kept_out_by") or ""),
         "directories": [str(folder) for folder in config.assistant_dirs],
+        "of_hosts": [str(folder) for _, folder in config.host_dirs],
         "elsewhere": unread,
     }
 

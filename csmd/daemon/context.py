@@ -22,6 +22,7 @@ from csmd.embedding import models
 from csmd.embedding.models import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
+from csmd.hosts import adapters
 from csmd.paths import is_directory
 from csmd.privacy.redaction import state_of_rules
 from csmd.recall import hybrid_search
@@ -341,8 +342,7 @@ MOST_ELSEWHERE = 32
 
 def transcript_roots(config: Config) -> list[Path]:
     """The directories with transcripts, those that exist."""
-    folders = [*(folder / "projects" for folder in config.assistant_dirs), config.paths.sessions]
-    return [path for path in folders if is_directory(path)]
+    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path)]
 
 
 def excludes(config: Config, pauses: PauseFile) -> Excludes:
@@ -415,10 +415,10 @@ class Context:
         self.wake.set()
 
     def hint_of_hook(self, path: str) -> None:
-        """Hints at the transcript that a hook named, which anybody can call: only below the assistant's directories."""
+        """Hints at the transcript that a hook named, which anybody can call: only below the assistants' directories."""
         self.heard_at = time.monotonic()
         place = os.path.normpath(path)
-        if any(Path(place).is_relative_to(folder / "projects") for folder in self.config.assistant_dirs):
+        if any(Path(place).is_relative_to(root) for root in adapters.roots(self.config)):
             self.hint(place)
         elif path:
             with self._lock:

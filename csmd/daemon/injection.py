@@ -13,7 +13,8 @@ from csmd.capture import ingest
 from csmd.daemon import alarms
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
-from csmd.hosts.claude import environment, hooks
+from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.hosts.adapters import ADAPTERS
 from csmd.machine import run_bounded
 from csmd.recall import advisory, brief, checkpoint, compose, prompt, visibility, work_notes
 from csmd.recall.compose import Note
@@ -78,7 +79,7 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
             both = replace(injection, start=compose_logged(replace(start, at=event.at), own)[0])
     except DeadlineExceeded:  # the prompt's own answer does not wait for what was too slow before
         return injection
-    return both if display.utf16_units(both.text) <= hooks.ANSWER_LIMIT_UNITS else injection
+    return both if display.utf16_units(both.text) <= ANSWER_LIMIT_UNITS else injection
 
 
 def _unread_notice(context: Context, event: Event) -> str:
@@ -119,10 +120,10 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     settings, session, key = context.config.settings, event.session_id, context.store.hash_key
     most, besides = settings.brief_max_tokens, [item.id for item in beside.items] if beside else []
     if beside is not None:
-        most = min(most, (hooks.ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
+        most = min(most, (ANSWER_LIMIT_UNITS - display.utf16_units(beside.text)) // TOKEN_UNITS)
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
-        most = int(most * compose.policy_after_compaction(used, environment.window(model, used)).restored)
+        most = int(most * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored)
     lines = advisory.read_lines(rows, places=places, session_id=session) if settings.stages_advisory else []
     blocks = advisory.advisory_blocks(lines)
 
@@ -141,7 +142,7 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
 def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:
     settings, session = context.config.settings, event.session_id
     model, used = receipts.context_size(rows, session)
-    policy = compose.POLICY[compose.bracket_of(used, environment.window(model, used))]
+    policy = compose.POLICY[compose.bracket_of(used, ADAPTERS[event.host].window(model, used))]
     most = int(settings.recall_max_tokens * policy.recall)
     recalled = prompt.recall(
         rows,

@@ -26,7 +26,7 @@ from csmd.daemon import injection
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.exclusions import Excludes
-from csmd.hosts import csmd_sessions
+from csmd.hosts import adapters, csmd_sessions
 from csmd.paths import is_file
 from csmd.privacy.redaction import redact
 from csmd.store import activity, cursors, files, receipts
@@ -178,10 +178,7 @@ def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
     if not root:
         folder, _, name = path.rpartition("/")
         return folder, name.removesuffix(".jsonl")
-    project, _, rest = path[len(root) + 1 :].partition("/")
-    if not rest:  # a transcript in the root itself
-        return root, project.removesuffix(".jsonl")
-    return f"{root}/{project}", rest.partition("/")[0].removesuffix(".jsonl")
+    return adapters.place_of(root, path[len(root) + 1 :])
 
 
 def _own_first(file: OnDisk) -> tuple[int, str]:
@@ -272,7 +269,7 @@ def _queue(context: Context, path: Path) -> QueuedEvent:
 def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent:
     """Queues the write of one event, or the count of one of an unknown host."""
     store, counts = context.store, [(ingest.UNKNOWN_HOSTS, 1)]
-    if spooled.host in ingest.DECODERS:
+    if spooled.host in adapters.ADAPTERS:
         decoded = ingest.decode(
             spooled.host, spooled.body, context.excludes,
             name=spooled.name, event_id=spooled.id, at=_time_of(spooled.at_ns),

@@ -23,7 +23,16 @@ import filelock
 import csmd
 from csmd import wire
 from csmd.capture import markdown_imports
-from csmd.config import Config, boot_id, child_environment, default_paths, load, started_by, take_notify_socket
+from csmd.config import (
+    Config,
+    boot_id,
+    child_environment,
+    default_paths,
+    load,
+    recorded_hosts,
+    started_by,
+    take_notify_socket,
+)
 from csmd.daemon import curating, dreaming, logs, pipeline, tasks
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
@@ -56,9 +65,10 @@ LOOK_S = 60.0
 def configuration() -> Config:
     """The configuration in force, with the assistant's directories that `csmd install` recorded."""
     paths = default_paths()
-    recorded = (files.read_json(paths.install_record) or {}).get("assistant_dirs")
+    record = files.read_json(paths.install_record) or {}
+    recorded = record.get("assistant_dirs")
     extra = tuple(Path(str(folder)) for folder in recorded) if isinstance(recorded, list) else ()
-    return load(paths=paths, extra_dirs=extra)
+    return load(paths=paths, extra_dirs=extra, host_dirs=recorded_hosts(record.get("hosts")))
 
 
 def run_explained(work: Callable[[], None], *, complaint: Path | None = None) -> int:

@@ -30,7 +30,7 @@ from csmd.daemon.context import LookupLog, now_iso
 from csmd.daemon.injection import Injection
 from csmd.daemon.jobs import Background
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
-from csmd.hosts.claude import hooks
+from csmd.hosts.adapters import ADAPTERS
 from csmd.privacy.redaction import withhold
 from csmd.store import activity, files
 from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
@@ -290,7 +290,7 @@ class Server(threading.Thread):
     def _take_in(self, exchange: Exchange) -> Generator[Future[Any], Any, Event | None]:
         """Stores a hook's event and answers the hook; the event, None for one that csmd has no use for."""
         request, store = exchange.request, self.store
-        if request.host not in ingest.DECODERS:
+        if request.host not in ADAPTERS:
             # Acknowledged: in the spool nobody would understand it either.
             yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
             return None
@@ -358,7 +358,7 @@ class Server(threading.Thread):
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing what the event's answer tells; None where it tells nothing."""
         context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in hooks.INJECTING or not context.config.settings.stages_inject:
+        if event.name not in ADAPTERS[event.host].injecting or not context.config.settings.stages_inject:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
@@ -377,7 +377,7 @@ class Server(threading.Thread):
         injected: Injection = yield composing
         if event.name == "session_start":
             self.background.expect(injected.project)
-        body = hooks.encode_answer(event.name, injected.text, injected.notice)
+        body = ADAPTERS[event.host].encode_answer(event.name, injected.text, injected.notice)
 
         def is_late() -> bool:
             return time.monotonic() > exchange.until - MARGIN_S
@@ -402,7 +402,7 @@ class Server(threading.Thread):
     def _follow_up(self, event: Event) -> None:
         """Has the background do what an event gives reason to."""
         self.background.context.hint_of_hook(event.transcript_path)
-        if event.name in hooks.INJECTING and event.failure is None:
+        if event.name in ADAPTERS[event.host].injecting and event.failure is None:
             self.background.instructions.visit(event.cwd)
             # For the prompts to come; on a thread of its own, because starting the worker takes a while.
             if self._warming is None or not self._warming.is_alive():

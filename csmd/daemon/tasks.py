@@ -37,7 +37,8 @@ from csmd.dream import day_files, transfer
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
-from csmd.hosts.claude import environment, transcript
+from csmd.hosts import adapters
+from csmd.hosts.claude import environment
 from csmd.paths import is_directory, is_file, is_there
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import Needle, clean
@@ -358,7 +359,7 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
 
     def is_transcript(file: OnDisk) -> bool:
         with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
-            return transcript.is_one(opened.read(BEGINNING_BYTES))
+            return adapters.is_transcript(opened.read(BEGINNING_BYTES))
         return False
 
     kept = [
@@ -552,7 +553,8 @@ def _own_places(context: Context) -> list[Path]:
 
 def _host_places(context: Context) -> list[Path]:
     """The assistant's files and directories that may hold text of conversations."""
-    return [path for folder in context.config.assistant_dirs for path in transcript.places(folder) if is_there(path)]
+    directories = adapters.directories(context.config)
+    return [path for adapter, folder in directories for path in adapter.places(folder) if is_there(path)]
 
 
 def _search_files(

@@ -14,7 +14,6 @@ from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import NOBODYS, Annotations, Place, Theme
 from csmd.dream.page_format import Page, Read
-from csmd.hosts.claude.environment import INDEX
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
@@ -23,6 +22,7 @@ from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, markdown
 from csmd.values import Memory
+from csmd.vocabulary import INDEX
 
 #: Where pages that are no more are kept, below the memory directory.
 ARCHIVE = "archive/"

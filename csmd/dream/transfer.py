@@ -27,7 +27,7 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, tokens
 from csmd.values import Memory, Project, Provenance, Statement
-from csmd.vocabulary import Category
+from csmd.vocabulary import INDEX, Category
 
 #: The file in a directory that was exported to, and what its first line says.
 NAME = "memories.jsonl"
@@ -467,7 +467,7 @@ def find_notes(path: Path) -> list[Path]:
     """The notes of a memory directory, or the one at `path`, newest first, at most 200; [] where there are none."""
 
     def is_note(file: Path) -> bool:
-        return file.suffix == ".md" and file.name != environment.INDEX and not file.name.startswith(".")
+        return file.suffix == ".md" and file.name != INDEX and not file.name.startswith(".")
 
     if path.is_file():
         return [path] if is_note(path) else []

@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple, get_args
 from csmd import wire
 from csmd.cache import cached
 from csmd.extraction import acceptance, classifier, verbatim_statements
-from csmd.hosts.claude import tool_calls, transcript
+from csmd.hosts import adapters, tool_calls
 from csmd.text import prose, quotations, sentence
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.similarity import gist
@@ -252,7 +252,7 @@ def choose(
     prompt: StoredTurn | None = None
     gave = False
     for source in sources:
-        if source.role in SILENT or transcript.WRITTEN_FOR_USER.match(source.turn.text):
+        if source.role in SILENT or adapters.is_written_for_user(source.turn.text):
             continue
         if source.role == "prompt":
             prompt = source.turn

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 from csmd.errors import CsmdError
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
-from csmd.hosts.claude import transcript
+from csmd.hosts import adapters
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, digests, events, sessions, tombstones
 from csmd.store.core import Store
@@ -83,9 +83,7 @@ def versions(
 
 def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
     prompts = [
-        entry
-        for entry in entries
-        if entry.kind in ("user", "relayed") and not transcript.WRITTEN_FOR_USER.match(entry.text)
+        entry for entry in entries if entry.kind in ("user", "relayed") and not adapters.is_written_for_user(entry.text)
     ]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:

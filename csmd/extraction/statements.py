@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from csmd.extraction import chooser
 from csmd.extraction.chooser import Chosen, Said, Source, said_before
-from csmd.hosts.claude import tool_calls
+from csmd.hosts import tool_calls
 from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind

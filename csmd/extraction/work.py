@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from csmd.extraction import shell_commands
-from csmd.hosts.claude import tool_calls
+from csmd.hosts import tool_calls
 from csmd.text import clauses, quotations, sentence
 from csmd.text.display import cut, squeeze
 from csmd.text.prose import lines_of_prose, sentences

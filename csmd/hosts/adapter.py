@@ -1,79 +1,230 @@
-"""Reads untrusted JSON of an assistant: objects, strings, labels and times, each with a default for what is not there."""
+"""What csmd asks of an assistant's adapter, and the values that it answers with; pure.
+
+Each assistant has a folder below `csmd/hosts` with an `ADAPTER`, listed in `csmd/hosts/adapters.py`. A transcript's lines
+become Turns, a hook's payload an Event, a text an answer. What is stored is the same for all: tool calls go by the
+names and fields of `csmd/hosts/tool_calls.py`, and a session's id begins with its host's name, save Claude Code's. The
+settings that an assistant is registered in stand in `registration.py` of its folder, which the installer imports.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import BinaryIO, Protocol
 
 from csmd import wire
-from csmd.cache import cached
 from csmd.errors import BadInput
-from csmd.privacy.redaction import redact
+from csmd.exclusions import Withheld
+from csmd.hosts.json_fields import moment
+from csmd.privacy.redaction import Removed, redact, without_private
+from csmd.text import display
+from csmd.values import Event, Turn
+from csmd.vocabulary import EventName
 
-EPOCH = "1970-01-01T00:00:00.000Z"
-
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: What ids, versions and names of tools and models are written with; `?` stands for what UTF-8 cannot carry.
-_LABEL = re.compile(r"[\w.:@/<>+()\[\]? -]*+", re.ASCII)
-
-
-def json_object(text: str | bytes | None) -> dict[str, Any] | None:
-    """The JSON object in a text; None where there is none."""
-    try:
-        value = wire.loads(text or "")
-    except BadInput:
-        return None
-    return value if isinstance(value, dict) else None
+#: Longest answer to a hook in UTF-16 units: the assistants cut at 10,000.
+ANSWER_LIMIT_UNITS = 9_000
+#: Of one message; what is longer is a file that somebody pasted, and stands in the transcript.
+MOST_CHARACTERS = 500_000
 
 
-def mapping(value: dict[str, Any], key: str) -> dict[str, Any]:
-    """The object under `key`; {} for none."""
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+# --- what a transcript's lines hold
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Every text in a value, however deep."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from strings(item)
+@dataclass(frozen=True, slots=True)
+class Took:
+    """The tokens that a line records for its message: the fields of the store's Spent in its order.
 
-
-def string(value: dict[str, Any], key: str) -> str:
-    """The string under `key`; "" for none."""
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
-
-
-def label(value: dict[str, Any], key: str, limit: int) -> str:
-    """A short structural string in at most `limit` characters; "" for one that is no id or name.
-
-    These columns are stored as they are, so what has other characters or holds a secret is not taken.
+    `place` is the turn that the line is, or the last one before a line that is none; -1 where none stood before.
     """
-    found = wire.clean(string(value, key))
-    return found[:limit] if _UUID.fullmatch(found) or (_LABEL.fullmatch(found) and _is_harmless(found)) else ""
+
+    stream: str
+    message_id: str
+    amounts: tuple[int, int, int, int]
+    place: int = -1
 
 
-@cached(1024)
-def _is_harmless(label: str) -> bool:
-    return redact(label, Counter()) == label
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A prompt that left the queue, into a turn under way (`absorbed`) or as the next one; with its text, or "".
+
+    `nth` counts what left at the same moment; `place` is how many turns the reading held before.
+    """
+
+    session_id: str
+    at: str
+    absorbed: bool
+    text: str
+    nth: int
+    place: int
 
 
-def moment_of(seconds: float) -> str:
-    """A time in seconds since 1970 in csmd's form."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+@dataclass(slots=True)
+class Reading:
+    """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
+
+    `redactions` counts by kind what was taken out of a line, under the uuid of its first turn ("" for none). `worktrees`
+    are (worktree, directory it was entered from).
+    """
+
+    turns: list[Turn] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+    title_at: dict[str, int] = field(default_factory=dict)
+    """How many turns stood before a session's title."""
+    redactions: dict[str, Counter[str]] = field(default_factory=dict)
+    secrets: dict[str, set[str]] = field(default_factory=dict)
+    """Session -> what was known as a secret in it and is one wherever it stands there."""
+    skipped: int = 0
+    withheld: Withheld = field(default_factory=Withheld)
+    spent: list[Took] = field(default_factory=list)
+    """The tokens that each line records, in order."""
+    withdrawn: list[str] = field(default_factory=list)
+    """The uuids of turns that a session file of csmd's own takes back."""
+    worktrees: list[tuple[str, str]] = field(default_factory=list)
+    agent: str = ""
+    """The sub-agent whose file is read; "" in a session's."""
+
+    def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
+        """Adds what was taken out of a line that holds these turns."""
+        self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(removed)
+        if turns and removed.secrets:
+            self.secrets.setdefault(turns[0].session_id, set()).update(removed.secrets)
+
+    def only(self, keep: Callable[[Turn], bool]) -> Reading:
+        """The reading without the other turns; what left the queue keeps its place among those that stay."""
+        kept = [keep(turn) for turn in self.turns]
+        before = [0, *itertools.accumulate(map(int, kept))]
+        turns = [turn for turn, stays in zip(self.turns, kept, strict=True) if stays]
+        spent = [replace(one, place=before[one.place]) for one in self.spent if one.place >= 0 and kept[one.place]]
+        return replace(
+            self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left], spent=spent
+        )
 
 
-def moment(value: dict[str, Any]) -> str:
-    """The time under `timestamp` in csmd's form; the epoch when there is none that can be read."""
+class ReadLine(Protocol):
+    """Adds what one line holds to a reading; BadInput when it is malformed.
+
+    `tool_limit` is how many bytes of a tool's input or output are kept.
+    """
+
+    def __call__(self, line: bytes, into: Reading, *, tool_limit: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A transcript that is read on from a position: its name, its first bytes, and what is left out of it."""
+
+    name: str
+    file: BinaryIO
+    beginning: bytes
+    position: int
+    withheld: Withheld
+
+    def before(self, size: int) -> bytes:
+        """At most `size` bytes before the position."""
+        begin = max(0, self.position - size)
+        self.file.seek(begin)
+        return self.file.read(self.position - begin)
+
+
+# --- the contract
+
+
+class DecodeEvent(Protocol):
+    """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed one."""
+
+    def __call__(self, body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """One assistant: `host` is its name in the store and on the wire, `title` its name for people."""
+
+    host: str
+    title: str
+
+    transcripts: str
+    """The directory of transcripts below the assistant's configuration directory."""
+    is_transcript: Callable[[bytes], bool]
+    """Whether a file's first bytes are those of a transcript of this assistant."""
+    read_from: Callable[[Opened], ReadLine]
+    """How the lines from a position on are read."""
+    drops: Callable[[bytes], Callable[[Turn], bool] | None]
+    """By a transcript's first bytes, which turns are no conversation; None where all are."""
+    titles_in: Callable[[bytes], Mapping[str, str]]
+    """The titles by session among a transcript's first bytes."""
+    place_of: Callable[[str, str], tuple[str, str] | None]
+    """(project directory, session) of a transcript by a root and the path below it; None where it is another host's."""
+    places: Callable[[Path], list[Path]]
+    """The files and directories of a configuration directory that hold text of conversations."""
+    may_answer: Callable[[list[str], bool], bool]
+    """Whether a result of these tools can hold the user's words, or (True) the answers that they picked."""
+    client_versions: Callable[[Iterable[Turn]], dict[str, str]]
+    """Of each version in these turns the time of its last, where the registered hooks depend on it."""
+    is_notice: Callable[[str], bool]
+    """Whether a stored prompt is a notice of the assistant's own."""
+    is_written_for_user: Callable[[str], bool]
+    """Whether a stored prompt was written by the assistant in the user's name: it states nothing."""
+
+    decode_event: DecodeEvent
+    turn_of_event: Callable[[Event], Turn | None]
+    """The provisional turn that an event reports: prompts and final messages are turns."""
+    injecting: frozenset[EventName]
+    """Events whose answer the assistant reads."""
+    encode_answer: Callable[[EventName, str, str], bytes]
+    """What the hook prints so that the assistant reads a text, and its user a notice; b"" for nothing."""
+    window: Callable[[str, int], int]
+    """The context window of a model of which so many tokens are in use."""
+
+
+# --- what several assistants have in common
+
+_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+_TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
+    found = _START.search(beginning)
     try:
-        at = datetime.fromisoformat(string(value, "timestamp"))
-        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return EPOCH
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        return redact(wire.clean(wire.loads(found[1].decode("utf-8", "replace"))), Counter()) if found else ""
+    except BadInput:
+        return ""
+
+
+def times_in(part: bytes) -> tuple[str, str]:
+    """The first and the last time in a part of a transcript; the epoch for none."""
+    found = [one.decode("ascii", "replace") for one in _TIME.findall(part)]
+    return moment({"timestamp": found[0] if found else ""}), moment({"timestamp": found[-1] if found else ""})
+
+
+def cut_long(plain: str, counts: Counter[str]) -> str:
+    """A clean text of which beginning and end are kept where it is very long."""
+    if len(plain) <= MOST_CHARACTERS:
+        return plain
+    # A tag may stand in what is cut out, and its other half in what is kept.
+    plain = without_private(display.strip_fenced(plain), counts)
+    return display.cut_at_words(plain, limit=MOST_CHARACTERS)
+
+
+def without_injections(plain: str, counts: Counter[str]) -> str:
+    """A clean text without what csmd put into it and without what is private, redacted."""
+    return redact(display.strip_fenced(plain), counts).strip()
+
+
+def tokens(usage: object, name: str) -> int:
+    """An amount of tokens; 0 for what is none."""
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
+
+
+def place_below(root: str, inside: str) -> tuple[str, str]:
+    """(project directory, session) of a transcript that lies in a directory of its project's."""
+    project, _, rest = inside.partition("/")
+    if not rest:  # a transcript in the root itself
+        return root, project.removesuffix(".jsonl")
+    return f"{root}/{project}", rest.partition("/")[0].removesuffix(".jsonl")

@@ -11,23 +11,22 @@ import contextlib
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.adapter import label, string
+from csmd.hosts.adapter import Reading, ReadLine
 from csmd.hosts.claude import transcript
+from csmd.hosts.json_fields import label, string
 from csmd.privacy.redaction import Removed, redact
 from csmd.text import display
 from csmd.values import Turn
 
 EntryKind = Literal["user", "assistant", "system", "summary", "tombstone"]
 KINDS: tuple[str, ...] = get_args(EntryKind)
-#: Adds what one line holds to a reading: the assistant's `transcript.read_line`, or that of `reader` for csmd's own files.
-ReadLine = Callable[..., None]
 VERSION = "2.0.0"
 MODEL = "unknown"
 _MARK = "csmd"
@@ -188,13 +187,13 @@ def _bare(value: dict[str, Any]) -> Message:
     return Message(uuid=value["uuid"], parent=parent, kind=value["type"], text="", at=at)
 
 
-def reader(path: Path, *, home: Path, key: bytes) -> ReadLine:
-    """How the lines of a transcript become turns: the host's way, or, for a session file below `home`, csmd's own."""
+def reader(path: Path, *, home: Path, key: bytes) -> ReadLine | None:
+    """How the lines of a session file below `home` become turns; None for a transcript, which is the assistant's."""
     if not path.is_relative_to(home):
-        return transcript.read_line
+        return None
 
-    def read_line(raw: bytes, into: transcript.Reading, *, tool_limit: int) -> None:
-        value = entry(raw, session=path.stem)
+    def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
+        value = entry(line, session=path.stem)
         if value is None:
             into.skipped += 1
         elif value["type"] == "tombstone":
@@ -207,7 +206,7 @@ def reader(path: Path, *, home: Path, key: bytes) -> ReadLine:
             into.turns += turns
         else:
             first = len(into.turns)
-            transcript.read_line(raw, into, tool_limit=tool_limit)
+            transcript.read_line(line, into, tool_limit=tool_limit)
             if not is_by_person(value, key):
                 into.turns[first:] = [_relayed(turn) for turn in into.turns[first:]]
 

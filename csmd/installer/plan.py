@@ -7,7 +7,7 @@ import copy
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +19,10 @@ from csmd.config import Config, base_interpreter, user_home
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
+from csmd.hosts.codex import registration as codex_registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
-from csmd.paths import Paths, mark_of
+from csmd.paths import Paths, is_directory, mark_of
 from csmd.text import display, json_edits
 
 # --- the record
@@ -31,6 +32,7 @@ EMPTY_RECORD: Mapping[str, Any] = {
     "settings": {},
     "folders": {},
     "assistant_dirs": [],
+    "hosts": {},
     "events": [],
     "needs": "",
     "kept_out_by": "",
@@ -100,6 +102,8 @@ class Kind:
     is_wanted: Callable[[Registration], bool] = lambda _: True
     obstacle: Callable[[str, Registration, str], str] = lambda *_: ""
     """Why our entry is not in the file, for the user: another one has its place; "" when it is."""
+    host: str = "claude"
+    """The assistant in whose configuration directory the file is."""
     shared: bool = False
     """Whether the assistant writes the file all the time: written under its lock, and shown without context."""
 
@@ -135,7 +139,33 @@ KINDS: tuple[Kind, ...] = (
         name="server", what="memory server", file=state_file, shared=True,
         merge=registration.merge_server, remove=registration.remove_server, obstacle=registration.foreign_server,
     ),
+    Kind(
+        name="codex hooks", what="hooks", file=codex_registration.hooks_file, host="codex",
+        merge=codex_registration.merge_codex_hooks, remove=codex_registration.remove_codex_hooks,
+    ),
 )  # fmt: skip
+#: The kinds of hooks: without one of them an assistant reports nothing.
+HOOK_KINDS = ("hooks", "codex hooks")
+#: Host -> what it is for people.
+HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex"}
+
+
+def hosts_found() -> list[str]:
+    """The assistants beside Claude Code that have a configuration directory here."""
+    return [host for host in HOSTS if host != "claude" and is_directory(config.host_dir(host))]
+
+
+def installed_hosts(paths: Paths) -> list[str]:
+    """The assistants in whose files entries of csmd's are recorded."""
+    names = {name for entry in load_record(paths)["settings"].values() for name in entry["kinds"]}
+    return [host for host in HOSTS if any(kind.host == host and kind.name in names for kind in KINDS)]
+
+
+def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
+    """The configuration with the directories of these assistants, too."""
+    known = dict.fromkeys(configuration.host_dirs)
+    new = dict.fromkeys((host, config.host_dir(host)) for host in hosts if host != "claude")
+    return replace(configuration, host_dirs=(*known, *(place for place in new if place not in known)))
 
 
 def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
@@ -407,7 +437,7 @@ def reported_version(program: Path, search: str) -> str:
 
 #: The rare module first: a new one serves the old hook until that is replaced, too.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
-HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
+HOOK_SCRIPTS = ("codex", "post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
@@ -432,14 +462,16 @@ def entries_for(config: Config, newer: Sequence[str] = ()) -> Registration:
     )
 
 
-def plan_install(config: Config, newer: Sequence[str] = ()) -> list[Change]:
-    """What installing with these newer events would change in the assistant's files, each for itself."""
+def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[str] = tuple(HOSTS)) -> list[Change]:
+    """What installing with these newer events would change in the files of these assistants, each for itself."""
     wanted = entries_for(config, newer)
     files: dict[str, tuple[Path, list[Kind]]] = {}
-    for folder in config.assistant_dirs:
+    places = [*(("claude", folder) for folder in config.assistant_dirs), *config.host_dirs]
+    for host, folder in (place for place in places if place[0] in hosts):
         here: dict[Path, list[Kind]] = {}
         for kind in KINDS:
-            here.setdefault(kind.file(folder), []).append(kind)
+            if kind.host == host:
+                here.setdefault(kind.file(folder), []).append(kind)
         for path, kinds in here.items():  # two directories may share a file by a link
             files.setdefault(os.path.realpath(path), (path, kinds))
     return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
@@ -458,13 +490,13 @@ def describe_own_files(paths: Paths) -> list[str]:
     ]
 
 
-def install(config: Config, choice: Choice) -> list[Change]:
+def install(config: Config, choice: Choice, hosts: Collection[str] = tuple(HOSTS)) -> list[Change]:
     """Copies the hook and writes the entries; a file that cannot be written does not stop the others.
 
     Raises one error where no file that should hold hooks can be written; then nothing was written.
     """
-    planned, wanted = plan_install(config, choice.events), entries_for(config, choice.events)
-    hooked = [change for change in planned if change.kinds[0].name == "hooks"]
+    planned, wanted = plan_install(config, choice.events, hosts), entries_for(config, choice.events)
+    hooked = [change for change in planned if change.kinds[0].name in HOOK_KINDS]
     troubles = [change.trouble for change in hooked if change.trouble]
     if troubles and len(troubles) == len(hooked):
         raise combined_error(troubles)
@@ -475,7 +507,11 @@ def install(config: Config, choice: Choice) -> list[Change]:
         write_atomic(readme, README.encode())
     with install_lock(paths):
         # Recorded before it is written: the daemon watches for older clients from then on.
-        _record_choice(paths, choice, assistant_dirs=[str(folder) for folder in config.assistant_dirs])
+        folders = config.assistant_dirs if "claude" in hosts else assistant_dirs(paths)
+        further: dict[str, list[str]] = {}
+        for host, folder in config.host_dirs:
+            further.setdefault(host, []).append(str(folder))
+        _record_choice(paths, choice, assistant_dirs=list(map(str, folders)), hosts=further)
         return [carry_out(paths, partial(plan_merge, change.path, change.kinds, wanted)) for change in planned]
 
 
@@ -509,7 +545,7 @@ def recorded_choice(paths: Paths) -> Choice:
     return Choice(events=tuple(record["events"]), kept_out_by=str(record["kept_out_by"]))
 
 
-def _record_choice(paths: Paths, choice: Choice, **more: list[str]) -> None:
+def _record_choice(paths: Paths, choice: Choice, **more: Any) -> None:
     needs = oldest_version_for(choice.events)
     values = {"events": list(choice.events), "needs": needs, "kept_out_by": choice.kept_out_by}
     save_record(paths, {**load_record(paths), **values, **more})
@@ -552,7 +588,8 @@ def find_problems(paths: Paths) -> list[str]:
     for key, entry in load_record(paths)["settings"].items():
         with contextlib.suppress(CsmdError):  # `csmd doctor` says more of a file that cannot be read
             data = foreign_files.read(Path(key)) or b""
-            if "hooks" in entry["kinds"] and without_entries(data, KINDS[:1], paths.home, key) == data:
+            kinds = [kind for kind in KINDS if kind.name in HOOK_KINDS and kind.name in entry["kinds"]]
+            if kinds and without_entries(data, kinds, paths.home, key) == data:
                 problems.append(f"hooks: none of csmd's is in {key}; `csmd install` puts them back")
     return problems
 
@@ -560,7 +597,8 @@ def find_problems(paths: Paths) -> list[str]:
 def configuration(more: Sequence[Path] = ()) -> Config:
     """The configuration in force, with the directories that earlier installs wrote to and `more`."""
     paths = config.default_paths()
-    return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more))
+    recorded = config.recorded_hosts(load_record(paths)["hosts"])
+    return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more), host_dirs=recorded)
 
 
 # --- leaving

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from csmd.extraction import shell_commands, verbatim_statements
-from csmd.hosts.claude import tool_calls, transcript
+from csmd.hosts import adapters, tool_calls
 from csmd.store import activity, belief_changes, memories, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -43,7 +43,7 @@ def _look(rows: Rows, now: str) -> int:
 
 
 def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
-    if transcript.prompt_kind(prompt.text) == "notification":
+    if adapters.is_notice(prompt.text):
         return True
     if len(prompt.text) < LEAST_PROMPT:
         return False

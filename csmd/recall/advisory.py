@@ -100,7 +100,12 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterato
         figures = ", ".join(f"{name} {value * 100:.0f}" for name, value in levels.items() if value is not None)
         ended = OUTCOME_WORDS.get(outcomes.get(session, ""), "")  # type: ignore[call-overload]
         text = "; ".join(filter(None, (failed, figures and f"{figures} at its end", ended)))
-        yield Line("experience", f"experience:{session}", text, f"{packets[0].at[:10]}, session {session[:8]}")
+        yield Line(
+            "experience",
+            f"experience:{session}",
+            text,
+            f"{packets[0].at[:10]}, session {display.short_session(session)}",
+        )
 
 
 def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:

@@ -12,8 +12,8 @@ from typing import Literal, NamedTuple
 
 from csmd.extraction import work
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
-from csmd.hosts.claude import tool_calls, transcript
-from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
+from csmd.hosts import adapters, tool_calls
+from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import supersession
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
@@ -154,7 +154,7 @@ def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str)
 
 
 def _is_said(prompt: Entry) -> bool:
-    return not transcript.WRITTEN_FOR_USER.match(prompt.text)
+    return not adapters.is_written_for_user(prompt.text)
 
 
 def _find_goals(prompts: Sequence[Entry]) -> list[Piece]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from csmd.cache import cached
-from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
+from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.text import display, prose
 from csmd.text.sentence import UNSPACED, Speaker, is_passing, language_of, opens, parse, refers_back, states_something
 from csmd.text.tokens import content_words, stem

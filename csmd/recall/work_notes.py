@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from csmd.extraction import failure_reports, shell_commands
 from csmd.extraction.shell_commands import WRITERS, file_of
-from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
+from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.recall import compose, hybrid_search, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement

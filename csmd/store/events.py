@@ -297,11 +297,12 @@ def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
     )
 
 
-def latest_events(rows: Rows) -> list[tuple[int, str, str]]:
-    """(row key, time, its session's transcript or "") of the latest events: those of a few sessions."""
+def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
+    """(row key, time, its session's transcript or "") of an assistant's latest events: those of a few sessions."""
     return rows.all(
         "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
-        "where e.seq > (select coalesce(max(seq), 0) from events) - :latest",
+        "where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest",
+        host=host,
         latest=LATEST,
     )
 

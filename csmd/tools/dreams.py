@@ -16,13 +16,13 @@ from csmd.curator import curate
 from csmd.dream import narrator, page_files, reselection, steps, undo
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
-from csmd.hosts.claude.environment import INDEX
 from csmd.store import dreams, ledger
 from csmd.store.dreams import Dream, Place
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
 from csmd.tools.present import as_json, roots
 from csmd.tools.registry import Json, ToolContext, Tools, between, places, resolve_id
+from csmd.vocabulary import INDEX
 
 TOOLS = Tools()
 

@@ -8,7 +8,7 @@ from typing import Any
 from csmd.capture import project_identity
 from csmd.embedding import models
 from csmd.errors import BadInput
-from csmd.hosts.claude import environment
+from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.recall import compose, results, visibility
 from csmd.store import activity, backup, events, integrity, projects, purge, receipts, workspaces
@@ -247,7 +247,7 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     """One line about what a session was told."""
     memories, tokens = receipts.injection_totals(rows, id_)
     model, used = receipts.context_size(rows, id_)
-    window = environment.window(model, used)
+    window = adapters.of_session(id_).window(model, used)
     bracket = compose.bracket_of(used, window)
     shown = line(
         memories, tokens, is_recording=ctx.store.takes_writes and not ctx.store.last_write_error, is_paused=ctx.paused() is not None,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args
 
 from csmd.capture import instruction_files
 from csmd.errors import BadInput
-from csmd.hosts.claude import environment
+from csmd.hosts import adapters
 from csmd.paths import is_directory
 from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
 from csmd.store import activity, failures, memories, receipts, search, sessions, turns
@@ -331,7 +331,7 @@ def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None
     """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
     live = []
     for session, project, model, last, taken in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
-        window = environment.window(model, taken)
+        window = adapters.of_session(session).window(model, taken)
         live.append({
             "session": session, "project": project, "model": model, "last": last, "tokens": taken, "window": window,
             "bracket": compose.bracket_of(taken, window),

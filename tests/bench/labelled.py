@@ -18,6 +18,7 @@ from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import chooser  # noqa: E402
 from csmd.extraction.chooser import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
+from csmd.hosts import adapter  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.text import tokens  # noqa: E402
 from csmd.values import StoredTurn, Turn  # noqa: E402
@@ -54,7 +55,7 @@ def sessions_of(folder: Path, *, inside: str = "transcripts") -> list[Session]:
 
 
 def _session(path: Path) -> Session:
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     with path.open("rb") as lines:
         for line in lines:
             try:

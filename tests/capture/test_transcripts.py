@@ -28,7 +28,7 @@ from csmd.capture.transcripts import (
 )
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
-from csmd.hosts.adapter import EPOCH
+from csmd.hosts.json_fields import EPOCH
 from csmd.store import activity, files
 from csmd.store.core import Store
 from csmd.store.cursors import FileState

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from csmd.capture import ingest, transcripts
 from csmd.errors import BadInput
+from csmd.hosts.claude import transcript
 from csmd.store import cursors, files
 from csmd.store.core import Store
 from csmd.store.files import NOTES_LIMIT
@@ -72,7 +73,7 @@ class Place:
     def hook(self, name: str, *, ident: str, at: str = "2026-01-02T03:04:05.000Z", **payload: Any) -> bool:
         """A hook's event, decoded and recorded as the daemon does; whether it was new."""
         body = json.dumps({"session_id": "s1", "cwd": "/p", "transcript_path": str(self.path), **payload}).encode()
-        event, redacted = ingest.decode_claude_event(body, name=name, event_id=ident, at=at)
+        event, redacted = ingest.decode_event("claude", body, name=name, event_id=ident, at=at)
         assert event is not None
         return self.record(event, redacted)
 
@@ -276,7 +277,7 @@ def test_a_prompt_in_a_sub_agents_file_is_the_assistants_even_where_its_line_has
     place.write(line("u3", "sum it up", agentId="a9"), path=named)
     assert (place.tail(unmarked).turns_new, place.tail(named).turns_new) == (2, 1)
     assert (place.said("s1/a7be2f0"), place.said("s1/a9"), place.said()) == (["look for it", "here"], ["sum it up"], [])
-    assert transcripts.transcript.agent_of_file("s1.jsonl") == ""
+    assert transcript.agent_of_file("s1.jsonl") == ""
 
 
 def test_blank_lines_at_the_end_move_the_cursor_too(place: Place) -> None:
@@ -659,7 +660,7 @@ def test_the_place_of_an_event_can_be_looked_up_before_it_is_written(place: Plac
 
     def decoded(name: str, **more: Any) -> Event:
         payload = {"session_id": "s1", "cwd": "/w/p/sub", "transcript_path": str(place.path), **more}
-        event, _ = ingest.decode_claude_event(json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
+        event, _ = ingest.decode_event("claude", json.dumps(payload).encode(), name=name, event_id=name, at=NOW)
         assert event is not None
         return event
 
@@ -764,8 +765,8 @@ def test_the_samples_of_every_version_are_stored_once_from_both_sources(place: P
     before = place.rows("select uuid, text, kind from turns order by uuid")
     for number, body in enumerate((DATA / version / "hooks.jsonl").read_bytes().splitlines()):
         payload = json.loads(body)
-        event, redacted = ingest.decode_claude_event(
-            body, name=payload["hook_event_name"], event_id=f"e{number}", at=NOW
+        event, redacted = ingest.decode_event(
+            "claude", body, name=payload["hook_event_name"], event_id=f"e{number}", at=NOW
         )
         if event is not None and place.rows(f"select 1 from sessions where id = '{event.session_id}'"):
             place.record(event, redacted)

@@ -549,7 +549,7 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
 
     machine = parts.machine
     with monkeypatch.context() as broken:
-        broken.setitem(ingest.DECODERS, "claude", out_of_memory)
+        broken.setattr(ingest, "decode_event", out_of_memory)
         spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
         step(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]
@@ -646,7 +646,7 @@ def test_after_an_error_or_a_compaction_nobody_waits_for_more_of_the_turn(parts:
     body = json.dumps({"session_id": "s1", "agent_id": "a1", "cwd": str(parts.machine.project), "error": "unknown",
                        "last_assistant_message": "", "compact_summary": "<summary>Not from here.</summary>"})  # fmt: skip
     at = ago(0)
-    event, redacted = ingest.decode_claude_event(body.encode(), name=name, event_id="e1", at=at)
+    event, redacted = ingest.decode_event("claude", body.encode(), name=name, event_id="e1", at=at)
     key = parts.store.hash_key
     assert parts.store.write(lambda rows: ingest.record(rows, event, redacted=redacted, key=key, now=at))
     settled = parts.store.read(lambda rows: rows.value("select settled_at from sessions where id = 's1'"))

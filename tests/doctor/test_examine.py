@@ -444,8 +444,8 @@ def test_nothing_that_somebody_says_passes_for_a_marker(session: str, name: Any,
 def test_no_memory_is_looked_up_for_a_marker() -> None:
     def is_by_user(session: str, said: str) -> bool:
         body = json.dumps({"session_id": session, "prompt": said}).encode()
-        event, _ = ingest.decode_claude_event(
-            body, name="UserPromptSubmit", event_id="e", at="2026-01-01T00:00:00.000Z"
+        event, _ = ingest.decode_event(
+            "claude", body, name="UserPromptSubmit", event_id="e", at="2026-01-01T00:00:00.000Z"
         )
         return event is not None and event.by_user
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from csmd.extraction import digest, work
 from csmd.extraction.work import Entry, Stated
-from csmd.hosts.claude import tool_calls
+from csmd.hosts import tool_calls
 
 CWD = "/p/alpha"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from csmd.extraction import statements
-from csmd.hosts.claude import tool_calls
+from csmd.hosts import tool_calls
 from csmd.store import memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows

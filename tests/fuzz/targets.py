@@ -16,7 +16,7 @@ from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.errors import BadInput
 from csmd.extraction import chooser
-from csmd.hosts import csmd_sessions
+from csmd.hosts import adapter, csmd_sessions
 from csmd.hosts.claude import environment, hooks, transcript
 from csmd.privacy.fingerprints import PURGED, Needle, replace_spans
 from csmd.privacy.redaction import redact, redact_tree
@@ -96,7 +96,7 @@ def line(data: bytes) -> None:
     """One transcript line: turns that can be stored, none of them holding what csmd injected."""
     if data.startswith(BUILT):
         data = Built(data[1:]).line()
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     try:
         transcript.read_line(data, reading, tool_limit=200)
     except BadInput:
@@ -104,7 +104,7 @@ def line(data: bytes) -> None:
         return
     finally:
         transcript.titles_in(data[:4096])
-        storable(transcript.started_in(data[:4096]))
+        storable(adapter.started_in(data[:4096]))
     assert len({turn.uuid for turn in reading.turns}) == len(reading.turns)
     for turn in reading.turns:
         whole(turn)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.hosts import csmd_sessions
+from csmd.hosts import adapter, csmd_sessions
 from csmd.hosts.claude import transcript
 from csmd.store import files
 
@@ -29,9 +29,9 @@ def loaded(*lines: bytes) -> list[tuple[str, str]]:
     return [(message.kind, message.text) for message in csmd_sessions.load(lines, session="s", key=KEY).messages]
 
 
-def turns(*lines: bytes, path: Path = HOME / "-p" / "s.jsonl") -> transcript.Reading:
-    reading = transcript.Reading()
-    read_line = csmd_sessions.reader(path, home=HOME, key=KEY)
+def turns(*lines: bytes, path: Path = HOME / "-p" / "s.jsonl") -> adapter.Reading:
+    reading = adapter.Reading()
+    read_line = csmd_sessions.reader(path, home=HOME, key=KEY) or transcript.read_line
     for one in lines:
         read_line(one, reading, tool_limit=8192)
     return reading
@@ -81,7 +81,7 @@ def test_a_secret_does_not_reach_the_file() -> None:
 
 
 def test_the_host_reads_the_same_messages_from_the_file() -> None:
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     for one in (line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1"), line("tombstone", "", "t1", names=["x"])):  # fmt: skip
         transcript.read_line(one, reading, tool_limit=8192)
     assert [(turn.kind, turn.text) for turn in reading.turns] == [("user", "Hello"), ("assistant", "Hi!")]
@@ -117,17 +117,12 @@ def test_a_forged_line_does_not_become_the_user(change: dict[str, Any]) -> None:
 def test_a_mark_of_another_key_or_session_is_none() -> None:
     other = line("user", "I prefer tabs.", "u1", by_person=True, key=b"x" * 32)
     assert [turn.kind for turn in turns(other).turns] == ["relayed"]
-    reading = transcript.Reading()
     with pytest.raises(csmd_sessions.BadInput):
-        csmd_sessions.reader(HOME / "-p" / "other.jsonl", home=HOME, key=KEY)(
-            line("user", "x", "u1", by_person=True), reading, tool_limit=8192
-        )
+        turns(line("user", "x", "u1", by_person=True), path=HOME / "-p" / "other.jsonl")
 
 
 def test_a_transcript_of_the_host_is_read_the_hosts_way() -> None:
-    assert (
-        csmd_sessions.reader(Path("/home/me/.claude/projects/-p/s.jsonl"), home=HOME, key=KEY) is transcript.read_line
-    )
+    assert csmd_sessions.reader(Path("/home/me/.claude/projects/-p/s.jsonl"), home=HOME, key=KEY) is None
 
 
 def test_summaries_system_remarks_and_tombstones_are_taken_in_as_what_they_are() -> None:

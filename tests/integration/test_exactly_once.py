@@ -54,8 +54,8 @@ class Home:
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:
         """Reports a hook's payload as the daemon records it; the event's id."""
         ident = ident or f"e{next(self._events)}"
-        event, redacted = ingest.decode_claude_event(
-            wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
+        event, redacted = ingest.decode_event(
+            "claude", wire.dumps(payload).encode(), name=payload["hook_event_name"], event_id=ident, at=at
         )
         if event is not None:
             place = self.store.read(lambda rows: ingest.place_of(rows, event))

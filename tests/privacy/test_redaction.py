@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from planted import Planted, drawn, planted
 from proportion import assert_in_proportion, seconds
 
+from csmd.hosts import adapter
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
 from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
@@ -458,7 +459,7 @@ def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
     not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL"
 )
 def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None:
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     counts: Counter[str] = Counter()
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl")):
         for line in path.read_bytes().splitlines():

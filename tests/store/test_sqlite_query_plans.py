@@ -125,7 +125,7 @@ def _unheard(rows: Rows, given: Given) -> None:
     events.note_unreported(rows, ["s1"], at=given.now)
     events.unreported_sessions(rows)
     events.live_sessions(rows, began=given.at(0), lively=given.at(0), answered=given.at(400), now=given.at(400))
-    events.latest_events(rows)
+    events.latest_events(rows, "claude")
     events.drop_unreported(rows, ["s1"])
 
 

@@ -92,7 +92,7 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
     from csmd.daemon.context import now_iso
 
     body = f'{{"session_id":"s1","cwd":"{work}/link","hook_event_name":"UserPromptSubmit","prompt":"there","transcript_path":"{path}"}}'
-    event, redacted = ingest.decode_claude_event(body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
+    event, redacted = ingest.decode_event("claude", body.encode(), name="UserPromptSubmit", event_id="e1", at=now_iso())
     assert event is not None
     parts.store.write(
         lambda rows: ingest.record(

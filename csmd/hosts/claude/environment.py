@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal
 
-from csmd.hosts.adapter import json_object, mapping, strings
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import MANAGED
+from csmd.hosts.json_fields import json_object, mapping, strings
 from csmd.text import display, markdown
 from csmd.values import Turn
+from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
 
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:
@@ -101,12 +102,11 @@ def window(model: str, used: int) -> int:
 #: How many files are listed, the newest first, and how many bytes of one are read for it.
 MOST_FILES = 200
 READ_BYTES = 1024 * 1024
-INDEX = "MEMORY.md"
 TYPES = ("user", "feedback", "project", "reference")
 FIELD_CHARACTERS = 400
 LONGEST_NAME = 200
-#: How much of the index a session is given: lines, UTF-16 units; and how much of the first line cut off is quoted.
-INDEX_LINES, INDEX_UNITS, EXCERPT = 200, 25_000, 80
+#: How much of the first line of the index that was cut off is quoted.
+EXCERPT = 80
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from csmd import wire
-from csmd.hosts.adapter import json_object
+from csmd.hosts.json_fields import json_object
 from csmd.text import display
 from csmd.values import SaidTurn
 from csmd.vocabulary import TOOL_KINDS

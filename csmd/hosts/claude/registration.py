@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -107,6 +107,14 @@ def hook_command(interpreter: str, home: Path, event: str) -> str:
     return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, HOOK_SCRIPT)), str(home), event])} || true"
 
 
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How hooks are registered: the script that our entries run, and the group of an event."""
+
+    script: str
+    group: Callable[[Registration, str], dict[str, Any]]
+
+
 def hooks_json(interpreter: str, home: Path, events: Sequence[str] = tuple(EVENTS)) -> dict[str, Any]:
     """What to paste into a settings file by hand: an object whose one key is `hooks`."""
     return {"hooks": {event: [_group(interpreter, home, event)] for event in events}}
@@ -121,15 +129,18 @@ def _handler(interpreter: str, home: Path, event: str) -> dict[str, Any]:
     return {"type": "command", "command": hook_command(interpreter, home, event), "timeout": TIMEOUTS[event]}
 
 
-def merge_hooks(text: str, wanted: Registration, where: str) -> str:
+CLAUDE = Form(HOOK_SCRIPT, lambda wanted, event: _group(wanted.interpreter, wanted.home, event))
+
+
+def merge_hooks(text: str, wanted: Registration, where: str, form: Form = CLAUDE) -> str:
     """The settings with our hooks in them.
 
     An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not wanted; a
     missing one is added behind the others'.
     """
-    text = remove_hooks(text, wanted.home, where, keep=wanted)
+    text = remove_hooks(text, wanted.home, where, keep=wanted, form=form)
     for event in wanted.events:
-        group = _group(wanted.interpreter, wanted.home, event)
+        group = form.group(wanted, event)
         hooks = _hooks(text, where)
         groups = json_edits.member(text, hooks.value, event) if hooks else None
         if hooks is None:
@@ -138,7 +149,7 @@ def merge_hooks(text: str, wanted: Registration, where: str) -> str:
             text = json_edits.append(text, hooks.value, event, [group])
         else:
             handlers = [one for each in json_edits.items(text, groups.value) for one in _handlers(text, each)]
-            if not any(_runs(json_edits.value_of(text, one), wanted.home, HOOK_SCRIPT) for one in handlers):
+            if not any(_runs(json_edits.value_of(text, one), wanted.home, form.script) for one in handlers):
                 text = json_edits.append(text, groups.value, None, group)
     return text
 
@@ -160,8 +171,9 @@ def _handlers(text: str, group: Item) -> list[Item]:
 
 
 def remove_hooks(
-    text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Registration | None = None
-) -> str:
+    text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Registration | None = None,
+    form: Form = CLAUDE,
+) -> str:  # fmt: skip
     """The settings without the hooks of this home (for `events` only); groups, lists and `hooks` that held nothing else go too.
 
     With `keep` the first hook of each wanted event stays and is brought up to date.
@@ -173,14 +185,14 @@ def remove_hooks(
     kept: set[str] = set()
 
     def goes(event: str, handler: Item) -> bool:
-        if not _runs(json_edits.value_of(text, handler), home, HOOK_SCRIPT) or (
+        if not _runs(json_edits.value_of(text, handler), home, form.script) or (
             events is not None and event not in events
         ):
             return False
         if keep is None or event in kept or event not in keep.events:
             return True
         kept.add(event)
-        edits.extend(json_edits.replacement(text, handler, _handler(keep.interpreter, home, event)))
+        edits.extend(json_edits.replacement(text, handler, form.group(keep, event)["hooks"][0]))
         return False
 
     lists = json_edits.items(text, hooks.value)

@@ -8,16 +8,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import json_object, label, mapping, moment, string
-from csmd.hosts.claude.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree, without_private
+from csmd.hosts.adapter import Left, Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
+from csmd.hosts.json_fields import json_object, label, mapping, moment, string
+from csmd.hosts.tool_calls import transcripts_written
+from csmd.privacy.redaction import Removed, redact, redact_tree
 from csmd.text import display
 from csmd.values import Turn
 from csmd.vocabulary import TOOL_KINDS, TurnKind
@@ -237,10 +238,6 @@ def prompt_kind(said: str) -> TurnKind:
     return "command" if _MARKUP.match(said) or _SLASH.match(said) else "user"
 
 
-#: Of one message; what is longer is a file that somebody pasted, and stands in the transcript.
-MOST_CHARACTERS = 500_000
-
-
 def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
@@ -248,16 +245,13 @@ def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
     what was typed, as its hook reports it.
     """
     plain = display.without_spans(wire.clean(text), *_REMINDER)
-    plain = without_editor(plain) if as_typed else plain
-    if len(plain) > MOST_CHARACTERS:  # a tag may stand in what is cut out, and its other half in what is kept
-        plain = without_private(display.strip_fenced(plain), counts)
-        plain = display.cut_at_words(plain, limit=MOST_CHARACTERS)
+    plain = cut_long(without_editor(plain) if as_typed else plain, counts)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
     elif as_typed and (note := _NOTE.fullmatch(plain)):
         plain = f"# {display.squeeze(note[1])}"
-    return redact(display.strip_fenced(plain), counts).strip()
+    return without_injections(plain, counts)
 
 
 def without_editor(said: str) -> str:
@@ -390,19 +384,6 @@ UNNAMED = "sidechain"
 NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Took:
-    """The tokens that a line records for its message: the fields of the store's Spent in its order.
-
-    `place` is the turn that the line is, or the last one before a line that is none; -1 where none stood before.
-    """
-
-    stream: str
-    message_id: str
-    amounts: tuple[int, int, int, int]
-    place: int = -1
-
-
 def tokens_spent(value: dict[str, Any]) -> Took | None:
     """The tokens that an `assistant` line records for its message; None for none.
 
@@ -427,19 +408,28 @@ def agent_of(value: dict[str, Any]) -> str | None:
     return (label(value, "agentId", 200) or None) if string(value, "agentId") else UNNAMED
 
 
-def tokens(usage: Any, name: str) -> int:
-    """An amount of tokens; 0 for what is none."""
-    amount = usage.get(name) if isinstance(usage, dict) else 0
-    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
-
-
 #: How far back a call is looked for.
 BEFORE_BYTES = 64 * 1024
 
 
+def read_from(opened: Opened) -> ReadLine:
+    """How the lines of a transcript are read from a position on; in a sub-agent's file every line is the agent's."""
+    if opened.withheld.excludes.files:
+        remember(opened.before(BEFORE_BYTES), opened.withheld)
+    agent = agent_of_file(opened.name)
+    if not agent:
+        return read_line
+
+    def read_agent_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
+        into.agent = agent
+        read_line(line, into, tool_limit=tool_limit)
+
+    return read_agent_line
+
+
 def remember(before: bytes, withheld: Withheld) -> None:
     """Adds to `withheld` the calls in a transcript's bytes that named an excluded file; a cut line holds none."""
-    for line in before.split(b"\n") if withheld.excludes.files else ():
+    for line in before.split(b"\n"):
         if b'"tool_use"' in line:
             with contextlib.suppress(BadInput):
                 read_line(line, Reading(withheld=withheld), tool_limit=0)
@@ -462,67 +452,7 @@ PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
 }
 HEAD_BYTES = 600
 
-_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
-_TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
 _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
-
-
-@dataclass(frozen=True, slots=True)
-class Left:
-    """A prompt that left the queue, into a turn under way (`absorbed`) or as the next one; with its text, or "".
-
-    `nth` counts what left at the same moment; `place` is how many turns the reading held before.
-    """
-
-    session_id: str
-    at: str
-    absorbed: bool
-    text: str
-    nth: int
-    place: int
-
-
-@dataclass(slots=True)
-class Reading:
-    """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
-
-    `redactions` counts by kind what was taken out of a line, under the uuid of its first turn ("" for none). `worktrees`
-    are (worktree, directory it was entered from).
-    """
-
-    turns: list[Turn] = field(default_factory=list)
-    left: list[Left] = field(default_factory=list)
-    titles: dict[str, str] = field(default_factory=dict)
-    title_at: dict[str, int] = field(default_factory=dict)
-    """How many turns stood before a session's title."""
-    redactions: dict[str, Counter[str]] = field(default_factory=dict)
-    secrets: dict[str, set[str]] = field(default_factory=dict)
-    """Session -> what was known as a secret in it and is one wherever it stands there."""
-    skipped: int = 0
-    withheld: Withheld = field(default_factory=Withheld)
-    spent: list[Took] = field(default_factory=list)
-    """The tokens that each line records, in order."""
-    withdrawn: list[str] = field(default_factory=list)
-    """The uuids of turns that a session file of csmd's own takes back."""
-    worktrees: list[tuple[str, str]] = field(default_factory=list)
-    agent: str = ""
-    """The sub-agent whose file is read; "" in a session's."""
-
-    def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
-        """Adds what was taken out of a line that holds these turns."""
-        self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(removed)
-        if turns and removed.secrets:
-            self.secrets.setdefault(turns[0].session_id, set()).update(removed.secrets)
-
-    def only(self, keep: Callable[[Turn], bool]) -> Reading:
-        """The reading without the other turns; what left the queue keeps its place among those that stay."""
-        kept = [keep(turn) for turn in self.turns]
-        before = [0, *itertools.accumulate(map(int, kept))]
-        turns = [turn for turn, stays in zip(self.turns, kept, strict=True) if stays]
-        spent = [replace(one, place=before[one.place]) for one in self.spent if one.place >= 0 and kept[one.place]]
-        return replace(
-            self, turns=turns, left=[replace(one, place=before[one.place]) for one in self.left], spent=spent
-        )
 
 
 _AGENT_FILE = re.compile(r"agent-([\w-]{1,100})\.jsonl", re.ASCII)
@@ -609,7 +539,7 @@ def _note_left(value: dict[str, Any], into: Reading) -> None:
     into.left.append(Left(session, at, value["operation"] == "remove", said, nth, len(into.turns)))
 
 
-def may_answer(tools: list[str], *, is_pick: bool = False) -> bool:
+def may_answer(tools: list[str], is_pick: bool = False) -> bool:
     """Whether a result of these tools can hold the user's words: all are known and the host's own.
 
     Answers to questions (`is_pick`) come from the tool that asks them.
@@ -642,24 +572,12 @@ def warmups(beginning: bytes) -> frozenset[str]:
     return frozenset(found)
 
 
-def is_warmup(turn: Turn, known: frozenset[str]) -> bool:
-    """Whether a turn is that of an agent which the host started for itself, by what `warmups` found."""
-    return bool(turn.agent_id) and not known.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
-
-
-def started_in(beginning: bytes) -> str:
-    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
-    found = _START.search(beginning)
-    try:
-        return redact(wire.clean(json.loads(found.group(1).decode("utf-8", "replace"))), Counter()) if found else ""
-    except ValueError:
-        return ""
-
-
-def times_in(part: bytes) -> tuple[str, str]:
-    """The first and the last time in a part of a transcript; the epoch for none."""
-    found = [one.decode("ascii", "replace") for one in _TIME.findall(part)]
-    return moment({"timestamp": found[0] if found else ""}), moment({"timestamp": found[-1] if found else ""})
+def dropped(beginning: bytes) -> Callable[[Turn], bool] | None:
+    """Which turns are those of agents that the host started for itself; None where there are none."""
+    known = warmups(beginning)
+    if not known:
+        return None
+    return lambda turn: bool(turn.agent_id) and not known.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
 
 
 def titles_in(beginning: bytes) -> dict[str, str]:

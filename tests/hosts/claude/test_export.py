@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from csmd.hosts import adapter
 from csmd.hosts.claude import environment, export, transcript
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
@@ -132,7 +133,7 @@ def test_what_is_no_whole_pair_is_told_as_text_in_nobodys_name(turns: tuple[Said
     lines = exported(said("user", "Look.", "u1"), *turns)
     told = [line for line in lines if line.get("isMeta")]
     assert len(told) == sum(turn.kind != "summary" for turn in turns)
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     for line in lines:
         transcript.read_line(json.dumps(line).encode(), reading, tool_limit=8192)
     assert [turn.kind for turn in reading.turns if turn.kind != "summary"] == ["user"], "a tool's words become nobody's"
@@ -221,7 +222,7 @@ def test_whatever_was_said_the_export_is_a_chain_that_the_api_takes(rows: list[t
 )
 def test_real_transcripts_come_back_as_the_same_turns() -> None:
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl"), key=lambda path: path.stat().st_size)[:40]:
-        first = transcript.Reading()
+        first = adapter.Reading()
         for raw in path.read_bytes().splitlines():
             transcript.read_line(raw, first, tool_limit=10**9)
         turns = {turn.uuid: turn for turn in first.turns if not turn.agent_id}
@@ -231,7 +232,7 @@ def test_real_transcripts_come_back_as_the_same_turns() -> None:
             SaidTurn(uuid=t.uuid, kind=t.kind, text=t.text, at=t.at, parent_uuid=t.parent_uuid, message_id=t.message_id,
                      tool_name=t.tool_name, tool_id=t.tool_id, tokens=t.tokens) for t in turns.values()
         ]  # fmt: skip
-        again = transcript.Reading()
+        again = adapter.Reading()
         for line in exported(*stored):
             transcript.read_line(json.dumps(line).encode(), again, tool_limit=10**9)
         for turn in again.turns:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput
-from csmd.hosts import adapter
+from csmd.hosts import adapter, json_fields
 from csmd.hosts.claude import hooks, transcript
 from csmd.values import Turn
 
@@ -56,8 +56,8 @@ def queued(prompt: Any, **more: Any) -> bytes:
     )
 
 
-def read(*lines: bytes, limit: int = LIMIT) -> transcript.Reading:
-    reading = transcript.Reading()
+def read(*lines: bytes, limit: int = LIMIT) -> adapter.Reading:
+    reading = adapter.Reading()
     for line in lines:
         transcript.read_line(line, reading, tool_limit=limit)
     return reading
@@ -357,9 +357,9 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
     )  # fmt: skip
     at = "2026-01-02T03:04:05.000Z"
     assert reading.left == [
-        transcript.Left("s1", at, absorbed=False, text="", nth=0, place=1),
-        transcript.Left("s1", at, absorbed=True, text="", nth=1, place=2),
-        transcript.Left("s1", at, absorbed=True, text="b", nth=2, place=2),
+        adapter.Left("s1", at, absorbed=False, text="", nth=0, place=1),
+        adapter.Left("s1", at, absorbed=True, text="", nth=1, place=2),
+        adapter.Left("s1", at, absorbed=True, text="b", nth=2, place=2),
     ]
     assert read(queued("b")).turns[0].form == "absorbed"
 
@@ -402,8 +402,9 @@ def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_name_or_by_its
     ])  # fmt: skip
     assert (transcript.warmups(named), transcript.warmups(unnamed)) == ({"a1"}, {"u1", "u2"})
     for lines, conversation in ((named, []), (unnamed, ["look for it", "fix it"])):
-        turns, known = read(*lines.split(b"\n")).turns, transcript.warmups(lines)
-        assert [turn.text for turn in turns if not transcript.is_warmup(turn, known)] == conversation
+        is_dropped = transcript.dropped(lines)
+        assert is_dropped is not None
+        assert [turn.text for turn in read(*lines.split(b"\n")).turns if not is_dropped(turn)] == conversation
     others = (user("Warmup"), user("warm up", **aside), b"", b"{", b'{"Warmup', b'"Warmup"' + b"[" * DEEP)
     assert not any(transcript.warmups(line) for line in others)
 
@@ -445,13 +446,13 @@ def test_a_sub_agent_is_a_stream_of_its_own() -> None:
         ("2026-01-02T03:04:05.678912Z", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T05:04:05.678+02:00", "2026-01-02T03:04:05.678Z"),
         ("2026-01-02T03:04:05.678", "2026-01-02T03:04:05.678Z"),
-        ("2026-13-45T03:04:05.678Z", adapter.EPOCH),
-        ("٢٠٢٦-01-02T03:04:05.678Z", adapter.EPOCH),
-        ("0001-01-01T00:00:00.000+23:00", adapter.EPOCH),
-        ("yesterday", adapter.EPOCH),
-        ("", adapter.EPOCH),
-        (None, adapter.EPOCH),
-        (1767323045678, adapter.EPOCH),
+        ("2026-13-45T03:04:05.678Z", json_fields.EPOCH),
+        ("٢٠٢٦-01-02T03:04:05.678Z", json_fields.EPOCH),
+        ("0001-01-01T00:00:00.000+23:00", json_fields.EPOCH),
+        ("yesterday", json_fields.EPOCH),
+        ("", json_fields.EPOCH),
+        (None, json_fields.EPOCH),
+        (1767323045678, json_fields.EPOCH),
     ],
 )
 def test_a_time_is_brought_to_one_form_or_is_the_epoch(stamp: Any, at: str) -> None:
@@ -503,7 +504,7 @@ def test_a_title_is_kept_by_session_redacted_and_short() -> None:
     ids=lambda line: repr(line[:20]),
 )  # fmt: skip
 def test_a_malformed_line_is_bad_input_and_brings_nothing(line: bytes) -> None:
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     try:
         transcript.read_line(line, reading, tool_limit=LIMIT)
     except BadInput:
@@ -622,7 +623,7 @@ def test_reading_any_bytes_ends_well_or_in_bad_input(noise: bytes, line: bytes, 
 
 def ends_well(data: bytes) -> None:
     """Lines and payloads: nothing but BadInput is raised, and what is brought can be stored."""
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     found: list[str] = []
     for perform in (
         lambda: transcript.read_line(data, reading, tool_limit=64),
@@ -732,14 +733,14 @@ def test_a_real_transcript_brings_its_conversation_in_order(path: Path) -> None:
 
 def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() -> None:
     data = (DATA / "2.1.329" / "session.jsonl").read_bytes()
-    assert transcript.started_in(data) == "/sandbox/misc_interactive/proj"
+    assert adapter.started_in(data) == "/sandbox/misc_interactive/proj"
     assert read(*data.splitlines()).turns[-1].cwd == "/sandbox/misc_interactive/proj/sub"
     for nothing in (b"", b"{}", b'{"cwd":7}', b'{"cwd":"/p', b'{"text":"\\"cwd\\":\\"/x\\""}'):
-        assert transcript.started_in(nothing) == ""
+        assert adapter.started_in(nothing) == ""
 
 
 def test_what_is_private_stays_out_where_the_half_of_it_with_its_beginning_is_cut_away() -> None:
-    most = transcript.MOST_CHARACTERS
+    most = adapter.MOST_CHARACTERS
     said = f"{'begin ' * (most // 8)}<private>{'hidden ' * (most // 10)}</private> and the end"
     counts: Counter[str] = Counter()
     kept = transcript.spoken(said, counts)

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from csmd.hosts import adapter
 from csmd.hosts.claude import transcript
-from csmd.hosts.claude.tool_calls import transcripts_written
+from csmd.hosts.tool_calls import transcripts_written
 
 CASES = [
     ("Write", {"file_path": "/h/.claude/projects/-p/a1.jsonl", "content": "x"}, ["a1.jsonl"]),
@@ -46,6 +47,6 @@ def test_a_call_that_writes_a_transcript_is_told_from_one_that_reads_it(
 def test_talk_about_writing_writes_nothing(kind: str) -> None:
     block = {"type": "text", "text": json.dumps(CASES[3][1])}
     value = {"type": kind, "uuid": "u", "sessionId": "s", "message": {"role": kind, "content": [block]}}
-    reading = transcript.Reading()
+    reading = adapter.Reading()
     transcript.read_line(json.dumps(value).encode(), reading, tool_limit=8192)
     assert [turn.writes for turn in reading.turns] == [()]

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.adapter import json_object, strings
+from csmd.hosts.json_fields import json_object, strings
 
 Said = Literal["plan", "commit", "report"]
 

@@ -1,0 +1,100 @@
+"""The assistants that csmd knows, each by its adapter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csmd.config import Config
+from csmd.hosts.adapter import Adapter, place_below
+from csmd.hosts.claude import environment
+from csmd.hosts.claude import hooks as claude_hooks
+from csmd.hosts.claude import transcript as claude_transcript
+from csmd.hosts.codex import hooks as codex_hooks
+from csmd.hosts.codex import transcript as codex_transcript
+
+CLAUDE = Adapter(
+    host=claude_transcript.HOST,
+    title="Claude Code",
+    transcripts="projects",
+    is_transcript=claude_transcript.is_one,
+    read_from=claude_transcript.read_from,
+    drops=claude_transcript.dropped,
+    titles_in=claude_transcript.titles_in,
+    place_of=place_below,
+    places=claude_transcript.places,
+    may_answer=claude_transcript.may_answer,
+    client_versions=environment.latest_versions,
+    is_notice=lambda said: claude_transcript.prompt_kind(said) == "notification",
+    is_written_for_user=lambda said: claude_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=claude_hooks.decode_event,
+    turn_of_event=claude_hooks.turn_of_event,
+    injecting=frozenset(claude_hooks.INJECTING),
+    encode_answer=claude_hooks.encode_answer,
+    window=environment.window,
+)
+
+CODEX = Adapter(
+    host=codex_transcript.HOST,
+    title="Codex",
+    transcripts="sessions",
+    is_transcript=codex_transcript.is_rollout,
+    read_from=codex_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=codex_transcript.place_of,
+    places=codex_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: codex_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: codex_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=codex_hooks.decode_event,
+    turn_of_event=codex_hooks.turn_of_event,
+    injecting=frozenset(codex_hooks.INJECTING),
+    encode_answer=codex_hooks.encode_answer,
+    window=lambda _, used: max(codex_transcript.WINDOW, used),
+)
+
+#: Host -> its adapter, in the order in which they are asked whose a transcript is.
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, CLAUDE)}
+
+
+def of_transcript(beginning: bytes) -> Adapter:
+    """The adapter of a transcript, by its first bytes; Claude Code's where none of them tells."""
+    return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
+
+
+def is_transcript(beginning: bytes) -> bool:
+    """Whether a file's first bytes are those of a transcript of any assistant."""
+    return any(adapter.is_transcript(beginning) for adapter in ADAPTERS.values())
+
+
+def directories(config: Config) -> list[tuple[Adapter, Path]]:
+    """The configuration directories that are read, each with its adapter."""
+    further = [(ADAPTERS[host], folder) for host, folder in config.host_dirs if host in ADAPTERS]
+    return [*((CLAUDE, folder) for folder in config.assistant_dirs), *further]
+
+
+def roots(config: Config) -> list[Path]:
+    """The directories with transcripts of the assistants."""
+    return [folder / adapter.transcripts for adapter, folder in directories(config)]
+
+
+def place_of(root: str, inside: str) -> tuple[str, str]:
+    """(project directory, session) of a transcript, by a root of transcripts and the path below it."""
+    places = (adapter.place_of(root, inside) for adapter in ADAPTERS.values())
+    return next(filter(None, places), (root, inside))
+
+
+def of_session(session_id: str) -> Adapter:
+    """The adapter of a session, by its id, which begins with its host's name; Claude Code's do not."""
+    return ADAPTERS.get(session_id.partition(":")[0], CLAUDE)
+
+
+def is_notice(said: str) -> bool:
+    """Whether a stored prompt is a notice of an assistant's own."""
+    return any(adapter.is_notice(said) for adapter in ADAPTERS.values())
+
+
+def is_written_for_user(said: str) -> bool:
+    """Whether a stored prompt was written by an assistant in the user's name: it states nothing."""
+    return any(adapter.is_written_for_user(said) for adapter in ADAPTERS.values())

@@ -1,0 +1,275 @@
+"""Codex' transcripts ("rollouts") to turns and token usage.
+
+A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line says whose it is; a resumed session goes
+on in it, a fork has a file of its own with the new part only, a sub-agent has one, too. What was said stands in
+`item_completed` lines, in older files (without `history_mode: paginated`) in `user_message` and `agent_message` lines.
+The `response_item` lines are what the model was shown: messages of the user's name among them hold AGENTS.md, the
+environment and what hooks said, so only tool calls and their results are taken from them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.exclusions import Withheld
+from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
+from csmd.hosts.codex import tool_forms
+from csmd.hosts.json_fields import json_object, label, mapping, moment, string
+from csmd.hosts.tool_calls import transcripts_written
+from csmd.privacy.redaction import Removed, redact, redact_tree
+from csmd.text import display
+from csmd.values import Turn
+from csmd.vocabulary import TurnKind
+
+HOST = "codex"
+#: The context window of the models of today, as their rollouts tell it.
+WINDOW = 258_400
+#: Enough of a session's id to be one.
+LONGEST_ID = 200
+
+_FIRST = re.compile(rb'\s*\{"timestamp":\s?"[^"]*",\s?(?:"ordinal":\s?\d+,\s?)?"type":\s?"session_meta"')
+_ROLLOUT = re.compile(r"rollout-[\w.:-]+\.jsonl", re.ASCII)
+_TURN_BEGINS = re.compile(rb'"type":\s?"task_started"')
+#: How far back it is looked for where a turn began.
+BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
+#: The longest first line: it holds the prompt of the model.
+FIRST_LINE_BYTES = 4 * 1024 * 1024
+
+#: How a session was begun in which a person types, and what makes a turn that a person asked for.
+_BY_PERSON, _ASKED_FOR = ("cli", "vscode"), "user"
+#: What an editor puts above a prompt.
+_EDITOR, _REQUEST = "# Context from my IDE setup:", "## My request for Codex:"
+#: Text that Codex writes in the user's name.
+WRITTEN_FOR_USER = re.compile(
+    r"\s*(?:<(?:environment_context|user_instructions|INSTRUCTIONS|subagent_notification|turn_aborted|user_shell_command|skill"
+    r"|permissions instructions|skills_instructions|hook_prompt)[\s>]|# AGENTS\.md instructions for )"
+)
+#: How a compaction's summary begins: words to the next model.
+_SUMMARY = re.compile(r"Another language model started to solve this problem[^\n]*:\n")
+#: What the tokens of a response are called: `input` holds those that were read from the cache, and those written to it.
+_INPUT, _OUTPUT, _READ, _WRITTEN = "input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens"
+
+
+def is_rollout(beginning: bytes) -> bool:
+    """Whether a file's first bytes are those of a rollout."""
+    return _FIRST.match(beginning) is not None
+
+
+def place_of(root: str, inside: str) -> tuple[str, str] | None:
+    """(project directory, session) of a rollout: all lie under their days, whatever their project is."""
+    name = inside.rpartition("/")[2]
+    return (root, name.removesuffix(".jsonl")) if _ROLLOUT.fullmatch(name) else None
+
+
+def places(folder: Path) -> list[Path]:
+    """Where Codex keeps what was said below its configuration directory."""
+    return [folder / name for name in ("sessions", "archived_sessions", "history.jsonl")]
+
+
+def session_id(ident: str) -> str:
+    """The id under which a session is stored; "" for none."""
+    return f"{HOST}:{ident}" if ident else ""
+
+
+def spoken(text: str, counts: Counter[str]) -> str:
+    """A text without csmd's injections and what an editor puts above a prompt, redacted."""
+    plain = wire.clean(text)
+    if plain.lstrip().startswith(_EDITOR) and _REQUEST in plain:
+        plain = plain.partition(_REQUEST)[2]
+    return without_injections(cut_long(plain, counts), counts)
+
+
+def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
+    """Whether a prompt is the user's own words, a program's or Codex' own."""
+    if WRITTEN_FOR_USER.match(said):
+        return "notification"
+    return "user" if by_person else "relayed"
+
+
+@dataclass(slots=True)
+class Thread:
+    """Whose lines are read, and how far the reading is: the turn's directory, model, origin and context."""
+
+    ident: str
+    session: str
+    agent: str
+    version: str
+    is_paginated: bool
+    """Whether what was said stands in `item_completed` lines."""
+    by_person: bool
+    cwd: str
+    model: str = ""
+    context: int = 0
+    line: str = ""
+    """What the line is known by: its number, or its time where it has none; `same` lines of that time stood before."""
+    same: int = 0
+
+    def begin_line(self, value: dict[str, Any]) -> None:
+        """Takes up the next line."""
+        ordinal = value.get("ordinal")
+        known = str(ordinal) if type(ordinal) is int else moment(value)
+        self.same = self.same + 1 if known == self.line else 0
+        self.line = known
+
+    @property
+    def uuid(self) -> str:
+        """The uuid of the line's turn."""
+        return f"{self.ident}:{self.line}+{self.same}" if self.same else f"{self.ident}:{self.line}"
+
+    def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
+        """A turn of the line."""
+        return Turn(
+            uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=moment(value),
+            cwd=self.cwd, model=self.model if kind == "assistant" else "", version=self.version,
+            context=self.context if kind == "assistant" else 0, **more,
+        )  # fmt: skip
+
+
+def thread_of(line: bytes) -> Thread | None:
+    """The thread of a rollout by its first line; None where that names none."""
+    meta = mapping(json_object(line) or {}, "payload")
+    ident, spawned = label(meta, "id", LONGEST_ID), mapping(mapping(meta, "source"), "subagent")
+    parent = label(meta, "parent_thread_id", LONGEST_ID)
+    parent = parent or label(mapping(spawned, "thread_spawn"), "parent_thread_id", LONGEST_ID)
+    is_agent = bool(parent) or isinstance(meta.get("source"), dict) or string(meta, "thread_source") == "subagent"
+    if not ident:
+        return None
+    root = (label(meta, "session_id", LONGEST_ID) or parent) if is_agent else ident
+    return Thread(
+        ident=ident,
+        session=session_id(root or ident),
+        agent=ident if is_agent else "",
+        version=label(meta, "cli_version", 40),
+        is_paginated=string(meta, "history_mode") == "paginated",
+        by_person=string(meta, "source") in _BY_PERSON,
+        cwd=redact(wire.clean(string(meta, "cwd")), Counter()),
+    )
+
+
+def read_from(opened: Opened) -> ReadLine:
+    """How the lines of a rollout are read from a position on; the turn under way is gone through again for its origin."""
+    opened.file.seek(0)
+    thread = thread_of(opened.file.readline(FIRST_LINE_BYTES))
+    if thread is None:
+        return _refuse
+    past = Reading(withheld=opened.withheld)
+    for line in _turn_under_way(opened):
+        with contextlib.suppress(BadInput):  # it was noted when it was read
+            read_line(line, past, thread, tool_limit=0)
+
+    def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
+        read_line(line, into, thread, tool_limit=tool_limit)
+
+    return read_next
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise BadInput("a line of a rollout whose first line names no thread")
+
+
+def _turn_under_way(opened: Opened) -> list[bytes]:
+    """The lines before the position from the one on that began its turn."""
+    for size in BACK_BYTES if opened.position else ():
+        before = opened.before(size)
+        began = [found.start() for found in _TURN_BEGINS.finditer(before)]
+        if began or len(before) < size:
+            return before[before.rfind(b"\n", 0, began[-1]) + 1 if began else 0 :].splitlines()
+    return []
+
+
+def read_line(line: bytes, into: Reading, thread: Thread, *, tool_limit: int) -> None:
+    """Adds what one line of a thread's rollout holds; BadInput when it is malformed."""
+    value = wire.loads(line)
+    if not isinstance(value, dict):
+        raise BadInput("a transcript line is not a JSON object")
+    thread.begin_line(value)
+    payload, counts = mapping(value, "payload"), Removed()
+    turns: list[Turn] = []
+    match value.get("type"), payload.get("type"):
+        case "turn_context", _:
+            thread.cwd = redact(wire.clean(string(payload, "cwd")), counts) or thread.cwd
+            thread.model = label(payload, "model", 100)
+        case "event_msg", "task_started":
+            # Who asked for the turn; older versions do not tell.
+            if asked := string(mapping(payload, "turn_attribution"), "turn_trigger"):
+                thread.by_person = asked == _ASKED_FOR
+        case "event_msg", "item_completed" if thread.is_paginated:
+            turns = _item_turns(value, mapping(payload, "item"), thread, counts)
+        case "event_msg", "user_message" | "agent_message" if not thread.is_paginated:
+            is_prompt = payload["type"] == "user_message"
+            turns = _said(value, string(payload, "message"), thread, counts, is_prompt=is_prompt)
+        case "event_msg", "token_count":
+            thread.context = tokens(mapping(mapping(payload, "info"), "last_token_usage"), _INPUT)
+        case "response_item", _:
+            turns = _tool_turns(value, payload, thread, counts, into.withheld, tool_limit)
+        case "compacted", _:
+            summary = spoken(_SUMMARY.sub("", string(payload, "message"), count=1), counts)
+            turns = [thread.turn(value, "summary", summary)] if summary else []
+        case "token_usage_record", _:
+            into.spent += _spent(payload, thread, len(into.turns) - 1)
+        case _:
+            into.skipped += 1
+    if counts:
+        into.note_removed(turns, counts)
+    into.turns += turns
+
+
+def _item_turns(value: dict[str, Any], item: dict[str, Any], thread: Thread, counts: Counter[str]) -> list[Turn]:
+    """The turn of an item in which somebody speaks."""
+    kind, parts = item.get("type"), item.get("content")
+    if kind not in ("UserMessage", "AgentMessage") or not isinstance(parts, list):
+        return []
+    texts = [
+        string(part, "text") for part in parts if isinstance(part, dict) and str(part.get("type")).lower() == "text"
+    ]
+    return _said(value, "\n".join(texts), thread, counts, is_prompt=kind == "UserMessage")
+
+
+def _said(value: dict[str, Any], text: str, thread: Thread, counts: Counter[str], *, is_prompt: bool) -> list[Turn]:
+    said = spoken(text, counts)
+    # A sub-agent's prompt is told from the user's by its conversation, as everywhere.
+    kind = prompt_kind(said, by_person=thread.by_person or bool(thread.agent)) if is_prompt else "assistant"
+    return [thread.turn(value, kind, said)] if said else []
+
+
+def _tool_turns(
+    value: dict[str, Any], payload: dict[str, Any], thread: Thread, counts: Counter[str], withheld: Withheld, limit: int
+) -> list[Turn]:
+    """The turns of a tool call, or of what came of one."""
+    kind, ident = string(payload, "type"), label(payload, "call_id", 120)
+
+    def shortened(body: str, uuid: str) -> str:
+        return display.cut_middle(wire.clean(body), limit=limit, of=f"turn {uuid}")
+
+    if kind.endswith("_call_output") and ident:
+        shown = withheld.shown(ident, tool_forms.stored_result(payload.get("output")), None)
+        body = redact(wire.clean(display.strip_fenced(shown)), counts)
+        return [thread.turn(value, "tool_result", shortened(body, thread.uuid), tool_id=ident)]
+    if not kind.endswith("_call") or not ident:
+        return []
+    turns = []
+    for place, (tool, given) in enumerate(tool_forms.calls_in(payload)):
+        uuid = f"{thread.uuid}/{place}" if place else thread.uuid
+        body = wire.dumps(redact_tree(withheld.given(ident, given), counts))
+        # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
+        writes = transcripts_written(tool, given)
+        turn = thread.turn(value, "tool_call", shortened(body, uuid), tool_name=tool, tool_id=ident, writes=writes)
+        turns.append(replace(turn, uuid=uuid))
+    return turns
+
+
+def _spent(payload: dict[str, Any], thread: Thread, place: int) -> list[Took]:
+    """The tokens of one response."""
+    usage, ident = mapping(payload, "usage"), label(payload, "response_id", LONGEST_ID)
+    given, made, read, written = (tokens(usage, name) for name in (_INPUT, _OUTPUT, _READ, _WRITTEN))
+    if not ident or not any((given, made)):
+        return []
+    stream = f"{thread.session}/{thread.agent}" if thread.agent else thread.session
+    return [Took(stream, ident, (max(0, given - read - written), made, read, written), place)]
