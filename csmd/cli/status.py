@@ -39,7 +39,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: Values for fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -175,6 +175,20 @@ def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield "socket", tilde(value["socket"], home), ""
 
 
+#: What is said of an assistant's hooks.
+HOOKS = {
+    "there": "hooks on", "gone": "hooks not registered (csmd install)", "off": "hooks off in its settings",
+    "untrusted": "hooks not trusted yet (start codex, choose Trust all)", "unknown": "hooks unknown",
+}  # fmt: skip
+
+
+def _host(host: Mapping[str, Any], now: str) -> str:
+    """How much an assistant brought, when it was heard last, and whether its hooks run."""
+    heard = f"last event {ago(host['last_event'], now)}" if host["last_event"] else "no event yet"
+    amounts = (many(host["sessions"], "session"), many(host["turns"], "turn"))
+    return f"{host['title']}: {render.join(*amounts, heard, HOOKS[host['hooks']])}"
+
+
 def _cost(process: dict[str, Any]) -> str:
     """Memory, and the share of a core, lately and since the process began."""
     lately, overall = (_percent(process.get(key)) for key in ("cpu_recent_percent", "cpu_percent"))
@@ -195,6 +209,9 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
     heard = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
     if heard or value["transcripts"] is not None:  # else nobody knows
         yield "heard", heard or "nothing yet; the first session after `csmd install` brings some", ""
+    # Of one assistant the lines around it say all.
+    for host in value["hosts"] if len(value["hosts"]) > 1 else ():
+        yield "hosts", _host(host, now), "" if host["hooks"] == "there" else WARNING
     if spool["files"]:
         since = f", the oldest from {ago(spool['oldest'], now)}" if spool.get("oldest") else ""
         waiting = f"{many(spool['files'], 'event')} {'waits' if spool['files'] == 1 else 'wait'}"

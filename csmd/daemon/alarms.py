@@ -17,9 +17,10 @@ from typing import Any
 from csmd.config import Config, child_environment, has_desktop
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import CsmdError
+from csmd.hosts import adapters
+from csmd.hosts.adapter import HooksState
 from csmd.hosts.adapters import CLAUDE
 from csmd.hosts.claude import environment
-from csmd.hosts.claude.environment import HooksState
 from csmd.paths import is_directory
 from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones
@@ -124,6 +125,7 @@ ENOUGH: Mapping[HooksState, tuple[int, str]] = {
     "gone": (1, "gone"),
     "off": (1, "off"),
     "there": (2, "silent"),
+    "untrusted": (2, "silent"),
     "unknown": (2, "silent"),
 }
 #: How often alarms are looked for, and for how long after the last write at sessions.
@@ -256,7 +258,11 @@ class Alarms:
             return live, noted, events.latest_events(rows, CLAUDE.host) if live or noted else []
 
         live, noted, latest = store.read(read_state)
-        states = {folder: _hooks_state(folder, paths.hook_script) for folder in folders} if live or noted else {}
+        states = (
+            {folder: CLAUDE.hooks_state(Path(folder), paths.home, read_settings) for folder in folders}
+            if live or noted
+            else {}
+        )
         reported = [(key, at, folder_of(path, folders)) for key, at, path in latest]
         cleared = cleared_sessions(noted, [(key, folder) for key, _, folder in reported], folders, since=installed)
         new: list[HookedSession] = []
@@ -286,12 +292,23 @@ def _install_record(config: Config) -> dict[str, Any]:
         return {}
 
 
-def _hooks_state(folder: str, script: Path) -> HooksState:
-    """What the settings of one of the assistant's directories say of csmd's hooks now; looks at the disk."""
-    managed, own = environment.settings_files(folder, platform=sys.platform)
-    return environment.hooks_state(
-        files.read_small(own, SETTINGS_BYTES), files.read_small(managed, SETTINGS_BYTES), script=str(script)
-    )
+def read_settings(path: str) -> str | None:
+    """The text of a settings file now; None for none, or one that is too large."""
+    return files.read_small(path, SETTINGS_BYTES)
+
+
+def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, str]]) -> list[dict[str, Any]]:
+    """What `csmd status` shows of each assistant whose directory is read; looks at the disk."""
+    by_host = {row[0]: row[1:] for row in counted}
+    shown = []
+    for adapter, folder in adapters.directories(config):
+        sessions, turns, last, event = by_host.get(adapter.host, (0, 0, "", ""))
+        state = adapter.hooks_state(folder, config.paths.home, read_settings)
+        shown.append({
+            "host": adapter.host, "title": adapter.title, "directory": str(folder), "sessions": sessions,
+            "turns": turns, "last_turn": last, "last_event": event, "hooks": state,
+        })  # fmt: skip
+    return shown
 
 
 def _modified_at(path: Path) -> str:

@@ -87,10 +87,15 @@ MOST_LIVE = 5
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
     """What the rows say at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
     counters, elsewhere, place = activity.counters(rows), events.elsewhere(rows), [""]
+    counted = activity.by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
     found = machine.run_bounded(
-        lambda: (look_at_disk(folders, roots, paths, place), alarms.unread_directories(elsewhere, config, place)),
+        lambda: (
+            look_at_disk(folders, roots, paths, place),
+            alarms.unread_directories(elsewhere, config, place),
+            alarms.describe_hosts(config, counted),
+        ),
         machine.DISK_S,
     )
     clients = alarms.describe_clients(rows, config, unread=found[1] if found else [])
@@ -118,6 +123,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             ),
         },
         "clients": clients,
+        "hosts": found[2] if found else [],
         "pages": page_edits.report(rows, config.paths.memory, key=key),
         "warnings": [
             *([] if found else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
@@ -133,7 +139,7 @@ def unknown_figures() -> dict[str, Any]:
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "transcripts", "clients", "pages")),
         "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
-        "last_event": {}, "last_read": "", "live": [], "projects": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
     }  # fmt: skip
 
@@ -150,7 +156,7 @@ def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 #: The keys of the status, in this order.
 STATUS = (
     "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded paused "
-    "last_event last_read spool jobs backfill projects live told dream provider watching transcripts clients pages storage log degraded"
+    "last_event last_read spool jobs backfill projects live told dream provider watching transcripts clients hosts pages storage log degraded"
 )
 
 

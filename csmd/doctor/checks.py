@@ -26,6 +26,7 @@ from csmd.doctor import host_settings
 from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
+from csmd.hosts.codex import registration as codex_registration
 from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import display
@@ -88,6 +89,10 @@ class Scene:
     broken_rules: tuple[tuple[str, str], ...] = ()
     """(what of the rules of what may be believed does not hold, the remedy)."""
     newest_turn: str = ""
+    codex_dirs: tuple[Path, ...] = ()
+    """Codex' configuration directories that `csmd install` wrote to."""
+    codex_trust: Mapping[str, str] | None = None
+    """Event -> what Codex says of csmd's hook for it (`trusted`, `untrusted`, ...); None where no Codex could be asked."""
 
     @property
     def hooks(self) -> tuple[Registered, ...]:
@@ -162,6 +167,24 @@ def hooks(scene: Scene) -> Iterator[Finding]:
             yield fail(f"no hook of csmd's is registered in {source.path}")
         elif missing:
             yield fail(f"{source.path}: no hook is registered for {', '.join(missing)}")
+
+
+@check('start `codex` and choose "Trust all and continue"; until then it runs none of them, without a word')
+def codex_hooks(scene: Scene) -> Iterator[Finding]:
+    """Does Codex run csmd's hooks?"""
+    for folder in scene.codex_dirs:
+        file = codex_registration.hooks_file(folder)
+        text = (foreign_files.read(file) or b"").decode(errors="replace")
+        if str(codex_registration.script(scene.paths.home)) not in text:
+            yield fail(f"no hook of csmd's is registered in {file}", "`csmd install --host codex`")
+        elif scene.codex_trust is None:
+            yield note("no `codex` could be asked whether it runs csmd's hooks", "put `codex` on the PATH")
+        else:
+            states = {event: scene.codex_trust.get(event, "missing") for event in codex_registration.EVENTS}
+            if silent := [
+                f"{event} ({state})" for event, state in states.items() if state not in ("trusted", "managed")
+            ]:
+                yield fail(f"Codex does not run csmd's hooks for {display.join_names(silent)}")
 
 
 @check("`csmd install` writes them anew")

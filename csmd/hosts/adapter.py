@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, Literal, Protocol
 
 from csmd import wire
 from csmd.errors import BadInput
@@ -133,6 +133,9 @@ class Opened:
 
 # --- the contract
 
+#: What settings say of csmd's hooks; Codex runs none that its user has not trusted.
+HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
+
 
 class DecodeEvent(Protocol):
     """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed one."""
@@ -177,6 +180,8 @@ class Adapter:
     """Events whose answer the assistant reads."""
     encode_answer: Callable[[EventName, str, str], bytes]
     """What the hook prints so that the assistant reads a text, and its user a notice; b"" for nothing."""
+    hooks_state: Callable[[Path, Path, Callable[[str], str | None]], HooksState]
+    """Whether csmd's hooks run, by the settings in a configuration directory: of a csmd home, read by the function."""
     window: Callable[[str, int], int]
     """The context window of a model of which so many tokens are in use."""
 

@@ -30,6 +30,7 @@ CLAUDE = Adapter(
     turn_of_event=claude_hooks.turn_of_event,
     injecting=frozenset(claude_hooks.INJECTING),
     encode_answer=claude_hooks.encode_answer,
+    hooks_state=environment.hooks_state_in,
     window=environment.window,
 )
 
@@ -51,6 +52,7 @@ CODEX = Adapter(
     turn_of_event=codex_hooks.turn_of_event,
     injecting=frozenset(codex_hooks.INJECTING),
     encode_answer=codex_hooks.encode_answer,
+    hooks_state=codex_hooks.hooks_state,
     window=lambda _, used: max(codex_transcript.WINDOW, used),
 )
 

@@ -67,6 +67,11 @@ def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
     return tuple(Path(folder) for folder in load_record(paths)["assistant_dirs"])
 
 
+def host_dirs(paths: Paths, host: str) -> tuple[Path, ...]:
+    """The configuration directories of another assistant that earlier installs wrote to."""
+    return tuple(folder for name, folder in config.recorded_hosts(load_record(paths)["hosts"]) if name == host)
+
+
 @contextmanager
 def install_lock(paths: Paths) -> Iterator[None]:
     """Holds the lock of install, settle and uninstall; without a home there is nothing to lock."""

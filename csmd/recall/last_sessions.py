@@ -26,7 +26,6 @@ FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
 HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was changed"
-SHORT_ID = 8
 #: A later commit that has so much of an open end's words did it.
 DONE_SHARE = 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
@@ -62,7 +61,7 @@ class SessionSummary(NamedTuple):
     @property
     def tail(self) -> str:
         """When it was, and the session's short id."""
-        return f"{self.at[:10]}, session {self.session_id[:SHORT_ID]}"
+        return f"{self.at[:10]}, session {display.short_session(self.session_id)}"
 
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:

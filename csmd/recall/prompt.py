@@ -489,7 +489,9 @@ def _describe(
     ordered = sorted(conversations.items(), key=lambda pair: pair[1][-1].statement.at, reverse=True)
     return [
         Block(
-            heading=", ".join(filter(None, (of[-1].statement.at[:10], ident and f"session {ident[:SHOWN_ID]}"))),
+            heading=", ".join(
+                filter(None, (of[-1].statement.at[:10], ident and f"session {display.short_session(ident)}"))
+            ),
             notes=tuple(
                 _note(line, _question_before(rows, line, filter_visible), before.get(line.id), of[-1].statement.at)
                 for line in of

@@ -71,6 +71,17 @@ def last_event(rows: Rows) -> dict[str, str]:
     return found
 
 
+def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
+    """(host, sessions, turns, last turn, last event or "") of each assistant; turns and the last one are sub-agents', too."""
+    found = rows.all(
+        "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
+        "sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at) "
+        "from sessions s where s.host <> 'probe' group by s.host order by s.host"
+    )
+    events = {str(host): str(at) for host, at in rows.all("select host, max(at) from events group by host")}
+    return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in found]
+
+
 def last_read(rows: Rows) -> str:
     """When a transcript last brought something; "" for never."""
     return rows.text("select max(read_at) from files")

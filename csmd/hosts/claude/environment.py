@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
+from csmd.hosts.adapter import HooksState
 from csmd.hosts.claude.export import VERSION as OUR_OWN
-from csmd.hosts.claude.registration import MANAGED
+from csmd.hosts.claude.registration import HOOK_SCRIPT, MANAGED, script_in
 from csmd.hosts.json_fields import json_object, mapping, strings
 from csmd.text import display, markdown
 from csmd.values import Turn
@@ -42,9 +45,6 @@ def _read(text: str | None) -> dict[str, Any] | None:
     return json_object((text or "").removeprefix("\ufeff"))
 
 
-HooksState = Literal["there", "gone", "off", "unknown"]
-
-
 def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksState:
     """Whether a user's settings run csmd's hooks (`script`, or its plugin), by the user's and the managed file.
 
@@ -61,6 +61,12 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
     if not by_plugin and not re.search(ours, "\n".join(strings(mine.get("hooks")))):
         return "gone"
     return "off" if mine.get("disableAllHooks") is True else "there"
+
+
+def hooks_state_in(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
+    """Whether the settings of one of the assistant's directories run the hooks of a csmd home."""
+    managed, own = settings_files(str(folder), platform=sys.platform)
+    return hooks_state(read(own), read(managed), script=str(script_in(home, HOOK_SCRIPT)))
 
 
 #: Marks of a person's session in a terminal; one without hooks (`--bare`) does not list what it may call.

@@ -6,9 +6,14 @@ person or `codex exec` asked is not reported; the rollout says it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 
 from csmd.hosts import hook_payloads
+from csmd.hosts.adapter import HooksState
+from csmd.hosts.codex import registration
 from csmd.hosts.codex.transcript import HOST, prompt_kind, session_id, spoken
 from csmd.hosts.json_fields import label, string
 from csmd.values import Event, Turn
@@ -48,3 +53,21 @@ def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
 def turn_of_event(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and final messages are turns."""
     return hook_payloads.reported_turn(event, prompt_kind(event.text, by_person=True))
+
+
+def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
+    """Whether Codex runs the hooks of a csmd home: there, and its user was asked about each.
+
+    Whether a hook has changed since it was trusted only Codex knows.
+    """
+    file = registration.hooks_file(folder)
+    text = read(str(file))
+    if text is None or str(registration.script(home)) not in text:
+        return "gone"
+    asked = read(str(folder / "config.toml")) or ""
+    trusted = [event for event in registration.EVENTS if f'"{file}:{_snake(event)}:' in asked]
+    return "there" if len(trusted) == len(registration.EVENTS) else "untrusted"
+
+
+def _snake(event: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()

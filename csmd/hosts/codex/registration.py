@@ -28,9 +28,14 @@ HOOK_SCRIPT = "codex"
 TRUST = 'Codex runs csmd\'s hooks once you trust them: start `codex` and choose "Trust all and continue"'
 
 
+def script(home: Path) -> Path:
+    """The script that the entries run."""
+    return script_in(home, HOOK_SCRIPT)
+
+
 def hook_command(home: Path, event: str) -> str:
     """The command line registered for an event: the same for every version of csmd."""
-    return f"{shlex.join([str(script_in(home, HOOK_SCRIPT)), event])} || true"
+    return f"{shlex.join([str(script(home)), event])} || true"
 
 
 def _group(wanted: Registration, event: str) -> dict[str, Any]:
