@@ -22,7 +22,8 @@ import csmd
 from csmd import client, wire
 from csmd.cli.main import main as command_line
 from csmd.daemon import alarms, injection, run, server
-from csmd.hosts.claude import hooks, registration
+from csmd.hosts import adapter
+from csmd.hosts.claude import registration
 from csmd.installer import plan, service
 from csmd.store import migrate, purge
 
@@ -243,7 +244,7 @@ def test_the_deadlines_in_the_documents_are_those_of_the_code() -> None:
             f"{hook['PATIENCE_S']:g} s for the others",
             f"not ended after {hook['INPUT_PATIENCE_S']:g} s",
             f"within the last {hook['HUNG_FOR_S']:g} s",
-            f"at most {hooks.ANSWER_LIMIT_UNITS:,} UTF-16 units",
+            f"at most {adapter.ANSWER_LIMIT_UNITS:,} UTF-16 units",
             f"{registration.EVENTS['SessionStart']} s for SessionStart and {registration.EVENTS['Stop']} s for the others",
         ],
     }

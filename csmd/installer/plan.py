@@ -442,8 +442,8 @@ def reported_version(program: Path, search: str) -> str:
 
 #: The rare module first: a new one serves the old hook until that is replaced, too.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
-HOOK_SCRIPTS = ("codex", "post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
-COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)
+HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
+COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, codex_registration.HOOK_SCRIPT, SERVER_SCRIPT)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -488,7 +488,7 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join(HOOK_SCRIPTS[4:])}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], codex_registration.HOOK_SCRIPT))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
