@@ -30,6 +30,7 @@ LAYERS = [
     "capture",
     "extraction",
     "memory",
+    "foreign_memories",
     "recall",
     "curator",
     "dream",
@@ -51,7 +52,7 @@ VOCABULARY = {
     "wire",
 }
 RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
-STAGES = {"capture", "extraction", "memory", "recall", "curator", "dream"}
+STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "curator", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
     "capture.markdown_imports",
@@ -85,7 +86,7 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.page_files": {"write_page"},
     "dream.reselection": {"plan_reselection"},
     "dream.steps": {"_candidate_id", "plan_everywhere", "read_snapshot"},
-    "dream.transfer": {"_read_note", "open_file"},
+    "dream.transfer": {"open_file"},
     "dream.undo": {"_side_json", "_write_text", "read_text"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
@@ -544,7 +545,13 @@ OF_THE_WHOLE = {"contract", "e2e", "faults", "fuzz", "hooks", "integration", "se
 #: Tests of the tree itself, its documents, and the guards around the tests.
 OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_guards"}
 #: A small module with one importer -> why it is a file of its own.
-SEAMS = {"memory.speakers": "a job of its own, which the daemon runs"}
+SEAMS = {
+    "memory.speakers": "a job of its own, which the daemon runs",
+    **{
+        f"foreign_memories.{name}": "a program of its own, a row of the table of sources"
+        for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")
+    },
+}
 
 
 # --- hints

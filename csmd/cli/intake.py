@@ -41,23 +41,64 @@ IMPORT_NOTES = {
 @VERBS.action(
     "import", verb.argument("path", type=click.Path(exists=True, path_type=Path)),
     verb.project_of("The project that notes are about, or exported memories are of, where that is not told otherwise."),
-    verb.flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."), NO_VECTORS,
+    verb.flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."),
+    verb.DRY_RUN, verb.YES, NO_VECTORS,
 )  # fmt: skip
-def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json: bool) -> None:
-    """Take in transcripts, memories, or notes.
+def import_(
+    path: Path, project: str | None, mine: bool, dry_run: bool, yes: bool, vectors: bool, as_json: bool
+) -> None:
+    """Import transcripts, exported memories, or those of another program.
 
-    PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
-    own memory directory. Nothing comes in twice.
+    PATH is a transcript or a tree of them as ~/.claude/projects, what `csmd export` wrote, a claude-mem database, a
+    basic-memory folder, a mem0 JSON export, a file of the MCP memory server, or Claude Code's memory directory. It is
+    recognised by its content. Memories of other programs are shown first, and wait in `csmd review` once imported.
+    Nothing comes in twice.
     """
     about = verb.project_params(project)["project"] if project else ""
-    vouched = _vouched(path, mine=mine, as_json=as_json)
+    vouched = not dry_run and _vouched(path, mine=mine, as_json=as_json)
     params = {
         "path": os.path.realpath(path),
         "vectors": vectors,
         "project": about,
         "asking": verb.resolve_project(None),
     }
-    verb.print_answer(verb.work("csm_import", **params, by_person=vouched), as_json, show_imported)
+    params |= {"by_person": vouched, "dry_run": dry_run}
+    value = verb.work("csm_import", **params)
+    if not value.get("preview"):
+        verb.print_answer(value, as_json, show_imported)
+        return
+    if dry_run or not value["new"]:
+        verb.print_answer(value, as_json, show_preview)
+        return
+    if not as_json:
+        render.show(show_preview(value))
+    verb.confirm(f"Import {amount(value['new'], 'memory')}?", yes=yes)
+    verb.print_answer(verb.work("csm_import", **params, confirmed=True), as_json, show_imported)
+
+
+def show_preview(value: dict[str, Any]) -> Screen:
+    """What an import would bring."""
+    if "samples" not in value:
+        what = amount(value["memories"], "memory") if "memories" in value else amount(value["files"], "transcript")
+        yield pair("found", f"{what} ({value['source']})")
+        yield from map(warning, value.get("problems", ()))
+        return
+    yield pair("source", value["source"])
+    yield pair("found", ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items()) or "no memories")
+    yield pair("new", f"{value['new']}, {value['known']} known")
+    own = {name: number for name, number in value["projects"].items() if name}
+    yield from pairs([("projects", ", ".join(f"{name} ({number})" for name, number in own.items()))])
+    yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
+    yield from _show_skipped(value)
+
+
+def _show_skipped(value: dict[str, Any]) -> Screen:
+    """What an import leaves out, and why."""
+    yield from (pair("skipped", f"{number} {reason}") for reason, number in value["skipped"].items())
+    if value["unplaced"]:
+        yield pair("", f"{', '.join(value['unplaced'])}: --project PATH says where these go")
+    if value["redactions"]:
+        yield pair("redacted", amount(value["redactions"], "secret"))
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
@@ -87,6 +128,10 @@ def show_imported(value: dict[str, Any]) -> Screen:
     for place in value.get("placed", ()):
         yield Line(_placed(place), style="" if place["is"] else "yellow")
     yield from map(warning, value.get("problems", ()))
+    if "unplaced" in value:
+        yield from _show_skipped({**value, "redactions": 0})
+        if value["memories_new"]:
+            yield "they are found by search; no session is told one until you keep it in `csmd review`"
     yield from show_left(value)
 
 

@@ -346,7 +346,8 @@ def _about(row: dict[str, Any]) -> str:
     marks = join(
         row["pinned"] and "pinned",
         row["times"] > 1 and f"said {row['times']} times",
-        row["authority"] != "user" and f"by the {row['authority']}",
+        row["authority"] == "assistant" and "by the assistant",
+        row["authority"] == "external" and "from another program",
         row["origin"] == "model_saved" and "unsaid",
         row["attention"] == "COLD" and "cold",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
@@ -394,13 +395,14 @@ def show_memory(value: dict[str, Any]) -> Screen:
     """One memory: what it says, how sure it is and why, where it was said, what speaks for and against it."""
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
+    by = "in another program" if value["authority"] == "external" else f"by the {value['authority']}{origin}"
     pinned = value["pinned"] and "pinned"
     yield bold(value["text"], most=20)
     yield ""
     yield from pairs([
         ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
         ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
-        ("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}"),
+        ("said", f"{by}, {when(value['created_at'])}{again}"),
         ("scene", value["scene"]),
         ("sure", f"{percent(value['sure']['today'])} today"),
     ])  # fmt: skip

@@ -27,12 +27,12 @@ STATE = Tools()
 @TASKS.add("csm_import", mutates=True)
 def _import(
     ctx: ToolContext, rows: Rows, path: str, vectors: bool = True, project: str = "", asking: str = "",
-    by_person: bool = False,
+    by_person: bool = False, dry_run: bool = False, confirmed: bool = False,
 ) -> Json:  # fmt: skip
-    """Import transcripts, exported memories, or the notes of a memory directory; gives a job."""
+    """Import transcripts, exported memories, or another program's, these only if `confirmed`; gives a job."""
     if not path or not is_there(path):
         raise BadInput(f"{Path(path)}: no such file or directory")
-    order = {"project": project, "by_person": by_person, "asking": asking}
+    order = {"project": project, "by_person": by_person, "asking": asking, "dry_run": dry_run, "confirmed": confirmed}
     return {"job": ctx.submit("import", path=str(Path(path)), with_vectors=vectors, order=order)}
 
 

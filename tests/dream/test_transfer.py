@@ -444,42 +444,6 @@ def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
     assert taken(other, data).vouched == 0
 
 
-# --- the assistant's own notes
-
-NOTES = {
-    "feedback_release.md": "---\nname: release\ndescription: how\ntype: feedback\n---\n\n# Releases\n\n- Tag only after the changelog names it.\n- Never push on a Friday,\n  the team is away.\n\n```sh\ngit tag v1\n```\n",
-    "user_me.md": "---\nname: me\ndescription: who\nmetadata:\n  type: user\n---\nPrefers short answers without preamble.\n",
-    "MEMORY.md": "- [release](feedback_release.md) — how releases go here\n",
-}
-
-
-def test_the_assistants_notes_come_in_once_as_its_word_and_nobody_is_told_them(
-    homes: Callable[[], Store], tmp_path: Path
-) -> None:
-    store = homes()
-    for name, said in NOTES.items():
-        (tmp_path / "memory").mkdir(exist_ok=True)
-        (tmp_path / "memory" / name).write_text(said)
-    place = store.write(lambda rows: projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now=NOW))
-    counts = []
-    for _ in range(2):
-        came = transfer.ImportCounts()
-        notes = transfer.find_notes(tmp_path / "memory")
-        for _ in transfer.import_notes(store, notes, project=place, now=NOW, counts=came):
-            pass
-        counts.append((came.files, came.new, came.known, came.problems))
-    assert counts == [(2, 3, 0, []), (2, 0, 3, [])]
-    found = {row["text"]: (row["category"], row["authority"], row["origin"]) for row in all_of(store)}
-    assert found == {
-        "Tag only after the changelog names it.": ("convention", "assistant", "model_saved"),
-        "Never push on a Friday, the team is away.": ("convention", "assistant", "model_saved"),
-        "Prefers short answers without preamble.": ("preference", "assistant", "model_saved"),
-    }
-    ids = [row["id"] for row in all_of(store)]
-    audit = store.read(lambda rows: [belief_changes.changes_of(rows, ident)[0].reason for ident in ids])
-    assert set(audit) == {"from the assistant's own memory"}
-
-
 # --- as people do it
 
 
