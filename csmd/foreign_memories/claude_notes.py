@@ -11,6 +11,8 @@ from csmd.store.import_files import ForeignFile, Note
 from csmd.text import display
 
 LABEL = "Claude Code's memory"
+#: How a page of memories begins that `csmd export --markdown` wrote: it is no note.
+EXPORTED = "<!-- csmd export"
 #: Most characters of a statement, most statements of a note.
 MOST_CHARACTERS, MOST_STATEMENTS = 400, 200
 
@@ -51,7 +53,10 @@ def read(file: ForeignFile) -> Found:
     folder = file.path if file.path.is_dir() else file.path.parent
     project = folder.parent.name if folder.name == "memory" else folder.name
     for note in notes[: environment.MOST_FILES]:
-        yield from _read_note(note, project)
+        if note.data.startswith(EXPORTED.encode()):
+            yield Skipped(note.name, "pages that csmd exported: import memories.jsonl")
+        else:
+            yield from _read_note(note, project)
     for note in notes[environment.MOST_FILES :]:
         yield Skipped(note.name, f"notes beyond the newest {environment.MOST_FILES}")
 

@@ -37,11 +37,13 @@ def _import(
 
 
 @TASKS.add("csm_memory_export", mutates=True)
-def _export(ctx: ToolContext, rows: Rows, path: str, project: str = "", asking: str = "") -> Json:
-    """Write the memories of a project, or all, into a directory; gives a job."""
+def _export(
+    ctx: ToolContext, rows: Rows, path: str, project: str = "", asking: str = "", markdown: bool = False
+) -> Json:
+    """Write the memories of a project, or all, into a directory, with `markdown` to be read; gives a job."""
     if not path:
         raise BadInput(f"{Path(path)}: a directory is named by its whole path")
-    order = {"places": places(rows, project, asking), "project": project}
+    order = {"places": places(rows, project, asking), "project": project, "markdown": markdown}
     return {"job": ctx.submit("export", path=str(Path(path)), order=order)}
 
 

@@ -20,8 +20,10 @@ from csmd.capture import project_identity
 from csmd.cli import intake, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
+from csmd.foreign_memories import claude_notes
+from csmd.foreign_memories.foreign_memory import Skipped
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, exports, failures, memories, projects, topics, workspaces
+from csmd.store import belief_changes, exports, failures, import_files, memories, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -442,6 +444,24 @@ def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
         [row[name] for name in named] for row in all_of(one)
     ]
     assert taken(other, data).vouched == 0
+
+
+def test_an_export_to_be_read_names_each_memory_its_speaker_and_what_replaced_it(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    store = homes()
+    idents = full(store)
+    for _ in transfer.export_memories(store, tmp_path, None, is_markdown=True):
+        pass
+    page = (tmp_path / transfer.MARKDOWN_NAME).read_text()
+    lines = page.splitlines()
+    assert next(line for line in lines if line.startswith("#")) == "# Memories"
+    assert sum(line.startswith("- ") for line in lines) == len(idents)
+    assert all(row["text"] in page and row["id"] in page for row in all_of(store))
+    (first,) = (line for line in lines if idents[0] in line and "replaced by" in line)
+    assert "said by you" in first and first.endswith(idents[5])
+    with import_files.open_import(tmp_path / transfer.MARKDOWN_NAME) as file:
+        assert all(isinstance(entry, Skipped) for entry in claude_notes.read(file))
 
 
 # --- as people do it
