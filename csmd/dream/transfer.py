@@ -24,7 +24,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import markdown, tokens
+from csmd.text import display, markdown, tokens
 from csmd.values import Memory, Project, Statement
 
 #: The file in a directory that was exported to, and what its first line says.
@@ -189,12 +189,8 @@ def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         for record in own:
             heir = record["superseded_by"]
             replaced = f", replaced by {heir}" if heir else ""
-            about = f"{record['category']}, {SPEAKER[record['authority']]}, {record['created_at'][:10]}"
+            about = f"{record['category']}, {display.said_by(record['authority'])}, {record['created_at'][:10]}"
             yield f"- {markdown.to_line(record['text'])}  \n  {about}, {record['id']}{replaced}\n"
-
-
-#: Authority -> who said it, for people.
-SPEAKER = {"user": "said by you", "assistant": "said by the assistant", "external": "from another program"}
 
 
 def _new_seal(key: bytes) -> hmac.HMAC:

@@ -459,7 +459,7 @@ def test_an_export_to_be_read_names_each_memory_its_speaker_and_what_replaced_it
     assert sum(line.startswith("- ") for line in lines) == len(idents)
     assert all(row["text"] in page and row["id"] in page for row in all_of(store))
     (first,) = (line for line in lines if idents[0] in line and "replaced by" in line)
-    assert "said by you" in first and first.endswith(idents[5])
+    assert "said by the user" in first and first.endswith(idents[5])
     with import_files.open_import(tmp_path / transfer.MARKDOWN_NAME) as file:
         assert all(isinstance(entry, Skipped) for entry in claude_notes.read(file))
 
