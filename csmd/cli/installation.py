@@ -19,7 +19,7 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status, verb
-from csmd.cli.intake import show_left
+from csmd.cli.intake import USING, fetch_model, show_left
 from csmd.cli.render import Line, Screen, dim, pairs, size
 from csmd.config import Config, assistant_session, base_interpreter, default_paths
 from csmd.doctor import examine, report
@@ -206,9 +206,17 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
     ),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
+    verb.option(
+        "--model/--no-model", "model", default=None,
+        help="Download the embedding model (90 MB, once), or do not ask for it. In a terminal it is asked for.",
+    ),
 )  # fmt: skip
-def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, as_json: bool) -> None:
+def install(
+    dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_service: bool, model: bool | None, as_json: bool
+) -> None:
     """Put hooks and service in place, import past sessions."""
+    if model and no_start:
+        raise click.UsageError("--model needs the daemon: leave --no-start out")
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
@@ -227,7 +235,13 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
         _raise_trouble(planned)
         return
     outcomes = plan.install(config, choice)
-    result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit), "daemon": None, "import": None}
+    result: dict[str, Any] = {
+        "home": str(paths.home),
+        "service": _unit_json(unit),
+        "daemon": None,
+        "import": None,
+        "model": None,
+    }
     show(show_installed(outcomes, elsewhere))
     if no_start:
         service.place(paths, unit)
@@ -243,6 +257,7 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
             outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
         show(show_events(choice, before.events))
         show(show_runs(unit, status))
+        result["model"] = _offer_model(client.call(paths, "csm_runtime_status", {})["model"], model, as_json=as_json)
         if not as_json:
             now = client.call(paths, "csm_runtime_status", {})
             show(show_past(now["counts"], result["import"], model=now["model"]))
@@ -251,6 +266,28 @@ def install(dry_run: bool, config_dirs: tuple[Path, ...], no_start: bool, no_ser
                    "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
+
+
+def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:
+    """Brings the embedding model where none is installed and a person, or a script, wants it; csmd is useful without one.
+
+    A download that fails is a warning: everything else is installed.
+    """
+    if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
+        return None
+    what = f"{render.model_size(state['suggested'])}, once, from huggingface.co"
+    if wanted is None and not click.confirm(
+        f"Download the model for search by meaning ({what})?", default=True, err=True
+    ):
+        return None
+    try:
+        brought = fetch_model(state["suggested"])
+    except CsmdError as error:
+        click.echo(f"csmd: {error.what}; search is by words until a model is there\n  try: {error.hint}", err=True)
+        return None
+    if not as_json:
+        render.show(USING(brought))
+    return brought
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
