@@ -160,13 +160,31 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Search what the user and assistants said in earlier sessions, and what is remembered of it."""
     here, query, project = asker.asking, arguments["query"], "" if arguments["everywhere"] else asker.project
     params = {"query": query, "project": project, "asking": here, "limit": arguments["limit"]}
-    found = ask("csm_memory_search", params)
-    hits = found["hits"] if found["close"] else [hit for hit in found["hits"] if _holds_words(hit, query)]
-    by_words = ["Only words could be compared: other words may find more."] if found["by"] == "words" else []
+    memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
+    hits = _merged(memories["hits"], turns["hits"])[: arguments["limit"]]
+    if not memories["close"] and not turns["close"]:
+        hits = [hit for hit in hits if _holds_words(hit, query)]
+    by_words = ["Only words could be compared: other words may find more."] if memories["by"] == "words" else []
     if not hits:
         wider = [] if arguments["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
     return _fenced([*(_hit(hit, number, here=here) for number, hit in enumerate(hits, 1)), *by_words])
+
+
+def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
+    """Both, best first, what replaced a memory before it.
+
+    Of a memory and the turn that states it the memory stays: it has an id and says who said it.
+    """
+    stated: dict[str, str] = {uuid: hit["id"] for hit in reversed(memories) for uuid in hit["source_uuids"]}
+    score = {hit["source_uuids"][0]: hit["score"] for hit in turns if hit["source_uuids"]}
+    ranked = [(max(hit["score"], *(score.get(uuid, 0) for uuid in hit["source_uuids"]), 0), hit) for hit in memories]
+    ranked += [(hit["score"], hit) for hit in turns if stated.keys().isdisjoint(hit["source_uuids"])]
+    ordered: list[Hit] = []
+    for _, hit in sorted(ranked, key=lambda row: -row[0]):
+        older = (at for at, one in enumerate(ordered) if one["superseded_by"] == hit["id"])
+        ordered.insert(next(older, len(ordered)), hit)
+    return ordered
 
 
 def _holds_words(hit: Hit, query: str) -> bool:
@@ -180,7 +198,7 @@ def _hit(hit: Hit, number: int, *, here: str) -> str:
     if hit["kind"] == "memory":
         about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", date]
     else:
-        about = ["summary" if hit["kind"] == "session" else "conversation", date, f"session {hit['session_id']}"]
+        about = ["conversation", date, f"session {hit['session_id']}"]
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
     if hit["superseded_by"]:

@@ -174,13 +174,33 @@ def hit(said: str, number: int = 0, **more: Any) -> dict[str, Any]:
 def answered(machine: Machine, value: Any) -> str:
     """A search's answer where these are the memories that the daemon finds."""
 
-    return answer(asker(machine), lambda *_: FOUND | value, "search", {"query": "x"})[0]
+    def ask(_: str, params: dict[str, Any]) -> Any:
+        return FOUND if params["kind"] == "turn" else FOUND | value
+
+    return answer(asker(machine), ask, "search", {"query": "x"})[0]
 
 
 def test_what_was_superseded_says_by_what(machine: Machine) -> None:
     old = hit("Old.", superseded_by="m1", superseded_at="2026-06-01T08:00:00.000Z")
     assert "SUPERSEDED by m1 of 2026-06-01" in answered(machine, {"hits": [old]})
     assert "REFUTED" in answered(machine, {"hits": [hit("Wrong.", refuted=True)]})
+
+
+@pytest.mark.invariant("A hit that was overtaken says by what and when, a memory and the turn that states it alike")
+def test_what_replaced_a_memory_comes_before_it_and_the_older_says_so(machine: Machine) -> None:
+    new = hit("The gateway takes 8443.", 3, score=0.5, source_uuids=["u3"])
+    old = hit("The gateway takes 8080.", 1, source_uuids=["u1"], superseded_by=new["id"], superseded_at=new["at"])
+    other = hit("The gateway is written in Go.", 2, score=0.9, source_uuids=["u2"])
+    same = {**old, "kind": "turn", "id": "u1/2", "score": 1.1}
+
+    def ask(_: str, params: dict[str, Any]) -> Any:
+        return FOUND | {"hits": [same] if params["kind"] == "turn" else [old, other, new]}
+
+    _, *lines, _ = answer(asker(machine), ask, "search", {"query": "x"})[0].splitlines()
+    assert [line.partition(" (")[0] for line in lines] == [
+        "1. The gateway takes 8443.", "2. The gateway takes 8080.", "3. The gateway is written in Go.",
+    ]  # fmt: skip
+    assert [(f"SUPERSEDED by {new['id']} of 2026-05-04" in line) for line in lines] == [False, True, False]
 
 
 def test_where_something_was_said_is_told_with_it(machine: Machine) -> None:
