@@ -58,7 +58,7 @@ HOSTS: Mapping[str, Host] = {
     "cline": Host(
         name="Cline", folder=".cline", file="data/settings/cline_mcp_settings.json",
         shape=lambda command, args: {"command": command, "args": args, "disabled": False},
-        documented="https://docs.cline.bot/mcp/adding-and-configuring-servers",
+        documented="https://docs.cline.bot/mcp/mcp-overview",
     ),
     "continue": Host(
         name="Continue", folder=".continue", file="config.yaml", format=YAML_LIST, begins=False,
@@ -76,7 +76,7 @@ HOSTS: Mapping[str, Host] = {
     ),
     "droid": Host(
         name="Droid", folder=".factory", file="mcp.json", shape=_typed("stdio", disabled=False),
-        documented="https://docs.factory.ai/cli/configuration/mcp",
+        documented="https://docs.factory.ai/factory-cli/configuration/mcp",
     ),
     "goose": Host(
         name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML, begins=False,
@@ -93,7 +93,7 @@ HOSTS: Mapping[str, Host] = {
     "copilot": Host(
         name="Copilot CLI", folder=".copilot", variable="COPILOT_HOME", file="mcp-config.json",
         shape=_typed("local", tools=["*"]),
-        documented="https://docs.github.com/copilot/how-tos/copilot-cli",
+        documented="https://docs.github.com/copilot/how-tos/use-copilot-agents/use-copilot-cli",
     ),
     "gemini": Host(
         name="Gemini CLI", folder=".gemini", file="settings.json",
