@@ -597,9 +597,8 @@ def install_server(config: Config, host: str, arguments: Sequence[str]) -> Chang
     kind, other = SERVER_KINDS[host], server_entries.HOSTS.get(host)
     path = kind.file(config.assistant_dirs[0])
     if other and not (path.parent if other.begins else path).exists():
-        raise CsmdError(
-            f"{other.name} has no {path} yet", hint=f"start {other.name} once, or see `csmd mcp --print-config {host}`"
-        )
+        hint = f"`csmd mcp --print-config {host}` shows what to paste; or open {other.name} once, and try again"
+        raise CsmdError(f"{other.name} has no {path} yet", hint=hint)
     wanted = replace(entries_for(config), server_arguments=tuple(arguments))
     put_hooks_in_place(config.paths)
     with install_lock(config.paths):

@@ -60,7 +60,7 @@ class Asker:
         """The project that a question is about; CsmdError where the client did not say in which it works."""
         if not self.named and self.asking in ("/", str(config.user_home())):
             what = f"csmd cannot tell this session's project: its client named no folder and started the server in {self.asking}"
-            raise CsmdError(what, hint="search with everywhere=true looks in all projects; the user can open a folder")
+            raise CsmdError(what, hint="call search with everywhere=true, or ask the user to open a folder")
         return self.asking
 
     def within(self, roots: Sequence[str]) -> Asker:

@@ -13,6 +13,7 @@ from typing import Any
 
 from csmd import config
 from csmd.hosts.claude.registration import NAME, SERVER_SCRIPT, script_in
+from csmd.paths import is_there
 from csmd.text import entry_edits
 from csmd.text.entry_edits import JSON, TOML, YAML, YAML_LIST, Format
 
@@ -42,7 +43,7 @@ class Host:
         """The file on this machine; of JSON settings the one with comments where only that exists."""
         file = config.folder_of(self.variable, self.folder) / self.file
         commented = file.with_suffix(".jsonc")
-        return commented if commented.exists() and not file.exists() else file
+        return commented if is_there(commented) and not is_there(file) else file
 
 
 def _typed(kind: str, **more: Any) -> Shape:

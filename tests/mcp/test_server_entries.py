@@ -158,7 +158,6 @@ def test_the_command_prints_writes_and_takes_back(home: Machine) -> None:
 def test_claude_code_keeps_the_tools_that_were_chosen(home: Machine) -> None:
     home.assistant.mkdir()
     plan.install_server(home.config(), "claude", ["--tools", "memory"])
-    wanted = plan.entries_for(home.config())
     path = home.assistant / ".claude.json"
     later = plan.plan_merge(path, [plan.SERVER_KINDS["claude"]], plan.entries_for(home.config()))
     assert later.after == later.before, "installing csmd again changes nothing of it"
