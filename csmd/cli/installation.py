@@ -607,12 +607,12 @@ HOST = click.Choice(sorted(plan.SERVER_KINDS))
 
 
 @VERBS.command("mcp")
+@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {tool_groups.WORDS}.")
 @click.option(
-    "--tools", default="", metavar="GROUP|NAME,...", help=f"Tools to serve besides the four: {tool_groups.WORDS}."
+    "--print-config", "shown", type=HOST, metavar="HOST", help=f"Print what to paste for {', '.join(HOST.choices)}."
 )
-@click.option("--print-config", "shown", type=HOST, help="Print what to paste into an assistant's settings.")
-@click.option("--install", "installed", type=HOST, help="Write it there.")
-@click.option("--remove", "removed", type=HOST, help="Take out what --install wrote.")
+@click.option("--install", "installed", type=HOST, metavar="HOST", help="Write it into the settings of HOST.")
+@click.option("--remove", "removed", type=HOST, metavar="HOST", help="Take out what --install wrote.")
 def mcp_server(tools: str, shown: str | None, installed: str | None, removed: str | None) -> None:
     """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
     chosen = tool_groups.choose(tools)

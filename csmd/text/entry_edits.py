@@ -86,7 +86,9 @@ def _checked(
         is_right = False
     if not is_right:
         what = "added to" if with_entry else "taken out of"
-        raise ConfigError(f"{'.'.join(path)} cannot be {what} {where} as it is written there", hint="change it by hand")
+        raise ConfigError(
+            f"{'.'.join(path)} cannot be {what} {where} as it is written there", hint="write that by hand"
+        )
     return edited
 
 
