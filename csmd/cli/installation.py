@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
@@ -28,6 +28,8 @@ from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
+from csmd.mcp import tool_groups
+from csmd.mcp.assistant_tools import Asker
 from csmd.paths import Paths, is_directory, is_there
 from csmd.text import display
 from csmd.text.display import amount
@@ -407,11 +409,17 @@ def show_leaving(
 def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
     """What uninstalling did."""
     yield "the daemon is stopped" if stopped else "no daemon was running"
+    yield from show_restored(outcomes)
+    if unit:
+        yield f"removed {unit}"
+
+
+@render.raw
+def show_restored(outcomes: Sequence[Change]) -> Screen:
+    """What became of each file that csmd's entries were taken out of."""
     for change in outcomes:
         state = "left alone:" if change.trouble else "restored" if change.changed else "nothing of csmd's was in"
         yield f"{state} {_with_target(change.path)}"
-    if unit:
-        yield f"removed {unit}"
 
 
 @render.raw
@@ -632,19 +640,54 @@ def show_started(value: dict[str, Any]) -> Screen:
         )
 
 
+HOST = click.Choice(sorted(plan.SERVER_KINDS))
+
+
 @VERBS.command("mcp")
-def mcp_server() -> None:
-    """Serve the memory to a model (MCP); the assistant starts this."""
+@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {tool_groups.WORDS}.")
+@click.option(
+    "--print-config", "shown", type=HOST, metavar="HOST", help=f"Print what to paste for {', '.join(HOST.choices)}."
+)
+@click.option("--install", "installed", type=HOST, metavar="HOST", help="Write it into the settings of HOST.")
+@click.option("--remove", "removed", type=HOST, metavar="HOST", help="Take out what --install wrote.")
+def mcp_server(tools: str, shown: str | None, installed: str | None, removed: str | None) -> None:
+    """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
+    chosen = tool_groups.choose(tools)
+    if host := shown or installed or removed:
+        _set_up_server(
+            host, ["--tools", tools] if tools else [], "show" if shown else "install" if installed else "remove"
+        )
+        return
     if os.isatty(0):
-        hint = "`claude mcp list` shows whether it works"
+        hint = "`csmd mcp --install HOST` adds it to one; `claude mcp list` shows whether it works"
         raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
-    from csmd.mcp import assistant_tools, stdio_server
+    from csmd.mcp import stdio_server
 
     # Clients end their servers by SIGINT. asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    directory, session = assistant_session()
-    stdio_server.serve(assistant_tools.Asker(paths=default_paths(), directory=directory, session=session))
+    named, started, session = assistant_session()
+    stdio_server.serve(
+        Asker(paths=default_paths(), directory=named or started, session=session, named=bool(named)), chosen
+    )
     os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
+
+
+def _set_up_server(host: str, arguments: Sequence[str], what: Literal["show", "install", "remove"]) -> None:
+    """Shows, writes or takes back the memory server's entry in an assistant's settings."""
+    config = plan.configuration()
+    if what == "show":
+        plan.put_hooks_in_place(config.paths)
+        path, entry = plan.describe_server(config, host, arguments)
+        click.echo(f"into {path}:\n", err=True)
+        click.echo(entry, nl=False)
+    elif what == "install":
+        change = plan.install_server(config, host, arguments)
+        render.show(show_installed([change], ()))
+        _raise_trouble([change])
+    else:
+        change = plan.remove_server(config, host)
+        render.show(show_restored([change]))
+        _raise_trouble([change])
 
 
 @VERBS.add_group("plugin", "csmd as a plugin of the assistant.").command("path")

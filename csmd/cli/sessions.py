@@ -385,7 +385,7 @@ CHECKPOINT = VERBS.add_group(
 @CHECKPOINT.action("create", _SESSION, _NOTE)
 def create(session: str, note: str, as_json: bool) -> None:
     """Keep what a session stands at, now."""
-    session = session or assistant_session()[1]
+    session = session or assistant_session()[2]
     options = {"session": session, "note": note, "project": None, "as_json": as_json}
     verb.reply("csm_checkpoint_create", show_checkpoint, options)
 
@@ -481,7 +481,7 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
 )  # fmt: skip
 def goal_set(session: str, **options: Any) -> None:
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
-    session = session or ("" if verb.is_interactive() else assistant_session()[1])
+    session = session or ("" if verb.is_interactive() else assistant_session()[2])
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
 
