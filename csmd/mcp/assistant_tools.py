@@ -162,9 +162,10 @@ def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     params = {"query": query, "project": project, "asking": here, "limit": arguments["limit"]}
     memories, turns = (ask("csm_memory_search", {**params, "kind": kind}) for kind in ("memory", "turn"))
     hits = _merged(memories["hits"], turns["hits"])[: arguments["limit"]]
-    if not memories["close"] and not turns["close"]:
+    is_by_words = memories["by"] == "words"  # then what answers a question seldom has most of its words
+    if not (is_by_words or memories["close"] or turns["close"]):
         hits = [hit for hit in hits if _holds_words(hit, query)]
-    by_words = ["Only words could be compared: other words may find more."] if memories["by"] == "words" else []
+    by_words = ["Only words could be compared: other words may find more."] if is_by_words else []
     if not hits:
         wider = [] if arguments["everywhere"] else ["everywhere=true looks in other projects, too."]
         return " ".join(["Nothing found.", *wider, *by_words])
