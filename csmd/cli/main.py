@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
-    "Health": "status tail top doctor logs report",
+    "Health": "status web tail top doctor logs report",
     "What is known": "search remember brief recall tool memories show edit why receipts topics tag link goal",
     "Review and upkeep": (
         "review supersede pin unpin beliefs duplicates merge archive governance packets candidates promote dream distill advisory"
@@ -47,6 +47,7 @@ SUBJECTS: dict[str, str] = {
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
     "settings": "config",
     "provider": "provider ledger",
+    "web": "web",
     "main": "completion",
 }
 
