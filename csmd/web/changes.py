@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from csmd.errors import BadInput
-from csmd.web.pages import Page, Visit
+from csmd.web.pages import MOST_QUERY, Json, Page, Visit
 
 #: What was done -> how the next page says so. A page is given the word, never a text.
 DONE: Mapping[str, str] = {
@@ -16,6 +17,8 @@ DONE: Mapping[str, str] = {
 }  # fmt: skip
 #: The changes of a memory that are asked about on a page of their own.
 ASKED = ("forget", "pin", "unpin", "edit", "supersede", "restore")
+#: Memories that are offered as the one that takes another's place.
+MOST_NEAR = 8
 ANSWERS = ("keep", "edit", "drop", "supersede")
 
 
@@ -29,9 +32,17 @@ def ask_about_memory(visit: Visit) -> Page:
     """Asks whether a memory is to be changed."""
     change = _named(visit.query.get("do", ""), ASKED)
     memory = visit.ask("csm_memory_show", id=visit.id)
-    new = visit.query.get("new", "").strip() if change == "supersede" else ""
+    new = visit.query.get("new", "") if change == "supersede" else ""
     other = visit.ask("csm_memory_show", id=new) if new else None
-    return Page("change.html", {"memory": memory, "change": change, "other": other})
+    near = _successors(visit, memory) if change == "supersede" and not new else []
+    return Page("change.html", {"memory": memory, "change": change, "other": other, "near": near})
+
+
+def _successors(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
+    """Memories that may take another's place: those that the words of a person find, or else its own."""
+    words = visit.query.get("q", "").strip() or memory["text"]
+    found = visit.ask("csm_memory_search", query=words[:MOST_QUERY], kind="memory", limit=MOST_NEAR + 1)["hits"]
+    return [hit for hit in found if hit["id"] != memory["id"] and not hit["superseded_by"]][:MOST_NEAR]
 
 
 def change_memory(visit: Visit) -> str:

@@ -64,7 +64,7 @@ def show_overview(visit: Visit) -> Page:
     """Whether all is well, what is known, and what happened last."""
     state = visit.ask("csm_runtime_status")
     return Page("overview.html", {
-        "state": state, "health": health(state), "dream": dream_state(state["dream"]) if state.get("dream") else "",
+        "state": state, "health": health(state), "dream": due(state["dream"]) if state.get("dream") else "",
         "waiting": visit.ask("csm_review_list", limit=1)["total"],
         "sessions": visit.ask("csm_session_list", limit=6)["sessions"],
         "memories": _shortened(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
@@ -84,6 +84,20 @@ def health(state: Mapping[str, Any]) -> tuple[str, str]:
     if state["degraded"]:
         return "warning", f"Working with limits: {live}; {state['degraded'][0]}."
     return "good", f"Healthy: {live}."
+
+
+def source_words(memory: Mapping[str, Any]) -> str:
+    """Who said a memory."""
+    if memory["origin"] in ("inferred", "model_saved"):
+        return "inferred from sessions" if memory["origin"] == "inferred" else "saved by the assistant"
+    authority = {"user": "you", "assistant": "the assistant", "external": "another source"}[memory["authority"]]
+    return f"said by {authority}"
+
+
+def due(state: Mapping[str, Any]) -> str:
+    """Whether a dream is due, under way, or why none is."""
+    verdict = dream_state(dict(state))
+    return f"Next dream: not yet, {verdict[4:]}" if verdict.startswith("no, ") else f"Dream: {verdict}"
 
 
 def list_sessions(visit: Visit) -> Page:
@@ -197,7 +211,7 @@ def list_dreams(visit: Visit) -> Page:
     offset = visit.number("offset")
     listed = visit.ask("csm_dream_history", limit=ROWS + 1, offset=offset)["dreams"]
     return Page("dreams.html", {
-        "rows": listed[:ROWS], "state": dream_state(visit.ask("csm_dream_status")), "offset": offset,
+        "rows": listed[:ROWS], "state": due(visit.ask("csm_dream_status")), "offset": offset,
         "more": len(listed) > ROWS, "summary": dream_words.summarize_dream,
     })  # fmt: skip
 

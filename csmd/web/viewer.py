@@ -145,11 +145,11 @@ def _environment(access: Access) -> Environment:
     show.filters |= {
         "when": when, "ago": ago, "percent": percent, "cut": display.cut, "squeeze": display.squeeze,
         "many": many, "tilde": lambda path: tilde(path, home), "name": lambda path: Path(path).name or path,
-        "path": lambda ident: quote(ident, safe=""), "parts": marked_parts,
+        "path": lambda ident: quote(ident, safe=""), "parts": marked_parts, "sentence": lambda text: text[:1].upper() + text[1:],
     }  # fmt: skip
     show.globals |= {
         "base": access.base, "form_token": access.form_token, "navigation": pages.NAVIGATION, "version": csmd.__version__,
-        "address": changes.address, "kinds": pages.KINDS,
+        "address": changes.address, "kinds": pages.KINDS, "source_words": pages.source_words,
     }  # fmt: skip
     return show
 
