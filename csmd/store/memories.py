@@ -234,12 +234,12 @@ def page(
 
 def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
     """The memories that each of these replaces; one that replaces none is left out."""
-    values = {f"id{place}": ident for place, ident in enumerate(idents)}
-    names = ", ".join(f":{name}" for name in values)
+    if not idents:
+        return {}
+    values = {f"ident{place}": ident for place, ident in enumerate(idents)}
+    ident_names = ", ".join(f":{name}" for name in values)
     replaced: dict[str, list[Memory]] = defaultdict(list)
-    for memory in (
-        where(rows, f"m.superseded_by in ({names}) order by m.confirmed_at desc, m.seq", **values) if values else ()
-    ):
+    for memory in where(rows, f"m.superseded_by in ({ident_names}) order by m.confirmed_at desc, m.seq", **values):
         replaced[memory.superseded_by].append(memory)
     return replaced
 

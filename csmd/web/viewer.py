@@ -94,7 +94,9 @@ def application(paths: Paths, access: Access) -> Starlette:
         status = 200
         try:
             if request.method == "POST" and form.get("token") != access.form_token:
-                raise CsmdError("this form is of a page from before", hint="open the page again")
+                raise CsmdError(
+                    "this form is of a page from before", hint="close this page and open the link of `csmd web`"
+                )
             made = make(visit)
             if isinstance(made, str):
                 return RedirectResponse(f"{access.base}/{made}", status_code=303)
@@ -135,12 +137,9 @@ def application(paths: Paths, access: Access) -> Starlette:
 def _environment(access: Access) -> Environment:
     """The templates, which escape every value, with csmd's words for times and amounts."""
     show = Environment(
-        loader=PackageLoader("csmd.web"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: display.visible(value) if type(value) is str else value,  # markup is not text
+    )  # fmt: skip
     home = str(user_home())
     show.filters |= {
         "when": when, "ago": ago, "percent": percent, "cut": display.cut, "squeeze": display.squeeze,

@@ -140,6 +140,14 @@ def test_scripts_in_titles_prompts_and_memories_stay_inert(viewer: Viewer, share
         assert not re.findall(r'(?:src|href|action)="(?:https?:|//|javascript:|data:)', page.text)
 
 
+def test_letters_that_turn_a_line_around_are_not_shown(viewer: Viewer, shared_machine: Machine) -> None:
+    text = "The key of the cache is \u202egnp.exe\u202c in every region."
+    ident = shared_machine.call("csm_memory_save", text=text, project=str(shared_machine.project))["id"]
+    for page in (f"memory/{ident}", "memories", "search?q=cache+region", "review"):
+        answer = viewer.get(page)
+        assert "gnp.exe" in answer.text and "\u202e" not in answer.text, page
+
+
 def test_the_owner_sees_what_is_behind_walls_and_nobody_else_does(viewer: Viewer, shared_machine: Machine) -> None:
     assert "blue theme" in viewer.get("memories").words and "blue theme" in viewer.get("session/wall").words
     assert "blue theme" in viewer.get("search?q=blue+theme").words
