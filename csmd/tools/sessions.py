@@ -27,7 +27,7 @@ from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, find_session, normalise_typed_text, refuse_secrets, roots, turns_around
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
-from csmd.values import SaidTurn
+from csmd.values import Memory, SaidTurn
 
 SESSIONS = Tools()
 CHECKPOINTS = Tools()
@@ -125,11 +125,18 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
         conversation = [
             as_json(turn, names, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
-                if seen is None or memory.project_seq in seen
+                if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])
             for turn in turns
         ]  # fmt: skip
     return {**_session(rows, session), "conversation": conversation}
+
+
+def _is_said_in(memory: Memory, uuid: str) -> bool:
+    """Whether a turn states or confirms a memory, and is not only the other half of it."""
+    return any(
+        source.role != "beside" and source.uuid in (uuid, uuid.partition("/")[0]) for source in memory.provenance
+    )
 
 
 @SESSIONS.add("csm_context_rollover")

@@ -234,6 +234,9 @@ def show_dream(visit: Visit) -> Page:
 def list_review(visit: Visit) -> Page:
     """What waits for an answer, each with a key for it."""
     waiting = visit.ask("csm_review_list", **_where(visit), limit=ROWS // 2)
+    for item in waiting["items"]:
+        shown = {item["text"], *(memory["text"] for memory in item["memories"])}
+        item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
     return Page("review.html", {
         "rows": fitting(waiting["items"]), "total": waiting["total"], "projects": _projects(visit), "at": visit.number("at"),
     })  # fmt: skip

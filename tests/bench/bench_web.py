@@ -21,11 +21,10 @@ import psutil
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent)]
 
 import big_store  # noqa: E402
+from bench_search import CONFIG, settled  # noqa: E402
 from machine import own_machine  # noqa: E402
 from viewer_process import Viewer, end_viewer, open_viewer  # noqa: E402
 
-#: Nothing is made of the made-up turns meanwhile.
-CONFIG = "stages: {distill: false, candidates: false, promote: false, dream: false}\nbackup: {every_h: 0}\n"
 TARGET_MS, TARGET_BYTES, TIMES = 300, 300_000, 8
 PAGES = {
     "overview": "",
@@ -65,7 +64,7 @@ def main() -> int:
     chosen = parser.parse_args()
     figures: dict[str, float] = {}
     with own_machine(Path("/tmp")) as machine:
-        big_store.build(machine.home, turns=chosen.turns, memories=chosen.memories)
+        settled(big_store.build(machine.home, turns=chosen.turns, memories=chosen.memories))
         machine.paths.config_file.parent.mkdir(parents=True, exist_ok=True)
         machine.paths.config_file.write_text(CONFIG)
         daemon = psutil.Process(machine.start().pid)
