@@ -318,8 +318,11 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 @SHOW.add("csm_memory_show")
-def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """Show one memory: where it was said, what stands for and against it, how sure it is."""
+def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True) -> Json:
+    """Show one memory: where it was said, what stands for and against it, how sure it is.
+
+    Without `start` nothing is said of sessions' starts: it is compared with all that they could be told instead.
+    """
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
     changes = belief_changes.changes_of(rows, memory.id)
@@ -338,7 +341,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
-        "start": _start(rows, memory, asking),
+        "start": _start(rows, memory, asking) if start else None,
         "cools": {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}},
         "told": {
             "times": times,

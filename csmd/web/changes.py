@@ -31,9 +31,9 @@ def address(path: str, **query: str) -> str:
 def ask_about_memory(visit: Visit) -> Page:
     """Asks whether a memory is to be changed."""
     change = _named(visit.query.get("do", ""), ASKED)
-    memory = visit.ask("csm_memory_show", id=visit.id)
+    memory = visit.ask("csm_memory_show", id=visit.id, start=False)
     new = visit.query.get("new", "") if change == "supersede" else ""
-    other = visit.ask("csm_memory_show", id=new) if new else None
+    other = visit.ask("csm_memory_show", id=new, start=False) if new else None
     near = _successors(visit, memory) if change == "supersede" and not new else []
     return Page("change.html", {"memory": memory, "change": change, "other": other, "near": near})
 

@@ -157,13 +157,19 @@ def list_memories(visit: Visit) -> Page:
 
 
 def show_memory(visit: Visit) -> Page:
-    """One memory: where it was said, how sure it is, what it replaced, to whom it was told."""
-    memory = visit.ask("csm_memory_show", id=visit.id)
+    """One memory: where it was said, how sure it is, what it replaced, to whom it was told; how long it is told comes later."""
+    memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.number("start")))
     hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
     shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
     return Page("memory.html", {
-        "memory": shown, "hidden": hidden, "fades": memory_words.fading_words(memory), "relation_of": memory_words.relation_of,
+        "memory": shown, "hidden": hidden, "fades": memory_words.fading_words(memory) if memory["start"] else "",
+        "relation_of": memory_words.relation_of,
     })  # fmt: skip
+
+
+def show_fading(visit: Visit) -> Page:
+    """How long a memory is told, for the script: it is compared with all that a session's start could be told instead."""
+    return Page("fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id))})
 
 
 def search(visit: Visit) -> Page:
@@ -296,6 +302,7 @@ PAGES: Mapping[str, Callable[[Visit], Page]] = {
     "/turn/{id:path}": show_turn,
     "/memories": list_memories,
     "/memory/{id}": show_memory,
+    "/memory/{id}/fading": show_fading,
     "/search": search,
     "/search/hits": search_hits,
     "/told": list_receipts,

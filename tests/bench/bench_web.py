@@ -35,6 +35,7 @@ PAGES = {
     "memories, last page": "memories?offset=9950",
     "memories of a kind": "memories?kind=correction&state=active",
     "memory": "memory/m0000000005",
+    "how long it is told": "memory/m0000000005/fading",
     "search": "search?q=server+release+build",
     "hits while typing": "search/hits?q=server+re",
     "told": "told",
@@ -82,18 +83,24 @@ def main() -> int:
                 print(f"{name:24}{first:8.0f} ms first{again:8.0f} ms again{size:10,} bytes", flush=True)
     if chosen.json:
         print(json.dumps(figures))
-    slow = [name for name, value in figures.items() if value > (TARGET_BYTES if name.endswith("bytes") else TARGET_MS)]
+    late = "how long it is told"  # comes after the page, by the script
+    slow = [
+        name
+        for name, value in figures.items()
+        if value > (TARGET_BYTES if name.endswith("bytes") else TARGET_MS) and not name.startswith(late)
+    ]
     for name in slow:
         print(f"above its target: {name}", file=sys.stderr)
     return int(bool(slow))
 
 
 def wait_until_idle(process: psutil.Process) -> None:
-    """Returns once a process has worked less than 50 ms within two seconds: a daemon that starts reads its home."""
-    was = -1e9
-    while (now := spent_ms([process])) - was > 50:
-        was = now
+    """Returns once a process has worked less than 50 ms in each of four looks, 2 s apart: a daemon that starts reads its home."""
+    was, quiet = spent_ms([process]), 0
+    while quiet < 4:
         time.sleep(2)
+        now = spent_ms([process])
+        was, quiet = now, quiet + 1 if now - was < 50 else 0
 
 
 if __name__ == "__main__":

@@ -50,6 +50,12 @@ if (page === "review") {
   if (here) focusItem(here);
 }
 
+for (const place of document.querySelectorAll("[data-fetch]")) {
+  fetch(place.dataset.fetch).then(async (answer) => {
+    if (answer.ok) place.outerHTML = await answer.text(); // made by the server, which escapes every value
+  }, () => {});
+}
+
 const search = document.querySelector("#search");
 if (search) {
   const hits = document.querySelector("#hits");
