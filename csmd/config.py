@@ -492,6 +492,12 @@ def wants_colours(env: Mapping[str, str] = os.environ) -> bool | None:
     return True if env.get("FORCE_COLOR") else None
 
 
+def can_open_browser(env: Mapping[str, str] = os.environ) -> bool:
+    """Whether a browser can show itself to whoever sits at this terminal: not over ssh."""
+    has_screen = sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return has_screen and not env.get("SSH_CONNECTION")
+
+
 def chosen_columns(env: Mapping[str, str] = os.environ) -> int:
     """The width of csmd's output as COLUMNS says; 0 where it says nothing."""
     said = env.get("COLUMNS", "")

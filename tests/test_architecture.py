@@ -51,7 +51,7 @@ VOCABULARY = {
     "paths",
     "wire",
 }
-RIM = {"cli", "client", "doctor", "installer", "mcp", "__main__"}
+RIM = {"cli", "client", "doctor", "installer", "mcp", "web", "__main__"}
 STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "curator", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
@@ -119,16 +119,18 @@ ONLY_IN = {
     "frontmatter": {"text.markdown"},
     "filelock": {"daemon.run"},
     "psutil": {"machine", "installer.service"},
-    "urllib": {"curator.calls", "embedding.worker", "mcp.stdio_server", "tools.providers"},
+    "urllib": {"curator.calls", "embedding.worker", "mcp.stdio_server", "tools.providers", "web"},
     "http": {"curator.calls", "embedding.worker"},
     "keyring": {"curator.calls"},
     "click": {"cli"},
     "rich": {"cli"},
-    "textual": {"cli.top"},
     "platformdirs": {"config"},
     "mcp": {"mcp"},
     "mcp_types": {"mcp"},
     "anyio": {"mcp"},
+    "starlette": {"web"},
+    "uvicorn": {"web"},
+    "jinja2": {"web"},
 }
 #: Only these may be imported inside functions alone: they cost tens to hundreds of milliseconds.
 LAZY_ONLY = {
@@ -152,7 +154,7 @@ LATE = {"embedding.bert_graph"}
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "machine", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer", "curator.calls", "curator.process", "curator.endpoint",
+    "cli", "client", "doctor", "installer", "web", "curator.calls", "curator.process", "curator.endpoint",
 }  # fmt: skip
 
 
@@ -368,7 +370,7 @@ def test_sql_stands_only_in_the_store() -> None:
 
 #: These ask for csmd's own files, where what the disk refuses is an error and no answer.
 OWN_FILES = {"daemon.repair", "daemon.dream_lock"}
-FOREIGN_PATHS = {"capture", "recall", "tools", "daemon", "cli", "doctor", "mcp"}
+FOREIGN_PATHS = {"capture", "recall", "tools", "daemon", "cli", "doctor", "mcp", "web"}
 
 
 @pytest.mark.invariant("Whatever a path does that somebody else chose, status, doctor and brief answer")

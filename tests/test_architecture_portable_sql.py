@@ -122,6 +122,7 @@ PLACEHOLDERS = {
     "_quoted(tools)": "'Bash', 'Edit'",
     "_quoted(kinds)": "'user'",
     "uuid_names": ":uuid0, :uuid1",
+    "ident_names": ":ident0, :ident1",
     "_keys(seqs)": "1, 2",
     "_SPOKEN": "('user', 'assistant')",
     "COLUMNS": "k.seq, k.id",

@@ -414,7 +414,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
     yield from pairs([
         ("topics", ", ".join(topic["name"] for topic in value["topics"])),
-        ("fades", _fades(value)),
+        ("fades", fading_words(value)),
         ("told", _times_shown(value["told"])),
     ])  # fmt: skip
     yield from _sources(value["sources"])
@@ -438,7 +438,7 @@ def _change(change: dict[str, Any]) -> str:
     return f"{change['change']}{new}{sure}, {change['reason']}{by}{undone}"
 
 
-def _fades(value: dict[str, Any]) -> str:
+def fading_words(value: dict[str, Any]) -> str:
     """Whether a session's start is told it, and how long prompts are, in active days: those on which its project had a session."""
     cools = value["cools"]
     if value["superseded_by"]:

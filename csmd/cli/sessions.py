@@ -569,7 +569,8 @@ def show_why(value: dict[str, Any]) -> Screen:
                 yield dim(hint(item["state"], item["id"]), indent=2)
                 continue
             yield Line(squeeze(item["text"]), indent=2, most=4)
-            yield dim(f"{_reason(item, event)}; {_source(item)}{_use(item)}", head=f"  {item['id']}  ")
+            about = join(reason_words(item, event), _source(item), use_words(item), by="; ")
+            yield dim(about, head=f"  {item['id']}  ")
         yield dim(f"receipt {injection['id']}", indent=2)
     yield dim(
         "A prompt is told what was decided on its matter, newest first, when it is likelier needed than "
@@ -584,16 +585,16 @@ def hint(state: str, ident: str) -> str:
     return STATES[state].format(id=ident[:RECEIPT_ID], short=ident[:SHORT])
 
 
-def _use(item: dict[str, Any]) -> str:
+def use_words(item: dict[str, Any]) -> str:
     """Whether the session used it, "" where that is not known."""
     if item["used"] is None:
         return ""
     marks = ", ".join(item.get("marks", ()))
     used = f"used: {USED_BY.get(item['used_by'], item['used_by'])}{f' ({cut(marks, 100)})' if marks else ''}"
-    return f"; {used if item['used'] else 'not used'}"
+    return used if item["used"] else "not used"
 
 
-def _reason(item: dict[str, Any], event: str) -> str:
+def reason_words(item: dict[str, Any], event: str) -> str:
     """Why it was told, in words."""
     if event == "tool_failure":
         return str(item["reason"])
