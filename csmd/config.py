@@ -200,17 +200,17 @@ def assistant_variable(env: Mapping[str, str] = os.environ) -> str:
     return next((name for name in ASSISTANT_VARIABLES if env.get(name)), "")
 
 
-def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """(directory, id) of the session that started this process; "" for what is not known.
+def assistant_session(env: Mapping[str, str] = os.environ) -> tuple[str, str, str]:
+    """(named directory, directory it was started in, id) of the session that started this process; "" for unknown.
 
-    The assistant names them; versions that do not start a server in the session's directory.
+    The assistant names directory and id; one that does not starts a server in the session's directory, or anywhere.
     """
-    chosen = env.get("CLAUDE_PROJECT_DIR", "")
+    named = env.get("CLAUDE_PROJECT_DIR", "")
     try:
-        directory = chosen if chosen.startswith("/") else str(Path.cwd())
+        started = str(Path.cwd())
     except FileNotFoundError:
-        directory = ""
-    return directory, env.get("CLAUDE_CODE_SESSION_ID", "")
+        started = ""
+    return named if named.startswith("/") else "", started, env.get("CLAUDE_CODE_SESSION_ID", "")
 
 
 #: The variable by which a shell's completion script asks `csmd`; click reads it.
@@ -225,6 +225,12 @@ def completing_shell(env: Mapping[str, str] = os.environ) -> str:
 def is_chosen(folder: Path, env: Mapping[str, str] = os.environ) -> bool:
     """Whether CLAUDE_CONFIG_DIR names this directory: the assistant then keeps all of its files in it."""
     return bool(env.get("CLAUDE_CONFIG_DIR")) and assistant_dir(env) == folder
+
+
+def folder_of(variable: str, usual: str, env: Mapping[str, str] = os.environ) -> Path:
+    """A program's directory: the one that its variable names ("" for none), else `usual` below the user's home."""
+    chosen = env.get(variable, "") if variable else ""
+    return _absolute(chosen, variable) if chosen else user_home() / usual
 
 
 def user_home() -> Path:
@@ -508,6 +514,12 @@ def wants_colours(env: Mapping[str, str] = os.environ) -> bool | None:
     if env.get("NO_COLOR") or env.get("TERM") in ("dumb", "unknown"):
         return False
     return True if env.get("FORCE_COLOR") else None
+
+
+def can_open_browser(env: Mapping[str, str] = os.environ) -> bool:
+    """Whether a browser can show itself to whoever sits at this terminal: not over ssh."""
+    has_screen = sys.platform == "darwin" or any(map(env.get, ("DISPLAY", "WAYLAND_DISPLAY")))
+    return has_screen and not env.get("SSH_CONNECTION")
 
 
 def chosen_columns(env: Mapping[str, str] = os.environ) -> int:

@@ -61,6 +61,9 @@ AUTHORITY_RANK: dict[Authority, int] = {"external": 0, "assistant": 1, "user": 2
 #: Horizon of each decay class in active days of the memory's scope (design section 4).
 DECAY_HORIZON_DAYS: dict[Decay, float] = {"ephemeral": 1.0, "session": 7.0, "durable": 90.0, "permanent": float("inf")}
 
+#: Where the home's owner asks from: behind every wall. No directory; only `csmd web`, which a person starts, says it.
+OWNER = "/*"
+
 #: An active day that no age reaches: the threshold of what does not cool.
 NEVER = 2**31 - 1
 

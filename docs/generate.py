@@ -183,7 +183,31 @@ def secret_kinds() -> str:
     return textwrap.fill(", ".join(f"`{kind}`" for kind in kinds), 120, break_on_hyphens=False)
 
 
+def host_rows() -> str:
+    """Every assistant whose MCP settings csmd writes: its file, and where it documents that."""
+    from csmd.mcp.server_entries import HOSTS
+
+    rows = []
+    for name, host in HOSTS.items():
+        elsewhere = f" (or below `${host.variable}`)" if host.variable else ""
+        rows.append(
+            f"| `{name}` | [{host.name}]({host.documented}) | `~/{host.folder}/{host.file}`{elsewhere} | `{host.key}` |"
+        )
+    return table("HOST | documented by | file | key", rows)
+
+
+def group_rows() -> str:
+    """The groups of the daemon's tools that a model may be given."""
+    from csmd.mcp.tool_groups import GROUPS
+
+    return table(
+        "group | adds", [f"| `{name}` | {', '.join(f'`{tool}`' for tool in tools)} |" for name, tools in GROUPS.items()]
+    )
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
+    "hosts": host_rows,
+    "groups": group_rows,
     "tree": tree,
     "secrets": secret_kinds,
     "commands": command_rows,

@@ -26,12 +26,13 @@ class Terminal:
     """One command in a terminal of its own; `said` is what it has shown so far, without colours."""
 
     def __init__(
-        self, *words: str, cwd: Path, environment: Mapping[str, str], columns: int = 80, lines: int = 40
-    ) -> None:
+        self, *words: str, cwd: Path, environment: Mapping[str, str], columns: int = 80, lines: int = 40,
+        module: str = "csmd",
+    ) -> None:  # fmt: skip
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.child = forked_process.spawn(
-            "csmd", *words, cwd=cwd, env={"TERM": "xterm", **environment}, files=(slave, slave, slave), terminal=True
+            module, *words, cwd=cwd, env={"TERM": "xterm", **environment}, files=(slave, slave, slave), terminal=True
         )
         os.close(slave)
         self.said = ""

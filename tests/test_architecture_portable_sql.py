@@ -28,6 +28,7 @@ BACKENDS_OWN = {
     "backup.py",
     "recovery.py",
     "integrity.py",
+    "import_files.py",
 }
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.
@@ -121,6 +122,7 @@ PLACEHOLDERS = {
     "_quoted(tools)": "'Bash', 'Edit'",
     "_quoted(kinds)": "'user'",
     "uuid_names": ":uuid0, :uuid1",
+    "ident_names": ":ident0, :ident1",
     "_keys(seqs)": "1, 2",
     "_SPOKEN": "('user', 'assistant')",
     "COLUMNS": "k.seq, k.id",

@@ -227,8 +227,8 @@ def test_a_name_that_would_go_with_the_environment_is_resolved(tmp_path: Path) -
     ("env", "directory", "session"),
     [
         ({"CLAUDE_PROJECT_DIR": "/p q", "CLAUDE_CODE_SESSION_ID": "s"}, "/p q", "s"),
-        ({}, "HERE", ""),
-        ({"CLAUDE_PROJECT_DIR": "relative"}, "HERE", ""),
+        ({}, "", ""),
+        ({"CLAUDE_PROJECT_DIR": "relative"}, "", ""),
     ],
 )
 def test_a_server_is_told_its_session_or_takes_the_directory_it_was_started_in(
@@ -237,8 +237,7 @@ def test_a_server_is_told_its_session_or_takes_the_directory_it_was_started_in(
     gone = tmp_path / "gone"
     gone.mkdir()
     monkeypatch.chdir(gone)
-    here = str(gone) if directory == "HERE" else directory
-    assert config.assistant_session(env) == (here, session)
+    assert config.assistant_session(env) == (directory, str(gone), session)
     gone.rmdir()
-    assert config.assistant_session(env) == ("" if directory == "HERE" else directory, session)
+    assert config.assistant_session(env) == (directory, "", session)
     monkeypatch.chdir(tmp_path)

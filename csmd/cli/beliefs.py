@@ -51,7 +51,8 @@ def show_beliefs(value: dict[str, Any]) -> Screen:
 
 def _by(row: dict[str, Any], before: str) -> str:
     """Who said it, where that was not the user."""
-    return "" if row["authority"] == "user" else f"{before}by the {row['authority']}"
+    by = {"user": "", "assistant": f"{before}by the assistant", "external": f"{before}from another program"}
+    return by[row["authority"]]
 
 
 @VERBS.tool("duplicates", "csm_memory_dedup_detect", *verb.PROJECTS)

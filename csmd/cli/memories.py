@@ -17,7 +17,7 @@ from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, p
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.text import display
-from csmd.text.display import amount, squeeze
+from csmd.text.display import amount, said_by, squeeze
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
 
 #: The verbs of this module.
@@ -346,7 +346,8 @@ def _about(row: dict[str, Any]) -> str:
     marks = join(
         row["pinned"] and "pinned",
         row["times"] > 1 and f"said {row['times']} times",
-        row["authority"] != "user" and f"by the {row['authority']}",
+        row["authority"] == "assistant" and "by the assistant",
+        row["authority"] == "external" and "from another program",
         row["origin"] == "model_saved" and "unsaid",
         row["attention"] == "COLD" and "cold",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
@@ -394,13 +395,14 @@ def show_memory(value: dict[str, Any]) -> Screen:
     """One memory: what it says, how sure it is and why, where it was said, what speaks for and against it."""
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
+    by = "in another program" if value["authority"] == "external" else f"by the {value['authority']}{origin}"
     pinned = value["pinned"] and "pinned"
     yield bold(value["text"], most=20)
     yield ""
     yield from pairs([
         ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
         ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
-        ("said", f"by the {value['authority']}{origin}, {when(value['created_at'])}{again}"),
+        ("said", f"{by}, {when(value['created_at'])}{again}"),
         ("scene", value["scene"]),
         ("sure", f"{percent(value['sure']['today'])} today"),
     ])  # fmt: skip
@@ -412,7 +414,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
     yield from pairs([
         ("topics", ", ".join(topic["name"] for topic in value["topics"])),
-        ("fades", _fades(value)),
+        ("fades", fading_words(value)),
         ("told", _times_shown(value["told"])),
     ])  # fmt: skip
     yield from _sources(value["sources"])
@@ -436,13 +438,15 @@ def _change(change: dict[str, Any]) -> str:
     return f"{change['change']}{new}{sure}, {change['reason']}{by}{undone}"
 
 
-def _fades(value: dict[str, Any]) -> str:
+def fading_words(value: dict[str, Any]) -> str:
     """Whether a session's start is told it, and how long prompts are, in active days: those on which its project had a session."""
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
     if value["is_refuted"]:
         return "refuted: no session is told it until it is said anew or kept in `csmd review`"
+    if value["origin"] == "model_saved" and (value["authority"] == "external" or not value["pinned"]):
+        return "no session is told it until you keep it in `csmd review`"
     at_start, today, warm = value["start"], cools["today"], cools["warm_until"]
     left = at_start["sessions_left"]
     sessions = "every session's start" if left is None else f"a session's start for {amount(left, 'more session')}"
@@ -485,12 +489,18 @@ def _sources(sources: list[dict[str, Any]]) -> Screen:
     yield from more
 
 
+#: How the id of a source begins that is no turn -> what it is; a turn's can be anything.
+NO_TURN = {
+    "cli:page-": "an edited page", "cli:": "command line", "foreign:": "a file of another program",
+    "": "a turn that is gone",
+}  # fmt: skip
+
+
 def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
     """A turn that supports or contradicts something: who, when, where, and the sentence marked in it."""
-    speaker, typed = source["speaker"], source["uuid"].startswith("cli:")
+    speaker = source["speaker"]
     if not speaker:
-        page = "an edited page" if source["uuid"].startswith("cli:page-") else "command line"
-        speaker = page if typed else "a turn that is gone"
+        speaker = next(what for beginning, what in NO_TURN.items() if source["uuid"].startswith(beginning))
     session = source["session_id"] and f"session {display.short_session(source['session_id'])}"
     turn = source["speaker"] and source["uuid"][:13]
     yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
@@ -525,7 +535,7 @@ def _links(value: dict[str, Any]) -> Screen:
         shown, more = first(links, MOST_SHOWN)
         for link in shown:
             other, relation = link["other"], relation_of(link["relationship"])[link["from_id"] != value["id"]]
-            about = f"{relation} {other['id']}, said by the {other['authority']} {when(other['at'])}"
+            about = f"{relation} {other['id']}, {said_by(other['authority'])} {when(other['at'])}"
             lines += [Line(about, indent=2), dim(other["text"], indent=4, most=3)]
         yield from block(title, [*lines, *more], style="bold")
 
@@ -570,7 +580,7 @@ def memories_about(rows: list[dict[str, Any]], *, besides: str = "", names: Sequ
         yield ""
         if memory["text"] != besides:
             yield Line(memory["text"], head=f"  {place}", most=12)
-        origin = f"said by the {memory['authority']} {when(memory['at'])}"
+        origin = f"{said_by(memory['authority'])} {when(memory['at'])}"
         replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
         yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(place))
 

@@ -422,4 +422,9 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
 
 def model_fetch(suggested: str) -> str:
     """The command that brings an embedding model, with what it downloads; `suggested` is "" for the usual one."""
-    return f"`csmd model fetch {suggested}` (240 MB, once)" if suggested else "`csmd model fetch` (90 MB, once)"
+    return f"`csmd model fetch{suggested and f' {suggested}'}` ({model_size(suggested)}, once)"
+
+
+def model_size(suggested: str) -> str:
+    """What a model downloads."""
+    return "240 MB" if suggested else "90 MB"

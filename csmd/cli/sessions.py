@@ -383,7 +383,7 @@ CHECKPOINT = VERBS.add_group(
 @CHECKPOINT.action("create", _SESSION, _NOTE)
 def create(session: str, note: str, as_json: bool) -> None:
     """Keep what a session stands at, now."""
-    session = session or assistant_session()[1]
+    session = session or assistant_session()[2]
     options = {"session": session, "note": note, "project": None, "as_json": as_json}
     verb.reply("csm_checkpoint_create", show_checkpoint, options)
 
@@ -479,7 +479,7 @@ GOAL = VERBS.add_group("goal", "Project goals, shown to each session until done.
 )  # fmt: skip
 def goal_set(session: str, **options: Any) -> None:
     """Declare a goal. Typed in a terminal it is yours; else your assistant's, and told in its own session only."""
-    session = session or ("" if verb.is_interactive() else assistant_session()[1])
+    session = session or ("" if verb.is_interactive() else assistant_session()[2])
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
 
@@ -567,7 +567,8 @@ def show_why(value: dict[str, Any]) -> Screen:
                 yield dim(hint(item["state"], item["id"]), indent=2)
                 continue
             yield Line(squeeze(item["text"]), indent=2, most=4)
-            yield dim(f"{_reason(item, event)}; {_source(item)}{_use(item)}", head=f"  {item['id']}  ")
+            about = join(reason_words(item, event), _source(item), use_words(item), by="; ")
+            yield dim(about, head=f"  {item['id']}  ")
         yield dim(f"receipt {injection['id']}", indent=2)
     yield dim(
         "A prompt is told what was decided on its matter, newest first, when it is likelier needed than "
@@ -582,16 +583,16 @@ def hint(state: str, ident: str) -> str:
     return STATES[state].format(id=ident[:RECEIPT_ID], short=display.short_session(ident))
 
 
-def _use(item: dict[str, Any]) -> str:
+def use_words(item: dict[str, Any]) -> str:
     """Whether the session used it, "" where that is not known."""
     if item["used"] is None:
         return ""
     marks = ", ".join(item.get("marks", ()))
     used = f"used: {USED_BY.get(item['used_by'], item['used_by'])}{f' ({cut(marks, 100)})' if marks else ''}"
-    return f"; {used if item['used'] else 'not used'}"
+    return used if item["used"] else "not used"
 
 
-def _reason(item: dict[str, Any], event: str) -> str:
+def reason_words(item: dict[str, Any], event: str) -> str:
     """Why it was told, in words."""
     if event == "tool_failure":
         return str(item["reason"])

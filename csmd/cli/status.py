@@ -1,4 +1,4 @@
-"""Commands that show what the daemon does: status, tail, logs, top."""
+"""Commands that show what the daemon does: status, tail, logs."""
 
 from __future__ import annotations
 
@@ -432,21 +432,6 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     name = fitted(plain(item["name"]) or "-", TAIL_NAME)
     head = f"{render.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
     return fitted(head + render.words_of(item), width)
-
-
-# --- csmd top
-
-
-@VERBS.command("top", params=[verb.project_of("Only what belongs to this project.")])
-def top(project: str | None) -> None:
-    """Look at sessions and memories as they change."""
-    where = verb.project_params(project, everywhere=project is None)
-    verb.ask("csm_tools")  # without a daemon: the error, and no screen
-    if not sys.stdout.isatty():
-        raise click.UsageError("csmd top needs a terminal; for a program: csmd status --json")
-    from csmd.cli.top import Top
-
-    Top(verb.ask, where).run()
 
 
 # --- csmd logs

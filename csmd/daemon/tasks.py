@@ -37,8 +37,8 @@ from csmd.dream import day_files, transfer
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
+from csmd.foreign_memories import SOURCES, Source, importing, recognise
 from csmd.hosts import adapters
-from csmd.hosts.claude import environment
 from csmd.paths import is_directory, is_file, is_there
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import Needle, clean
@@ -48,6 +48,7 @@ from csmd.store import (
     cursors,
     exports,
     files,
+    import_files,
     markdown_pages,
     passages,
     projects,
@@ -55,8 +56,8 @@ from csmd.store import (
     purge_files,
     tombstones,
     vectors,
-    workspaces,
 )
+from csmd.store.import_files import ForeignFile
 from csmd.store.purge import Plan
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text import tokens
@@ -169,8 +170,13 @@ class Tasks:
             batches.close()
 
     def _take_in(self, task: Task) -> Work:
-        """Imports what lies at the task's path, or syncs; then brings every stage up to date."""
+        """Imports what lies at the task's path, or syncs; then brings every stage up to date.
+
+        What another program wrote, and whatever is imported as a dry run, is only looked through until it is confirmed.
+        """
         context, began = self._context, time.monotonic()
+        if task.kind == "import" and (preview := (yield from _preview(context, task))):
+            return {**preview, "took_s": _seconds_since(began)}
         before = context.store.read(activity.counts)
         result = (yield from _import_memories(context, task)) if task.kind == "import" else None
         paths: list[str] = []
@@ -250,50 +256,95 @@ def _seconds_since(began: float) -> float:
 # --- import and sync
 
 
-def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
-    """Imports exported memories or notes; None, and nothing done, where the task's path holds transcripts."""
-    counts, path = transfer.ImportCounts(), Path(task.path)
-    more: dict[str, Any]
+def _preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
+    """What an import would bring, where it is a dry run or waits for a person's answer; {} where it is to be done."""
+    path, is_dry_run = Path(task.path), bool(task.order.get("dry_run"))
     if exported := transfer.find_file(path):
-        directory = task.order.get("project") or task.order.get("asking")
-        place = project_identity.marked(project_identity.identified(directory)) if directory else None
-        vouched = bool(task.order.get("by_person"))
         with transfer.open_file(exported) as file:
-            for done in transfer.import_memories(
-                context.store, file, vouched=vouched, now=now_iso(), counts=counts, here=place
-            ):
-                yield {"step": "taking in memories", "done": done}
-        placed = [
-            {"was": was, "is": now, "remote": remote, "memories": number}
-            for (was, now, remote), number in sorted(counts.placed.items())
-        ]
-        more = {"lowered": counts.lowered, "vouched": counts.vouched, "placed": placed}
-    elif notes := transfer.find_notes(path):
-        project = _project_of_notes(context, task, notes[0].parent)
-        for done in transfer.import_notes(context.store, notes, project=project, now=now_iso(), counts=counts):
-            yield {"step": "reading notes", "done": done, "total": len(notes)}
-        more = {"problems": counts.problems}
-    else:
-        return None
+            memories = sum(1 for _ in file) - 2  # its head and its seal
+        return {"preview": True, "source": "csmd export", "memories": memories} if is_dry_run else {}
+    if not is_dry_run and task.order.get("confirmed"):
+        return {}
+    with import_files.open_import(path) as foreign:
+        if (source := recognise(foreign)) is not None:
+            return (yield from _examine(context, task, source, foreign))
+    if not is_dry_run:
+        return {}
+    sessions, problems = _without_unknown(path, _sessions(context, task)[0])
+    transcripts_there = sum(len(session.files) for session in sessions)
+    return {"preview": True, "source": "transcripts", "files": transcripts_there, "problems": problems}
+
+
+def _examine(context: Context, task: Task, source: Source, foreign: ForeignFile) -> Batches[dict[str, Any]]:
+    counts = importing.ForeignCounts()
+    project = _named_project(context, task, makes=False)
+    for done in importing.examine(context.store, source, foreign, project=project, counts=counts):
+        yield {"step": f"reading {source.label}", "done": done}
     return {
-        "files": counts.files or 1, **dict.fromkeys(COUNTED, 0), "redactions": counts.redactions.total(),
-        "memories_known": counts.known, "forgotten": counts.forgotten, **more,
+        "preview": True, "source": source.label, **_foreign_json(counts), "new": counts.new, "known": counts.known,
+        "samples": counts.samples,
     }  # fmt: skip
 
 
-def _project_of_notes(context: Context, task: Task, folder: Path) -> int:
-    """The project that notes are about: the one that is named, else the one whose memory directory it is."""
-    if named := task.order.get("project"):
-        place = project_identity.marked(project_identity.identified(named))
+def _foreign_json(counts: importing.ForeignCounts) -> dict[str, Any]:
+    skipped = counts.skipped | Counter({importing.UNPLACED: counts.unplaced.total()} if counts.unplaced else {})
+    return {
+        "kinds": dict(counts.kinds.most_common()), "projects": dict(counts.projects.most_common()),
+        "skipped": dict(skipped.most_common()), "unplaced": sorted(filter(None, counts.unplaced)),
+        "redactions": counts.redactions.total(),
+    }  # fmt: skip
+
+
+def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | None]:
+    """Imports exported memories or those of another program; None, and nothing done, where the path holds transcripts."""
+    path = Path(task.path)
+    if exported := transfer.find_file(path):
+        return (yield from _import_exported(context, task, exported))
+    with import_files.open_import(path) as foreign:
+        if (source := recognise(foreign)) is None:
+            return None
+        counts = importing.ForeignCounts()
+        project = _named_project(context, task, makes=True)
+        bring = importing.import_all(context.store, source, foreign, project=project, now=now_iso(), counts=counts)
+        for done in bring:
+            yield {"step": "taking in memories", "done": done}
+    return {
+        "files": 1, **dict.fromkeys(COUNTED, 0), "source": source.label, **_foreign_json(counts),
+        "memories_known": counts.known, "forgotten": counts.forgotten,
+    }  # fmt: skip
+
+
+def _import_exported(context: Context, task: Task, exported: Path) -> Batches[dict[str, Any]]:
+    counts = transfer.ImportCounts()
+    directory = task.order.get("project") or task.order.get("asking")
+    place = project_identity.marked(project_identity.identified(directory)) if directory else None
+    vouched = bool(task.order.get("by_person"))
+    with transfer.open_file(exported) as file:
+        for done in transfer.import_memories(
+            context.store, file, vouched=vouched, now=now_iso(), counts=counts, here=place
+        ):
+            yield {"step": "taking in memories", "done": done}
+    placed = [
+        {"was": was, "is": now, "remote": remote, "memories": number}
+        for (was, now, remote), number in sorted(counts.placed.items())
+    ]
+    return {
+        "files": 1, **dict.fromkeys(COUNTED, 0), "redactions": counts.redactions.total(),
+        "memories_known": counts.known, "forgotten": counts.forgotten, "lowered": counts.lowered,
+        "vouched": counts.vouched, "placed": placed,
+    }  # fmt: skip
+
+
+def _named_project(context: Context, task: Task, *, makes: bool) -> int | None:
+    """The row of the project that the order names, None where it names none; -1 for one that only an import would make."""
+    named = task.order.get("project")
+    if not named:
+        return None
+    place = project_identity.marked(project_identity.identified(named))
+    if makes:
         return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
-    name = folder.parent.name if folder.name == "memory" else folder.name
-    directories = context.store.read(workspaces.directories)
-    found = {seq for path, seq in directories if environment.folder_name(path) == name}
-    if len(found) != 1:
-        raise BadInput(
-            f"{folder}: which project are these notes about?", hint="name it: csmd import DIR --project PATH"
-        )
-    return found.pop()
+    known = context.store.read(lambda rows: projects.seq_of(rows, place))
+    return -1 if known is None else known
 
 
 def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, Any], list[str]]]:
@@ -371,7 +422,8 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
         what = "holds nothing that csmd can take in" if is_directory(path) else "is of no format that csmd knows"
         raise BadInput(
             f"{path} {what}: nothing was imported",
-            hint="name transcripts (*.jsonl), what `csmd export` wrote, or the notes (*.md) of a memory directory",
+            hint="name transcripts (*.jsonl), what `csmd export` wrote, or the memories of another program: "
+            f"{', '.join(source.label for source in SOURCES)}",
         )
     return kept, [f"{name}: no transcript, left out" for name in unknown]
 
@@ -412,13 +464,16 @@ def _export(context: Context, task: Task) -> Work:
     began, directory, total = time.monotonic(), Path(task.path), 0
     _prepare_directory(directory)
     chosen = context.store.read(lambda rows: len(exports.seqs(rows, task.order["places"])))
-    for total in transfer.export_memories(context.store, directory, task.order["places"], withholds=context.withholds):
+    is_markdown = bool(task.order.get("markdown"))
+    for total in transfer.export_memories(
+        context.store, directory, task.order["places"], withholds=context.withholds, is_markdown=is_markdown
+    ):
         yield {"step": "writing", "done": total, "total": chosen}
     every, forgotten = context.store.read(
         lambda rows: (len(exports.seqs(rows, None)), tombstones.count_forgotten(rows))
     )
     return {
-        "path": str(directory / transfer.NAME), "memories": total, "project": task.order["project"],
+        "path": str(directory / (transfer.MARKDOWN_NAME if is_markdown else transfer.NAME)), "memories": total, "project": task.order["project"],
         "elsewhere": every - total, "forgotten": forgotten, "took_s": _seconds_since(began), "degraded": [],
     }  # fmt: skip
 
@@ -427,12 +482,12 @@ def _prepare_directory(directory: Path) -> None:
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = directory.lstat()
-        others = sorted(path.name for path in directory.iterdir() if path.name != transfer.NAME)
+        others = sorted(path.name for path in directory.iterdir() if path.name not in transfer.NAMES)
     except OSError as error:
         raise ConfigError(f"{directory}: {error.strerror}", hint="name a directory that you can write to") from error
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid():
         raise ConfigError(f"{directory} is not a directory of yours", hint="name another one")
-    if others and not is_file(directory / transfer.NAME):
+    if others and not any(is_file(directory / name) for name in transfer.NAMES):
         raise ConfigError(f"{directory} is not empty: {others[0]} is in it", hint="name an empty or a new directory")
     files.make_private(directory)
 

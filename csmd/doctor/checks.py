@@ -374,7 +374,7 @@ def degraded(scene: Scene) -> Iterator[Finding]:
         yield warn(text)
 
 
-@check("`csmd model fetch` (90 MB, once), or `csmd model add DIR`", asks=True)
+@check("`csmd model fetch` (90 MB, once), or `csmd model add`", asks=True)
 def model(scene: Scene) -> Iterator[Finding]:
     """Is there an embedding model?"""
     if scene.status is not None and not scene.status["model"]["name"]:

@@ -81,7 +81,7 @@ class Redactor:
 
 
 LIBRARIES = ("apsw", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
-             "snowballstemmer", "sqlite-vec", "textual", "tiktoken", "watchdog")  # fmt: skip
+             "snowballstemmer", "sqlite-vec", "tiktoken", "watchdog")  # fmt: skip
 LOG_LINES, LOG_BYTES = 200, 64_000
 SHAPE_S = 20.0
 #: Settings that affect capture and hold nothing personal.

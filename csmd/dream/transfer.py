@@ -1,4 +1,4 @@
-"""Exports and imports memories, and the assistant's own notes."""
+"""Exports and imports memories."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,19 +18,22 @@ from typing import Any, BinaryIO, get_args
 from csmd import vocabulary, wire
 from csmd.capture.project_identity import normal_remote
 from csmd.errors import BadInput
-from csmd.hosts.claude import environment
+from csmd.foreign_memories.claude_notes import EXPORTED
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, tokens
-from csmd.values import Memory, Project, Provenance, Statement
-from csmd.vocabulary import INDEX, Category
+from csmd.text import display, markdown, tokens
+from csmd.values import Memory, Project, Statement
 
 #: The file in a directory that was exported to, and what its first line says.
 NAME = "memories.jsonl"
+#: The file of an export that is to be read and not imported.
+MARKDOWN_NAME = "memories.md"
+NAMES = (NAME, MARKDOWN_NAME)
 FORMAT, VERSION = "csmd memories", 1
+_BEGINNING = wire.dumps({"format": FORMAT}).removesuffix("}").encode()
 #: Most characters of a memory, and most entries in each of its lists.
 MOST_CHARACTERS, MOST_ENTRIES = 20_000, 10_000
 #: Memories read or written at once (hooks wait for a write), and lines checked between two pauses.
@@ -131,7 +133,8 @@ def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
     Its audit is dropped: an undo would rest on what nobody has seen.
     """
-    return {**record, "authority": "assistant", "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
+    authority = min(record["authority"], "assistant", key=vocabulary.AUTHORITY_RANK.__getitem__)
+    return {**record, "authority": authority, "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
             "tags": [[name, "assistant", weight] for name, _, weight in record["tags"]]}  # fmt: skip
 
 
@@ -173,14 +176,31 @@ def render_lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterato
     yield wire.dumps({"seal": seal.hexdigest()}) + "\n"
 
 
+def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The lines of the same memories to be read: by project, each with its category, speaker, date, id and successor."""
+    by_project: dict[str, list[Mapping[str, Any]]] = {}
+    for record in records:
+        project = record["project"]
+        title = f"{project['name']} ({project['root']})" if project else "Everywhere"
+        by_project.setdefault(title, []).append(record)
+    yield f"{EXPORTED} -->\n# Memories\n"
+    for title, own in sorted(by_project.items()):
+        yield f"\n## {markdown.to_line(title)}\n\n"
+        for record in own:
+            heir = record["superseded_by"]
+            replaced = f", replaced by {heir}" if heir else ""
+            about = f"{record['category']}, {display.said_by(record['authority'])}, {record['created_at'][:10]}"
+            yield f"- {markdown.to_line(record['text'])}  \n  {about}, {record['id']}{replaced}\n"
+
+
 def _new_seal(key: bytes) -> hmac.HMAC:
     return hmac.new(key, b"parcel\n", hashlib.sha256)
 
 
 def export_memories(
-    store: Store, directory: Path, places: Sequence[int] | None, *, withholds: bool = False
+    store: Store, directory: Path, places: Sequence[int] | None, *, withholds: bool = False, is_markdown: bool = False
 ) -> Iterator[int]:
-    """Writes the memories of some places (None: all) into `memories.jsonl`; yields how many were read after each batch.
+    """Writes the memories of some places (None: all) into one file; yields how many were read after each batch.
 
     With `withholds` they are redacted first: older rules may have let secrets through.
     """
@@ -192,14 +212,18 @@ def export_memories(
         yield len(records)
     if withholds:
         records = [redact_record(record, redact, Counter()) for record in records]
-    data = "".join(render_lines(records, key=store.hash_key)).encode()
-    files.write_atomic(directory / NAME, data)
+    lines = render_markdown(records) if is_markdown else render_lines(records, key=store.hash_key)
+    name = MARKDOWN_NAME if is_markdown else NAME
+    files.write_atomic(directory / name, "".join(lines).encode("utf-8", "replace"))
 
 
 def find_file(path: Path) -> Path | None:
-    """The file of memories at a path or in that directory; None where there is none."""
+    """The file of memories at a path, whatever its name, or in that directory; None where there is none."""
     place = path / NAME if path.is_dir() else path
-    return place if place.name == NAME and place.is_file() else None
+    if not place.is_file():
+        return None
+    with place.open("rb") as file:
+        return place if file.read(len(_BEGINNING)) == _BEGINNING or place.name == NAME else None
 
 
 @contextmanager
@@ -287,13 +311,12 @@ def _read_batches(file: BinaryIO, digests: Mapping[int, bytes]) -> Iterator[dict
 
 @dataclass(slots=True)
 class ImportCounts:
-    """What an import has done so far: files read; memories new, known, kept out as forgotten, lowered, vouched for.
+    """What an import has done so far: memories new, known, kept out as forgotten, lowered, vouched for.
 
     `placed` counts the memories of each directory that is not here, or whose clone is another than the one in which the
-    import was asked for: (the directory there, the one here or "", its remote). `problems` are for people.
+    import was asked for: (the directory there, the one here or "", its remote).
     """
 
-    files: int = 0
     new: int = 0
     known: int = 0
     forgotten: int = 0
@@ -301,7 +324,6 @@ class ImportCounts:
     vouched: int = 0
     redactions: Counter[str] = field(default_factory=Counter)
     placed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    problems: list[str] = field(default_factory=list)
 
 
 def import_memories(
@@ -415,106 +437,3 @@ class _Import:
     def _without_purged(self, rows: Rows, record: Mapping[str, Any]) -> dict[str, Any]:
         purged = tombstones.marks(rows, self.key)
         return drop_purged(record, lambda text: bool(purged.spans(text)))
-
-
-# --- the assistant's own notes
-
-#: The type in a note's head -> the category of its statements.
-CATEGORY: dict[str, Category] = {
-    "user": "preference", "feedback": "convention", "project": "fact", "reference": "fact", "": "fact",
-}  # fmt: skip
-#: Confidence of what an assistant wrote down on purpose, the same as of what it saves through a tool.
-CONFIDENCE = 0.8
-#: Most characters of a statement, fewest words of one, most statements of a file, statements of one write.
-MOST_NOTE_CHARACTERS, LEAST_WORDS, MOST_STATEMENTS, NOTES_AT_ONCE = 400, 3, 200, 5
-
-_FENCE = re.compile(r"^\s*(```|~~~)")
-_ITEM = re.compile(r"^\s*(?:[-*+]|\d{1,3}[.)])\s+(?=\S)")
-#: What ends a paragraph and is none: a heading, a table, a quotation, a rule.
-_NO_PROSE = re.compile(r"^\s*(?:$|#{1,6}\s|\||<!--|>|[-=*_]{3,}\s*$)")
-#: A line of an index: a link to a file, with or without what it is about.
-_LINK = re.compile(r"^\W{0,4}\[[^\]\n]{1,200}\]\([^)\n]{1,300}\.md\)")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-
-
-def _blocks(body: str) -> list[str]:
-    """Paragraphs and list items on one line each; an item includes the lines that are indented below it."""
-    blocks: list[list[str]] = [[]]
-    is_fenced = False
-    for line in body.splitlines():
-        is_fence = _FENCE.match(line) is not None
-        is_fenced = is_fenced != is_fence
-        is_other = is_fenced or is_fence or _NO_PROSE.match(line)
-        if is_other or _ITEM.match(line):
-            blocks.append([])
-        text = _ITEM.sub("", line).strip()
-        if not (is_other or _LINK.match(text)):
-            blocks[-1].append(text)
-    return [display.squeeze(" ".join(block)) for block in blocks if block]
-
-
-def _shorten(block: str) -> str:
-    """The first sentences of a block that fit into one statement."""
-    text = ""
-    for sentence in [block] if len(block) <= MOST_NOTE_CHARACTERS else prose.sentences(block):
-        if len(text) + len(sentence) > MOST_NOTE_CHARACTERS:
-            break
-        text = f"{text} {sentence}".strip()
-    return text or display.cut(block, MOST_NOTE_CHARACTERS)
-
-
-def find_notes(path: Path) -> list[Path]:
-    """The notes of a memory directory, or the one at `path`, newest first, at most 200; [] where there are none."""
-
-    def is_note(file: Path) -> bool:
-        return file.suffix == ".md" and file.name != INDEX and not file.name.startswith(".")
-
-    if path.is_file():
-        return [path] if is_note(path) else []
-    if not path.is_dir() or any(path.glob("*.jsonl")):
-        return []
-    notes = [file for file in path.glob("*.md") if is_note(file) and file.is_file()]
-    return sorted(notes, key=lambda file: (-file.stat().st_mtime, file.name))[: environment.MOST_FILES]
-
-
-def import_notes(store: Store, notes: Sequence[Path], *, project: int, now: str, counts: ImportCounts) -> Iterator[int]:
-    """Imports the statements of notes into one project; yields how many files were read after each batch."""
-
-    take = partial(remember.remember, project=project, origin=remember.MODEL_SAVED, key=store.hash_key)
-
-    def write_part(rows: Rows, part: Sequence[tuple[Statement, Provenance]]) -> None:
-        for statement, source in part:
-            ident, is_new = take(rows, statement, source)
-            counts.new += is_new
-            counts.known += bool(ident) and not is_new
-            counts.forgotten += not ident
-            if is_new and memories.by_id(rows, ident) is not None:
-                exports.note_imported(rows, ident, reason="from the assistant's own memory", now=now)
-
-    for number, path in enumerate(notes, start=1):
-        statements = _read_note(path, counts)
-        for start in range(0, len(statements), NOTES_AT_ONCE):
-            store.write(partial(write_part, part=statements[start : start + NOTES_AT_ONCE]))
-            yield number - 1
-        counts.files += 1
-        yield number
-
-
-def _read_note(path: Path, counts: ImportCounts) -> list[tuple[Statement, Provenance]]:
-    """The statements of a note, redacted, with their sources; notes its problems."""
-    with files.open_regular(path) as file:
-        data, info = file.read(environment.READ_BYTES), os.fstat(file.fileno())
-    modified = datetime.fromtimestamp(info.st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-    memo = environment.memo(path.name, data, modified=modified, size=info.st_size)
-    counts.problems += [f"{path.name}: {problem}" for problem in memo.problems]
-    body = _COMMENT.sub("", redact(environment.body(data), counts.redactions))
-    texts = (text for text in map(_shorten, _blocks(body)) if len(tokens.content_words(text)) >= LEAST_WORDS)
-    category, statements = CATEGORY[memo.type], []
-    for text in islice(texts, MOST_STATEMENTS):
-        name = hashlib.sha256(f"{path}\n{text}".encode("utf-8", "replace")).hexdigest()[:24]
-        statement = Statement(
-            text=text, gate=vocabulary.CATEGORIES[category].gate, category=category, confidence=CONFIDENCE,
-            authority="assistant", reasons=("memo",),
-        )  # fmt: skip
-        statements.append((statement, Provenance(uuid=f"memo:{name}", session_id="", at=modified)))
-    return statements

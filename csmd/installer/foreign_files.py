@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from csmd import wire
 from csmd.errors import ConfigError
-from csmd.text import json_edits
 from csmd.vocabulary import OFF_MARK
 
 #: An original that is the file without our entries.
@@ -67,7 +65,7 @@ def restored(current: bytes | None, entry: Mapping[str, Any], remove: Remove) ->
         return _original(current, entry, remove)
     stripped = remove(current)
     made_by_us = entry["original"] is None and stripped != current
-    return None if made_by_us and wire.loads(stripped.decode().removeprefix(json_edits.BOM)) == {} else stripped
+    return None if made_by_us and b"".join(stripped.split()) in (b"", b"{}") else stripped
 
 
 def _sha256(data: bytes) -> str:

@@ -22,8 +22,10 @@ from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, ST
 from csmd.hosts.codex import registration as codex_registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
+from csmd.mcp import server_entries
+from csmd.mcp.server_entries import Host
 from csmd.paths import Paths, is_directory, mark_of
-from csmd.text import display, json_edits
+from csmd.text import display, entry_edits, json_edits
 
 # --- the record
 
@@ -95,8 +97,9 @@ class Kind:
     """A kind of entry: its `name` in the record, and `what` it is for people.
 
     `file` tells the file in one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
-    text of a JSON object with the entry, `remove(text, home, where)` without it; `where` is the file's name in errors.
-    Merging what was merged, and removing where nothing of this home stands, changes nothing.
+    text with the entry, `remove(text, home, where)` without it; `where` is the file's name in errors. Merging what was
+    merged, and removing where nothing of this home stands, changes nothing. `decode` gives the text of a file, `begin`
+    what an empty one begins with.
     """
 
     name: str
@@ -109,6 +112,8 @@ class Kind:
     """Why our entry is not in the file, for the user: another one has its place; "" when it is."""
     host: str = "claude"
     """The assistant in whose configuration directory the file is."""
+    decode: Callable[[bytes | None, str], str] = json_edits.decode
+    begin: Callable[[str], str] = json_edits.with_object
     shared: bool = False
     """Whether the assistant writes the file all the time: written under its lock, and shown without context."""
 
@@ -129,7 +134,7 @@ def state_file(folder: Path) -> Path:
     return inside if chosen else beside
 
 
-#: In the order in which they are put in; the names stand in the install record.
+#: In the order in which they are put in; the names stand in the install record. Those of other assistants follow below.
 KINDS: tuple[Kind, ...] = (
     Kind(
         name="hooks", what="hooks", file=settings_file,
@@ -173,18 +178,39 @@ def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
     return replace(configuration, host_dirs=(*known, *(place for place in new if place not in known)))
 
 
+def _server_of(name: str, host: Host) -> Kind:
+    """The memory server in another assistant's settings."""
+    return Kind(
+        name=f"server of {name}",
+        what="memory server",
+        file=lambda _: host.path(),
+        decode=partial(entry_edits.decode, host.format),
+        begin=str,
+        merge=lambda text, wanted, where: server_entries.merge(host, text, wanted.home, where, wanted.server_arguments),
+        remove=partial(server_entries.remove, host),
+        obstacle=lambda text, wanted, where: server_entries.foreign(host, text, wanted.home, where),
+    )
+
+
+#: Assistant -> its memory server's entry: what `csmd mcp --install` puts in.
+SERVER_KINDS: dict[str, Kind] = {
+    "claude": KINDS[-1],
+    **{name: _server_of(name, host) for name, host in server_entries.HOSTS.items()},
+}
+
+
 def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
     """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
     names = load_record(paths)["settings"][str(path)]["kinds"]
-    return tuple(kind for kind in KINDS if kind.name in names)
+    return tuple(kind for kind in dict.fromkeys((*KINDS, *SERVER_KINDS.values())) if kind.name in names)
 
 
 def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Registration, where: str) -> bytes | None:
     """A file with the entries that are wanted and without those that are not; ConfigError where it cannot hold them."""
-    text = json_edits.decode(before, where)
+    text = kinds[0].decode(before, where)
     for kind in kinds:
         if kind.is_wanted(wanted):
-            text = kind.merge(json_edits.with_object(text), wanted, where)
+            text = kind.merge(kind.begin(text), wanted, where)
         elif not json_edits.is_blank(text):
             text = kind.remove(text, wanted.home, where)
     return before if json_edits.is_blank(text) else text.encode()
@@ -192,7 +218,7 @@ def with_entries(before: bytes | None, kinds: Sequence[Kind], wanted: Registrati
 
 def without_entries(current: bytes, kinds: Sequence[Kind], home: Path, where: str) -> bytes:
     """A file without our entries of these kinds."""
-    text = json_edits.decode(current, where)
+    text = kinds[0].decode(current, where) if kinds else current.decode()
     for kind in reversed(kinds if not json_edits.is_blank(text) else ()):
         text = kind.remove(text, home, where)
     return text.encode()
@@ -202,7 +228,7 @@ def describe_entries(
     after: bytes, kinds: Sequence[Kind], wanted: Registration, where: str
 ) -> tuple[str, tuple[str, ...]]:
     """The entries of these kinds that a file has, and why wanted ones are missing; for people."""
-    text = json_edits.with_object(json_edits.decode(after, where))
+    text = kinds[0].begin(kinds[0].decode(after, where))
     reasons = {kind.what: kind.obstacle(text, wanted, where) for kind in kinds if kind.is_wanted(wanted)}
     return " and ".join(what for what, why in reasons.items() if not why), tuple(why for why in reasons.values() if why)
 
@@ -604,6 +630,42 @@ def configuration(more: Sequence[Path] = ()) -> Config:
     paths = config.default_paths()
     recorded = config.recorded_hosts(load_record(paths)["hosts"])
     return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more), host_dirs=recorded)
+
+
+# --- the memory server of other assistants
+
+
+def install_server(config: Config, host: str, arguments: Sequence[str]) -> Change:
+    """Writes the memory server's entry into an assistant's settings, and puts the script in place that it starts."""
+    kind, other = SERVER_KINDS[host], server_entries.HOSTS.get(host)
+    path = kind.file(config.assistant_dirs[0])
+    if other and not (path.parent if other.begins else path).exists():
+        hint = f"`csmd mcp --print-config {host}` shows what to paste; or open {other.name} once, and try again"
+        raise CsmdError(f"{other.name} has no {path} yet", hint=hint)
+    wanted = replace(entries_for(config), server_arguments=tuple(arguments))
+    put_hooks_in_place(config.paths)
+    with install_lock(config.paths):
+        return carry_out(config.paths, partial(plan_merge, path, [kind], wanted))
+
+
+def remove_server(config: Config, host: str) -> Change:
+    """Takes the memory server's entry out of an assistant's settings again; CsmdError where csmd put none there."""
+    path = SERVER_KINDS[host].file(config.assistant_dirs[0])
+    with install_lock(config.paths):
+        if str(path) not in load_record(config.paths)["settings"]:
+            raise CsmdError(
+                f"csmd put nothing into {path}", hint=f"`csmd mcp --print-config {host}` shows what it would"
+            )
+        return carry_out(config.paths, partial(plan_return, config.paths, path))
+
+
+def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tuple[Path, str]:
+    """The file of an assistant's MCP servers, and what to paste into it."""
+    path, home = SERVER_KINDS[host].file(config.assistant_dirs[0]), config.paths.home
+    if host in server_entries.HOSTS:
+        return path, server_entries.render(server_entries.HOSTS[host], home, arguments)
+    entry = registration.server_entry(home, arguments)
+    return path, f"{wire.pretty({registration.SERVERS: {registration.NAME: entry}})}\n"
 
 
 # --- leaving

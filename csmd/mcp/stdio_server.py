@@ -7,13 +7,15 @@ written but the protocol, and nobody is waited for when the client has gone. The
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import csmd
 from csmd import client
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.mcp.assistant_tools import Asker, answer, plain, tools_json
+from csmd.mcp.assistant_tools import TOOLS, Ask, Asker, ModelTool, all_tools, answer, plain, tools_json
 from csmd.paths import Paths, is_there
 from csmd.text import display
 
@@ -25,6 +27,8 @@ PATIENCE_S = 15.0
 STATUS_S = 1.0
 #: Between two tries while nobody listens: a restart takes about a second.
 RESTART_S = (0.2, 0.5, 1.0)
+#: How long a client may take to name the folders that it has open.
+ROOTS_S = 2.0
 #: What the assistant keeps of a server's instructions.
 INSTRUCTIONS_BYTES = 2_000
 
@@ -66,15 +70,15 @@ def instructions(state: str) -> str:
 # --- the server
 
 
-def serve(asker: Asker) -> None:
-    """Serves one client on standard input and output until it goes."""
+def serve(asker: Asker, chosen: Sequence[str]) -> None:
+    """Serves one client the chosen tools on standard input and output until it goes."""
     import logging
 
     import anyio
     from mcp.server.stdio import stdio_server
 
     logging.disable()  # the SDK quotes what it is sent; nobody reads it on standard error
-    server = _server(asker)
+    server = _server(asker, chosen)
 
     async def run() -> None:
         async with stdio_server() as (read, write):
@@ -86,21 +90,28 @@ def serve(asker: Asker) -> None:
         pass  # the client has gone while it was answered
 
 
-def _server(asker: Asker) -> Server[Any]:
+def _server(asker: Asker, chosen: Sequence[str]) -> Server[Any]:
     import anyio
     import anyio.to_thread
     import mcp_types as types
     from mcp.server.lowlevel import Server
 
-    tools = [types.Tool.model_validate(tool) for tool in tools_json()]
+    ask = partial(_ask, asker.paths)
+    known: list[Asker] = []  # the session in its folders, until they change
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=tools)
+        tools = await anyio.to_thread.run_sync(partial(_chosen_tools, ask, chosen), abandon_on_cancel=True)
+        return types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools_json(tools)])
 
-    async def called(_: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        reply = partial(answer, asker, partial(_ask, asker.paths), params.name, params.arguments or {})
+    async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        if not known:
+            known.append(asker if asker.named else asker.within(await _roots(context.session)))
+        reply = partial(answer, known[0], ask, params.name, params.arguments or {}, chosen)
         text, failed = await anyio.to_thread.run_sync(reply, abandon_on_cancel=True)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
+
+    async def changed(_: Any, __: Any) -> None:
+        known.clear()
 
     server = Server(
         "csmd",
@@ -110,8 +121,34 @@ def _server(asker: Asker) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=called,
     )
+    server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, changed)
     server.middleware.clear()  # the SDK's telemetry: it would hand what is asked to whatever the environment names
     return server
+
+
+async def _roots(session: Any) -> list[str]:
+    """The folders that a client has open; [] for one that does not tell."""
+    import mcp_types as types
+    from mcp.shared.exceptions import MCPError
+    from pydantic import ValidationError
+
+    if session.client_capabilities is None or session.client_capabilities.roots is None:
+        return []
+    try:
+        answered = await session.send_request(types.ListRootsRequest(), types.ListRootsResult, ROOTS_S)
+    except (MCPError, ValidationError):
+        return []
+    addresses = [urlsplit(str(root.uri)) for root in answered.roots]
+    return [unquote(address.path) for address in addresses if address.scheme == "file"]
+
+
+def _chosen_tools(ask: Ask, chosen: Sequence[str]) -> dict[str, ModelTool]:
+    """The chosen tools; without a daemon those that are known without it."""
+    tools: Mapping[str, ModelTool] = TOOLS
+    if not TOOLS.keys() >= set(chosen):
+        with contextlib.suppress(CsmdError):
+            tools = all_tools(ask)
+    return {name: tools[name] for name in chosen if name in tools}
 
 
 def _ask(paths: Paths, tool: str, params: dict[str, Any]) -> Any:

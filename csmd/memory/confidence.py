@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from csmd.text import tokens
-from csmd.text.display import amount
+from csmd.text.display import amount, said_by
 from csmd.text.similarity import SURE
 from csmd.values import Memory
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
@@ -167,7 +167,7 @@ def factors(
     raised = round(strength(memory, days=days) - memory.confidence - faded, 4)
     lasting = f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
     every = (
-        (True, "base", round(base, 4), f"said by the {memory.authority} as {memory.gate}; {range_}"),
+        (True, "base", round(base, 4), f"{said_by(memory.authority)} as {memory.gate}; {range_}"),
         (again, "confirmations", round(told - base, 4), f"{amount(again, 'more turn')} told the same"),
         (lowered, "contradictions", -round(lowered, 4), "later statements say otherwise"),
         (True, "decay", faded, fades),

@@ -82,14 +82,15 @@ def remember(
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
     Returns ("", False) for what the user made csmd forget, and for external authority: that is evidence and never a
-    statement. A confirmation raises the memory's authority only if the confirming turn has a higher one; what the
+    statement, and waits for a person only where another program's memories are imported (MODEL_SAVED). A confirmation raises the memory's authority only if the confirming turn has a higher one; what the
     assistant saved by itself confirms nothing. If the statement is a person's new wording of `besides` (a memory or
     candidate), neither that nor a superseded memory counts as the same. `scope` overrides the one that its words imply.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
     told = _classify(statement)
     scope, home = place_of(rows, statement, project, scope)
-    if statement.authority == "external" or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
+    is_evidence = statement.authority == "external" and origin != MODEL_SAVED
+    if is_evidence or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
         return "", False
     if at and statement.authority == "user":
         correction = statement.gate == "correction"

@@ -107,6 +107,8 @@ def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
 
 def review_reason(memory: Memory) -> str:
     """Why a memory waits for a person's review."""
+    if memory.origin == "model_saved" and memory.authority == "external":
+        return "it was imported from another program: no session is told it until you keep it"
     if memory.origin == "model_saved":
         return "a model saved it, and nobody has said it: no session is told it until you keep it"
     said = "an assistant said it" if memory.authority == "assistant" else "nobody you know has said it"

@@ -22,7 +22,7 @@ from csmd.store import files, memories, passages, projects, receipts, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
 from csmd.values import Memory
-from csmd.vocabulary import Attention, Tier
+from csmd.vocabulary import OWNER, Attention, Tier
 
 # --- places
 
@@ -40,7 +40,7 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
     """
     if not project:
         return find_visible_places(rows, asking=asking)
-    inside = project_identity.wall(rows, project) if asking and asking != project else 0
+    inside = project_identity.wall(rows, project) if asking not in ("", OWNER, project) else 0
     if inside and inside != project_identity.wall(rows, asking):
         raise BadInput(
             f"{project} is in the workspace {projects.name_of(rows, inside)}, and you are not",
@@ -51,7 +51,7 @@ def find_searchable_places(rows: Rows, project: str, *, asking: str) -> list[int
 
 def find_visible_places(rows: Rows, *, asking: str) -> list[int] | None:
     """The project rows that may be seen from a directory, whatever the question is about; None for really all."""
-    return projects.visible(rows, inside=project_identity.wall(rows, asking))
+    return None if asking == OWNER else projects.visible(rows, inside=project_identity.wall(rows, asking))
 
 
 def is_visible(rows: Rows, project: int, *, asking: str) -> bool:

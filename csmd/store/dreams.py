@@ -85,9 +85,9 @@ def last(rows: Rows, *, state: State = "done") -> Dream | None:
     return next(iter(_where(rows, "k.state = :state order by k.seq desc limit 1", state=state)), None)
 
 
-def history(rows: Rows, *, limit: int) -> list[Dream]:
-    """The latest dreams, the newest first."""
-    return _where(rows, "true order by k.seq desc limit :limit", limit=limit)
+def history(rows: Rows, *, limit: int, offset: int = 0) -> list[Dream]:
+    """The latest dreams, the newest first, without the first `offset`."""
+    return _where(rows, "true order by k.seq desc limit :limit offset :offset", limit=limit, offset=offset)
 
 
 def by_id(rows: Rows, ident: str) -> Dream | None:

@@ -223,6 +223,38 @@ def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
     )
 
 
+def page(
+    rows: Rows, *, projects: Sequence[int] | None, gate: str, state: str, since: str, limit: int, offset: int
+) -> tuple[list[Memory], int]:
+    """(a page of the memories of some projects, how many there are in all), the last said first.
+
+    Of one gate ("": any), said at or after a time, and by `state` those that hold or that are replaced ("": both).
+    """
+    condition = (
+        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "
+        "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
+    )
+    about = {"gate": gate, "state": state, "since": since}
+    # By key first: what a memory has in other tables is read for those that are shown.
+    latest = f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"  # noqa: S608
+    seqs = rows.column(latest, **about, limit=limit, offset=offset)
+    total = rows.number(f"select count(*) from memories m where {condition}", **about)  # noqa: S608
+    found = by_seqs(rows, seqs)
+    return [found[seq] for seq in seqs], total
+
+
+def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
+    """The memories that each of these replaces; one that replaces none is left out."""
+    if not idents:
+        return {}
+    values = {f"ident{place}": ident for place, ident in enumerate(idents)}
+    ident_names = ", ".join(f":{name}" for name in values)
+    replaced: dict[str, list[Memory]] = defaultdict(list)
+    for memory in where(rows, f"m.superseded_by in ({ident_names}) order by m.confirmed_at desc, m.seq", **values):
+        replaced[memory.superseded_by].append(memory)
+    return replaced
+
+
 def directory_of(rows: Rows, memory: Memory) -> str:
     """The directory in which a memory was first stated; "" where no turn tells it."""
     sql = (

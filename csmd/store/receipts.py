@@ -174,17 +174,17 @@ class ReceiptSummary(NamedTuple):
 
 
 def list_receipts(
-    rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int
+    rows: Rows, *, projects: Sequence[int] | None, session_id: str = "", limit: int, offset: int = 0
 ) -> list[ReceiptSummary]:
-    """The latest injections in these places (None: anywhere), with `session_id` only that one's, the latest first."""
+    """The latest injections in these places (None: anywhere), with `session_id` only that one's, without the first `offset`."""
     of_session = "n.session_id = :session" if session_id else ":session = ''"
     sql = (
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit"
+        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
     )
-    found = rows.all(sql, limit=limit, session=session_id)
+    found = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in found]
 
 

@@ -52,10 +52,16 @@ def _where(rows: Rows, condition: str, **values: Any) -> list[Session]:
     return rows.read(Session, sql, **values)
 
 
-def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Session]:
-    """The sessions of people (no sub-agents) in these projects (None: in all), the latest first."""
+def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int = 0) -> list[Session]:
+    """The sessions of people (no sub-agents) in these projects (None: in all), the latest first, without the first `offset`."""
     people = f"s.parent = '' and s.host <> 'probe' and {in_keys('s.project_seq', projects)}"
-    return _where(rows, f"{people} order by s.last_at desc, s.seq desc limit :limit", limit=limit)
+    latest = f"{people} order by s.last_at desc, s.seq desc limit :limit offset :offset"
+    return _where(rows, latest, limit=limit, offset=offset)
+
+
+def memory_count(rows: Rows, ident: str) -> int:
+    """How many memories rest on a session."""
+    return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=ident)
 
 
 def by_id(rows: Rows, ident: str) -> Session | None:
@@ -123,14 +129,18 @@ def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Se
     )
 
 
-def conversation(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[SaidTurn]:
-    """Every turn of a session that was said in these projects (None: in any), in its order."""
+def conversation(
+    rows: Rows, session_seq: int, *, projects: Sequence[int] | None, limit: int = 2**31, offset: int = 0
+) -> list[SaidTurn]:
+    """The turns of a session that were said in these projects (None: in any), in its order, from the `offset`th on."""
     return rows.read(
         SaidTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
         "coalesce(t.dropped, 0), st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
-        f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal",
+        f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal limit :limit offset :offset",
         session=session_seq,
+        limit=limit,
+        offset=offset,
     )
 
 

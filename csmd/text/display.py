@@ -42,6 +42,11 @@ def amount(number: int, one: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
+def said_by(authority: str) -> str:
+    """Who a memory is of: `said by the user`; what comes from outside nobody here has said."""
+    return "from another program" if authority == "external" else f"said by the {authority}"
+
+
 def join_names(names: Sequence[str]) -> str:
     """Names in a sentence: `a`, `a and b`, `a, b and c`."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

@@ -1,7 +1,8 @@
 """Edits of JSON text that leave every other byte alone; pure.
 
 Works on text that was parsed before, so it need not find mistakes, and only on the levels it is asked for, so nesting
-is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them.
+is no concern. New text takes on the file's own indent, line ends and spacing as far as it shows them. `append` and
+`without_entry` keep comments and trailing commas, which the settings of editors may have.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from csmd.errors import BadInput, ConfigError
 
 BOM = "\ufeff"
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+')
+_COMMENT = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_TRAILING_COMMA = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|,(?=\s*[}\]])')
 _UNIT = "  "
 
 #: (start, end, new text)
@@ -126,25 +129,71 @@ def without_member(text: str, at: int, key: str) -> str:
     return apply(text, cuts(found, [item == last for item in found]))
 
 
+def without_comments(text: str) -> str:
+    """JSON with blanks in place of its comments and trailing commas: what is left stands where it stood."""
+    return _blanked(_TRAILING_COMMA, _blanked(_COMMENT, text))
+
+
+def _blanked(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
+
+
+def without_entry(text: str, path: tuple[str, ...]) -> str:
+    """`text` without the member that `path` leads to from the root, and without an object that held nothing else."""
+    plain, at, way = without_comments(text), root(text), list[tuple[int, list[Item], int]]()
+    for key in path:
+        found = items(plain, at)
+        way.append((at, found, next(n for n, item in enumerate(found) if item.key == key)))
+        at = found[way[-1][2]].value
+    while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
+        way.pop()
+    _, found, number = way[-1]
+    start, end, commas = found[number].start, found[number].end, _blanked(_COMMENT, text)
+    before = text[:start].rstrip(" \t")
+    if re.match(r"\s*,", commas[end:]):
+        end = commas.index(",", end) + 1
+        if not before.endswith("\n"):
+            return text[:start] + text[end:].removeprefix(" ")
+    elif number:
+        comma = commas.rindex(",", found[number - 1].end, start)
+        before = before[:comma] + before[comma + 1 :]
+    return before.removesuffix("\n").removesuffix("\r") + text[end:]
+
+
+def _is_bare(text: str, plain: str, at: int) -> bool:
+    """Whether no comment stands in the object with one member that begins at `at`."""
+    end = plain.index("}", items(plain, at)[0].end)
+    return _blanked(_COMMENT, text)[at:end] == text[at:end]
+
+
 def append(text: str, at: int, key: str | None, value: Any) -> str:
     """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`."""
-    found = items(text, at)
-    name = "" if key is None else wire.dumps(key) + (":" if _is_tight(text) else ": ")
+    plain = without_comments(text)
+    found = items(plain, at)
+    name = "" if key is None else wire.dumps(key) + (":" if _is_tight(plain) else ": ")
+    last = found[-1].end if found else at + 1
+    end = plain.index("}" if text[at] == "{" else "]", last)
+    tail = len(text[:end].rstrip())  # behind the comments after the last member
+    comma = "," if found and "," not in _blanked(_COMMENT, text)[last:end] else ""
     if not found:
-        end = text.index("}" if text[at] == "{" else "]", at)
-        gap = _gap(text)
-        if gap is not None and "\n" not in gap:
-            return text[: at + 1] + name + _render(text, value, None) + text[end:]
+        gap = _gap(plain)
+        if tail == last and gap is not None and "\n" not in gap:
+            return text[:last] + name + _render(plain, value, None) + text[end:]
         outer = _newline(text) + _indent_of_line(text, at)
-        inner = outer + _unit(text)
-        return text[: at + 1] + inner + name + _render(text, value, inner) + outer + text[end:]
-    last = found[-1]
+        inner = outer + _unit(plain)
+        return text[:tail] + inner + name + _render(plain, value, inner) + outer + text[end:]
     if len(found) > 1:
-        between = text[found[-2].end : last.start]
+        between = plain[found[-2].end : found[-1].start]
     else:
-        between = "," + (text[at + 1 : last.start] or ("" if _is_tight(text) else " "))
+        between = "," + (plain[at + 1 : found[-1].start] or ("" if _is_tight(plain) else " "))
     spread = _newline(text) + between.rpartition("\n")[2] if "\n" in between else None
-    return text[: last.end] + between + name + _render(text, value, spread) + text[last.end :]
+    if spread and plain != text:  # blanks of a comment
+        between = "," + spread
+    lead = between if tail == last and comma else (spread or between.replace(",", ""))
+    if tail > last or not comma:
+        text = text[:last] + comma + text[last:]
+        tail += len(comma)
+    return text[:tail] + lead + name + _render(plain, value, spread) + text[tail:]
 
 
 def replacement(text: str, item: Item, value: Any) -> list[Edit]:

@@ -20,7 +20,12 @@ from csmd.tools.registry import Json, Tool, ToolContext
 
 
 def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
-    return {"tools": [{"name": tool.name, "summary": tool.summary, "mutates": tool.mutates} for tool in TOOLS.values()]}
+    return {
+        "tools": [
+            {"name": tool.name, "summary": tool.summary, "mutates": tool.mutates, "parameters": tool.schema()}
+            for tool in TOOLS.values()
+        ]
+    }
 
 
 def named(name: str) -> Tool:

@@ -339,11 +339,17 @@ def _review_candidate(rows: Rows, candidate: Candidate, asking: str) -> Json:
     }
 
 
+def _title(memory: Memory) -> str:
+    if memory.origin != "model_saved":
+        return "unsure"
+    return "imported" if memory.authority == "external" else "saved by a model"
+
+
 def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
     return {
         **memories_json(rows, [memory])[0],
         "kind": "memory",
-        "title": "saved by a model" if memory.origin == "model_saved" else "unsure",
+        "title": _title(memory),
         "about": "memory",
         "does": dict(review_answers.DOES["memory"]),
         "reason": review_answers.review_reason(memory),

@@ -6,6 +6,7 @@ how much is left out. Markdown that a dream wrote is of all projects: with walls
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -160,16 +161,20 @@ def _run(
 
 
 @TOOLS.add("csm_dream_diff")
-def _diff(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> steps.Steps[Json]:
-    """What a dream changed, before and after."""
+def _diff(
+    ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False, limit: int = 0, offset: int = 0
+) -> steps.Steps[Json]:
+    """What a dream changed, before and after: all of it, or with `limit` a page."""
     dream, seen = _find(rows, id_), places(rows, "", asking)
     did: list[Json] = []
+    number, last = 0, max(offset, 0) + limit if limit else math.inf
     for change in undo.diff(rows, dream.id, among=seen):
         if seen is None or by_person or not change["files"]:
-            did.append(change)
+            number += 1
+            did += [change] if offset < number <= last else []
         yield
     total = sum(dreams.change_counts(rows, dream.seq).values())
-    return {"dream": dream_json(rows, dream), "did": did, "hidden": total - len(did)}
+    return {"dream": dream_json(rows, dream), "did": did, "hidden": total - number}
 
 
 @TOOLS.add("csm_dream_undo", mutates=True)
@@ -209,9 +214,10 @@ def _reselect(
 
 
 @TOOLS.add("csm_dream_history")
-def _history(ctx: ToolContext, rows: Rows, limit: int = 20) -> Json:
+def _history(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> Json:
     """List the dreams, the latest first."""
-    return {"dreams": [dream_json(rows, dream) for dream in dreams.history(rows, limit=between(limit, MOST))]}
+    listed = dreams.history(rows, limit=between(limit, MOST), offset=max(offset, 0))
+    return {"dreams": [dream_json(rows, dream) for dream in listed]}
 
 
 def _find(rows: Rows, typed: str) -> Dream:

@@ -27,21 +27,23 @@ STATE = Tools()
 @TASKS.add("csm_import", mutates=True)
 def _import(
     ctx: ToolContext, rows: Rows, path: str, vectors: bool = True, project: str = "", asking: str = "",
-    by_person: bool = False,
+    by_person: bool = False, dry_run: bool = False, confirmed: bool = False,
 ) -> Json:  # fmt: skip
-    """Import transcripts, exported memories, or the notes of a memory directory; gives a job."""
+    """Import transcripts, exported memories, or another program's, these only if `confirmed`; gives a job."""
     if not path or not is_there(path):
         raise BadInput(f"{Path(path)}: no such file or directory")
-    order = {"project": project, "by_person": by_person, "asking": asking}
+    order = {"project": project, "by_person": by_person, "asking": asking, "dry_run": dry_run, "confirmed": confirmed}
     return {"job": ctx.submit("import", path=str(Path(path)), with_vectors=vectors, order=order)}
 
 
 @TASKS.add("csm_memory_export", mutates=True)
-def _export(ctx: ToolContext, rows: Rows, path: str, project: str = "", asking: str = "") -> Json:
-    """Write the memories of a project, or all, into a directory; gives a job."""
+def _export(
+    ctx: ToolContext, rows: Rows, path: str, project: str = "", asking: str = "", markdown: bool = False
+) -> Json:
+    """Write the memories of a project, or all, into a directory, with `markdown` to be read; gives a job."""
     if not path:
         raise BadInput(f"{Path(path)}: a directory is named by its whole path")
-    order = {"places": places(rows, project, asking), "project": project}
+    order = {"places": places(rows, project, asking), "project": project, "markdown": markdown}
     return {"job": ctx.submit("export", path=str(Path(path)), order=order)}
 
 

@@ -31,9 +31,9 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, leave_to_review, places
+from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, leave_to_review, places
 from csmd.values import Brief, Link, Memory, Provenance, Statement
-from csmd.vocabulary import NEVER
+from csmd.vocabulary import NEVER, OWNER
 
 MEMORIES = Tools()
 SUPERSEDE = Tools()
@@ -45,10 +45,39 @@ DOUBTFUL, RELATED = 5, 2
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
 
 
+#: Memories of one page of a list; what a list may be limited to.
+MOST_LISTED = 200
+STATES = ("", "active", "replaced")
+
+
 @MEMORIES.add("csm_memory_list")
-def _list(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """List memories."""
-    return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
+def _list(
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
+    state: str = "", since: str = "",
+) -> Json:  # fmt: skip
+    """List memories: all, the surest first, or with `limit` a page, the last said first, with what replaced what."""
+    if not limit:
+        return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
+    if state not in STATES:
+        raise BadInput(f"state is active or replaced, not {state!r}")
+    shown, total = memories.page(
+        rows,
+        projects=seen,
+        gate=gate,
+        state=state,
+        since=since,
+        limit=between(limit, MOST_LISTED),
+        offset=max(offset, 0),
+    )
+    replaced = memories.replaced_by(rows, [memory.id for memory in shown])
+    listed = memories_json(rows, shown)
+    for row, memory in zip(listed, shown, strict=True):
+        row["replaced_by"] = _superseded(rows, memory, asking)
+        row["replaces"] = [
+            as_json(other, "id text") for other in replaced.get(memory.id, ())[:RELATED]
+            if is_visible(rows, other.project_seq, asking=asking)
+        ]  # fmt: skip
+    return {"memories": listed, "total": total}
 
 
 def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
@@ -281,14 +310,19 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
 
 def _start(rows: Rows, memory: Memory, asking: str) -> Json:
     """Whether the next session's start is told a memory, why, and for how many sessions more (None: for good)."""
-    worth = brief.worth_at_start(rows, memory, visibility.scopes(rows, asking) if asking else [memory.project_seq])
+    worth = brief.worth_at_start(
+        rows, memory, [memory.project_seq] if asking in ("", OWNER) else visibility.scopes(rows, asking)
+    )
     left = None if math.isinf(worth.left) else math.floor(worth.left)
     return {"told": worth.value > 0, "why": worth.why, "sessions_left": left}
 
 
 @SHOW.add("csm_memory_show")
-def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """Show one memory: where it was said, what stands for and against it, how sure it is."""
+def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True) -> Json:
+    """Show one memory: where it was said, what stands for and against it, how sure it is.
+
+    Without `start` nothing is said of sessions' starts: it is compared with all that they could be told instead.
+    """
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
     changes = belief_changes.changes_of(rows, memory.id)
@@ -307,7 +341,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
-        "start": _start(rows, memory, asking),
+        "start": _start(rows, memory, asking) if start else None,
         "cools": {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}},
         "told": {
             "times": times,

@@ -31,6 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Params = Mapping[str, Any]
 REQUIRED: Any = inspect.Parameter.empty
 TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool}
+JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean"}
 #: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
 ASKING = "asking"
 #: Parameters that are paths.
@@ -144,6 +145,16 @@ class Tool:
         if isinstance(result, Generator):
             result = yield from result
         return result
+
+    def schema(self) -> Json:
+        """The JSON schema of its parameters, without what tells where and by whom it is asked."""
+        shown = {key: value for key, value in self.parameters.items() if key not in (ASKING, "by_person")}
+        properties = {
+            key: {"type": JSON_TYPES[kind]} | ({} if default is REQUIRED else {"default": default})
+            for key, (kind, default) in shown.items()
+        }
+        required = [key for key, (_, default) in shown.items() if default is REQUIRED]
+        return {"type": "object", "properties": properties, "required": required}
 
     def check(self, params: Params) -> Json:
         """The parameters with defaults; text that looks like a number or truth value is taken as one."""

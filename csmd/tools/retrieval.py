@@ -19,7 +19,7 @@ from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
-from csmd.tools.present import as_json, find_session, lines_of
+from csmd.tools.present import as_json, find_session, lines_of, roots
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
 from csmd.vocabulary import Category, Gate, MemoryType
@@ -100,21 +100,27 @@ RECEIPT = "id session_id event at tokens"
 
 
 @RECEIPTS.add("csm_receipts")
-def _receipts(ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, limit: int = 20) -> Json:
-    """What was injected, when, into which session, and how much of it was used."""
-    ident = _session(rows, session)
-    most = between(limit, MOST_RECEIPTS_LISTED)
+def _receipts(
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20, offset: int = 0,
+    details: bool = False,
+) -> Json:  # fmt: skip
+    """What was injected, when, into which session, and how much of it was used; with `details` each thing and why."""
+    ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
+    most, root_of = between(limit, MOST_RECEIPTS_LISTED), roots(rows) if details else {}
     listed_receipts = (
-        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=most) if ident is not None else []
+        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=most, offset=max(offset, 0))
+        if ident is not None
+        else []
     )
     week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
-    return {
-        "receipts": [
-            as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
-            for listed in listed_receipts
-        ],
-        "week": asdict(week),
-    }
+    shown: list[Json] = []
+    for listed in listed_receipts:
+        row = as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
+        if details:
+            row |= _receipt(rows, listed.receipt, visible, marks={})
+            row["project"] = root_of.get(listed.receipt.project_seq, "")
+        shown.append(row)
+    return {"receipts": shown, "week": asdict(week)}
 
 
 def _session(rows: Rows, typed: str) -> str | None:

@@ -27,7 +27,7 @@ from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
 from csmd.tools.present import as_json, find_session, normalise_typed_text, refuse_secrets, roots, turns_around
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
-from csmd.values import SaidTurn
+from csmd.values import Memory, SaidTurn
 
 SESSIONS = Tools()
 CHECKPOINTS = Tools()
@@ -39,15 +39,17 @@ FIRST_PROMPTS, PROMPT_CHARACTERS, ABOUT_CHARACTERS = 5, 4_000, 120
 
 
 @SESSIONS.add("csm_session_list")
-def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20) -> Json:
+def _list(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 20, offset: int = 0) -> Json:
     """List sessions, the latest first."""
-    listed = sessions.list_sessions(rows, projects=seen, limit=between(limit, MOST))
+    listed = sessions.list_sessions(rows, projects=seen, limit=between(limit, MOST), offset=max(offset, 0))
     return {"sessions": [_session(rows, session) for session in listed]}
 
 
 def _session(rows: Rows, session: Session) -> Json:
-    about = session.title or _first_goal(rows, session)
-    return as_json(session, SESSION, about=about, transcript=transcript_state(session.path if session.is_read else ""))
+    return as_json(
+        session, SESSION, about=session.title or _first_goal(rows, session), memories=sessions.memory_count(rows, session.id),
+        transcript=transcript_state(session.path if session.is_read else ""),
+    )  # fmt: skip
 
 
 def _first_goal(rows: Rows, session: Session) -> str:
@@ -107,15 +109,34 @@ def _usage(rows: Rows, session: Session) -> Json:
 
 
 @SESSIONS.add("csm_session_transcript")
-def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """The conversation of a session."""
+def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit: int = 0, offset: int = 0) -> Json:
+    """The conversation of a session: all of it, or with `limit` a page, each turn with the memories that rest on it."""
     session = find_session(rows, id_, asking)
-    turns = _conversation(rows, session, asking)
     names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
-    return {
-        **_session(rows, session),
-        "conversation": [as_json(turn, names, rewound=bool(turn.rewound)) for turn in turns],
-    }
+    if not limit:
+        turns = _conversation(rows, session, asking)
+        conversation = [as_json(turn, names, rewound=bool(turn.rewound)) for turn in turns]
+    else:
+        seen = visibility.find_visible_places(rows, asking=asking)
+        turns = sessions.conversation(
+            rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
+        )
+        resting = memories.memories_by_turn(rows, [turn.uuid for turn in turns])
+        conversation = [
+            as_json(turn, names, rewound=bool(turn.rewound), memories=[
+                as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
+                if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
+            ])
+            for turn in turns
+        ]  # fmt: skip
+    return {**_session(rows, session), "conversation": conversation}
+
+
+def _is_said_in(memory: Memory, uuid: str) -> bool:
+    """Whether a turn states or confirms a memory, and is not only the other half of it."""
+    return any(
+        source.role != "beside" and source.uuid in (uuid, uuid.partition("/")[0]) for source in memory.provenance
+    )
 
 
 @SESSIONS.add("csm_context_rollover")

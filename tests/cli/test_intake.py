@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from machine import Machine
+from terminal import Terminal
 
 from csmd.cli import intake, main, verb
 from csmd.errors import CsmdError, DaemonUnreachable
@@ -84,3 +86,46 @@ def test_a_repair_that_crashes_is_named_with_the_command_that_shows_why(
     assert isinstance(result.exception, CsmdError)
     assert (result.exception.what, result.exception.hint) == ("no room", "make room")
     assert calls == ["stop", "start"] * 2
+
+
+# --- memories of other programs
+
+
+@pytest.fixture
+def graph(machine: Machine) -> Path:
+    """A file of the MCP memory server, on a machine whose daemon runs."""
+    machine.start()
+    path = machine.root / "graph"
+    path.write_bytes((Path(__file__).parent.parent / "data" / "foreign" / "mcp-memory.jsonl").read_bytes())
+    return path
+
+
+def test_a_person_is_shown_foreign_memories_before_they_come_in(machine: Machine, graph: Path) -> None:
+    here = {"cwd": machine.project, "environment": machine.environment()}
+    words = ["import", str(graph), "--project", str(machine.project), "--no-vectors"]
+    for answer, imported in (("n\n", 0), ("y\n", 6)):
+        terminal = Terminal(*words, **here)  # type: ignore[arg-type]
+        shown = terminal.sees("Import 6 memories?")
+        assert "MCP memory server" in shown and "2 project" in shown and "GeoJSON" in shown
+        terminal.press(answer)
+        terminal.ends()
+        assert len(machine.csmd("memories", "--all-projects", "--json")["memories"]) == imported
+    assert "until you keep it in `csmd review`" in " ".join(terminal.said.split())
+    listed = machine.csmd("memories", "--all-projects", "--json")["memories"]
+    assert {row["authority"] for row in listed} == {"external"}
+    shown = machine.run("show", listed[0]["id"]).stdout
+    assert "imported from MCP memory server" in " ".join(shown.split()) and "in another program" in shown
+    again = Terminal(*words, **here)  # type: ignore[arg-type]
+    assert again.ends() == 0 and "0, 6 known" in " ".join(again.said.split())
+
+
+def test_a_script_says_yes_or_looks_only(machine: Machine, graph: Path) -> None:
+    words = ["import", str(graph), "--project", str(machine.project), "--no-vectors", "--json"]
+    looked = machine.csmd(*words, "--dry-run")
+    assert (looked["source"], looked["new"], looked["known"]) == ("MCP memory server", 6, 0)
+    refused = machine.run(*words)
+    assert refused.returncode == 1 and "--yes" in refused.stderr
+    assert machine.csmd("memories", "--all-projects", "--json")["memories"] == []
+    assert machine.csmd(*words, "--yes")["memories_new"] == 6
+    found = machine.csmd("search", "shapefiles", "--all-projects", "--json")["hits"]
+    assert [hit["authority"] for hit in found] == ["external"]

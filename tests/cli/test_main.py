@@ -423,7 +423,7 @@ def test_status_answers_as_the_contract_says(full: Machine) -> None:
 def test_tool_list_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("tool", "list", "--json")
     assert set(found) == {"tools"}
-    assert [set(row) for row in found["tools"]] == [{"name", "summary", "mutates"}] * len(TOOLS)
+    assert [set(row) for row in found["tools"]] == [{"name", "summary", "mutates", "parameters"}] * len(TOOLS)
     asked = full.csmd("tool", "csm_memory_search", "--param", "query=config = key", "--param", "limit=2", "--json")
     assert asked["query"] == "config = key" and len(asked["hits"]) <= 2
 

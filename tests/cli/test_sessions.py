@@ -47,7 +47,7 @@ def test_sessions_are_listed_with_when_how_long_and_whether_the_transcript_is_th
     assert "project" in shown.splitlines()[0] and "heron" in shown
     found = kept.csmd("session", "list", "--limit", "1", "--json")["sessions"]
     assert [set(row) for row in found] == [
-        {"id", "project", "title", "about", "turns", "started_at", "last_at", "transcript"}
+        {"id", "project", "title", "about", "turns", "memories", "started_at", "last_at", "transcript"}
     ]
     assert "no session is known here" in kept.csmd("session", "list", "--project", "/usr")
 

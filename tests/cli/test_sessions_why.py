@@ -206,7 +206,7 @@ def test_verbs_and_options_are_completed(machine: Machine) -> None:
 
 
 def test_the_command_line_imports_nothing_heavy_before_a_verb_needs_it(machine: Machine) -> None:
-    heavy = ("rich", "zmq", "yaml", "numpy", "apsw", "textual", "mcp", "ruamel")
+    heavy = ("rich", "zmq", "yaml", "numpy", "apsw", "starlette", "mcp", "ruamel")
     code = f"import sys, csmd.cli.main; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], env=machine.environment(), capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr

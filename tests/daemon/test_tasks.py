@@ -16,7 +16,7 @@ from csmd.daemon import reading, tasks
 from csmd.daemon.context import Task, iso_before
 from csmd.privacy import redaction
 from csmd.recall import ranking
-from csmd.store import markdown_pages, purge
+from csmd.store import activity, markdown_pages, purge
 
 
 def result_of(parts: Any, tool: str, **params: Any) -> dict[str, Any]:
@@ -62,14 +62,42 @@ def test_exported_memories_and_notes_come_in_once_and_say_what_they_brought(part
     assert result_of(parts, "csm_import", path=str(target), vectors=False) == {
         **brought, "files": 1, "memories_known": 3, "lowered": 0, "vouched": 0, "placed": [], "memories_new": 0,
     }  # fmt: skip
+
+
+def test_memories_of_another_program_come_in_once_they_are_confirmed(parts: Any, tmp_path: Path) -> None:
     notes = tmp_path / "memory"
     notes.mkdir()
     (notes / "tests.md").write_text("The test suite takes eleven minutes on the old laptop.\n")
-    project = str(parts.machine.project)
+    order = {"path": str(notes), "project": str(parts.machine.project), "vectors": False}
+    shared = {"kinds": {"note": 1}, "projects": {"": 1}, "skipped": {}, "unplaced": [], "redactions": 0}
+    shown = {
+        **shared, "preview": True, "source": "Claude Code's memory",
+        "samples": [{"kind": "note", "text": "The test suite takes eleven minutes on the old laptop."}],
+    }  # fmt: skip
+    brought = {
+        **shared, "files": 1, "turns_new": 0, "turns_known": 0, "bad_lines": 0, "forgotten": 0, "vectors": 0,
+        "degraded": [], "source": "Claude Code's memory",
+    }  # fmt: skip
     for new in (1, 0):
-        assert result_of(parts, "csm_import", path=str(notes), project=project, vectors=False) == {
-            **brought, "files": 1, "memories_known": 1 - new, "problems": ["tests.md: it has no head"], "memories_new": new,
-        }  # fmt: skip
+        assert result_of(parts, "csm_import", **order) == {**shown, "new": new, "known": 1 - new}
+        assert result_of(parts, "csm_import", **order, confirmed=True, dry_run=True)["preview"]
+        done = result_of(parts, "csm_import", **order, confirmed=True)
+        assert done == {**brought, "memories_known": 1 - new, "memories_new": new}
+
+
+def test_a_dry_run_counts_transcripts_and_exported_memories_and_stores_nothing(parts: Any, tmp_path: Path) -> None:
+    source = parts.machine.conversation(folder=tmp_path / "elsewhere")
+    assert result_of(parts, "csm_import", path=str(source), dry_run=True) == {
+        "preview": True, "source": "transcripts", "files": 1, "problems": [],
+    }  # fmt: skip
+    assert not parts.store.read(activity.counts)["turns"]
+    result_of(parts, "csm_import", path=str(source), vectors=False)
+    made = parts.store.read(activity.counts)["memories"]
+    result_of(parts, "csm_memory_export", path=str(tmp_path / "out"))
+    exported = (tmp_path / "out" / "memories.jsonl").rename(tmp_path / "renamed")
+    assert result_of(parts, "csm_import", path=str(exported), dry_run=True) == {
+        "preview": True, "source": "csmd export", "memories": made,
+    }  # fmt: skip
 
 
 def test_a_purge_empties_what_functions_keep_of_texts(parts: Any) -> None:

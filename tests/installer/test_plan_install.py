@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import forked_process
 import pytest
 from machine import PREFERENCE, Machine, eventually
+from terminal import Terminal
 
 from csmd.config import base_interpreter, own_interpreter
 from csmd.errors import ConfigError
@@ -369,3 +372,51 @@ def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
     }  # fmt: skip
     assert (machine.paths.hook_dir / "python").read_text() == own_interpreter() + "\n"
     assert (machine.paths.hook_dir / "interpreter").read_text() == base_interpreter() + "\n"
+
+
+# --- the embedding model
+
+QUESTION = "Download the model for search by meaning (90 MB, once, from huggingface.co)? [Y/n]"
+
+
+def program_with(fetches: str, *, seen: Path) -> str:
+    """csmd whose downloads are this shell command, whose last argument is where to, noted in `seen`."""
+    command = ["sh", "-c", f"echo fetched >>{shlex.quote(str(seen))}; {fetches}", "sh"]
+    return (
+        "from csmd.cli import intake, main\n"
+        f"intake._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\nmain.entry()\n"
+    )
+
+
+@pytest.mark.parametrize(("key", "downloads"), [("\r", 1), ("n\r", 0)])
+def test_an_install_in_a_terminal_offers_the_model_and_enter_takes_it(
+    machine: Machine, tiny_model: Path, key: str, downloads: int
+) -> None:
+    seen = machine.root / "seen"
+    seen.touch()
+    program = program_with(f'cp -r {shlex.quote(str(tiny_model))} "$1"', seen=seen)
+    terminal = Terminal(program, "install", cwd=machine.project, environment=machine.environment(), module="-c")
+    terminal.sees(QUESTION)
+    terminal.press(key)
+    assert terminal.ends() == 0
+    assert len(seen.read_text().splitlines()) == downloads
+    assert bool(machine.status()["model"]["name"]) == bool(downloads)
+    if downloads:
+        again = Terminal("install", cwd=machine.project, environment=machine.environment())
+        assert again.ends() == 0 and QUESTION[:20] not in again.said
+
+
+@pytest.mark.parametrize(("words", "downloads"), [([], 0), (["--no-model"], 0), (["--model"], 1)])
+def test_a_script_is_not_asked_for_the_model_and_a_failed_download_fails_nothing_else(
+    machine: Machine, words: list[str], downloads: int
+) -> None:
+    seen = machine.root / "seen"
+    seen.touch()
+    done = forked_process.run(
+        "-c", program_with("exit 1", seen=seen), "install", *words, cwd=machine.project, env=machine.environment(),
+        stdin=subprocess.DEVNULL, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and QUESTION[:20] not in done.stdout + done.stderr
+    assert len(seen.read_text().splitlines()) == downloads
+    assert ("no model was added" in done.stderr) == bool(downloads)
+    assert ours(machine) and not machine.status()["model"]["name"]

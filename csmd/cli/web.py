@@ -1,0 +1,44 @@
+"""The command that opens the viewer in a browser."""
+
+from __future__ import annotations
+
+import click
+
+from csmd import config
+from csmd.cli import verb
+from csmd.config import default_paths
+from csmd.errors import CsmdError
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
+
+@VERBS.command(
+    "web",
+    params=[
+        verb.option("--port", default=0, type=click.IntRange(0, 65535), metavar="PORT", help="The port; a free one by default."),
+        verb.flag("--no-open", help="Print the link only; open no browser."),
+    ],
+)  # fmt: skip
+def web(port: int, no_open: bool) -> None:
+    """Look at everything in a browser, on this machine only. ^C ends it.
+
+    Sessions, memories, what sessions were told, dreams and the review. The link works once.
+    """
+    if not verb.is_interactive() or verb.assistant_mark():
+        raise CsmdError(
+            "the viewer shows and changes everything, so only a person opens it", hint="type `csmd web` in a terminal"
+        )
+    from csmd.web import viewer
+
+    viewer.serve(default_paths(), port=port, announce=lambda link: _announce(link, opens=not no_open))
+
+
+def _announce(link: str, *, opens: bool) -> None:
+    click.echo(
+        f"{link}\nThe link works once, in a browser on this machine. The viewer ends after 30 idle minutes, or with ^C."
+    )
+    if opens and config.can_open_browser():
+        import webbrowser  # takes as long to load as a whole command
+
+        webbrowser.open(link)

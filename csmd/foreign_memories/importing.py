@@ -1,0 +1,175 @@
+"""Imports the memories of another program: looked through as a whole first, then stored as what nobody here has said.
+
+They wait for a person in the review, are found by search, and no session is told them until one is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import PurePath
+
+from csmd import vocabulary
+from csmd.errors import BadInput
+from csmd.foreign_memories import Source
+from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
+from csmd.hosts.claude import environment
+from csmd.memory import remember
+from csmd.privacy.redaction import redact
+from csmd.store import exports, memories, workspaces
+from csmd.store.core import Store
+from csmd.store.import_files import ForeignFile
+from csmd.store.sqlite import Rows
+from csmd.text import tokens
+from csmd.values import Provenance, Statement
+
+#: How sure csmd is of what it was not there to hear, before its category's range.
+CONFIDENCE = 0.6
+#: Fewest words of a memory that carry its meaning; memories that are looked at and written at once; samples shown.
+LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE, SAMPLES = 2, 200, 5, 3
+#: Why memories are left out, beside what the readers say.
+SHORT, UNPLACED = "texts of a word or two", "of projects that csmd does not know"
+
+
+@dataclass(slots=True)
+class ForeignCounts:
+    """What a file holds and what became of it: by kind and by project, what is left out, new, known, kept out as forgotten."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    projects: Counter[str] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    unplaced: Counter[str] = field(default_factory=Counter)
+    samples: list[dict[str, str]] = field(default_factory=list)
+    redactions: Counter[str] = field(default_factory=Counter)
+    new: int = 0
+    known: int = 0
+    forgotten: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    """A memory, redacted, with the row of its project here."""
+
+    memory: ForeignMemory
+    project: int
+
+
+def examine(
+    store: Store, source: Source, file: ForeignFile, *, project: int | None, counts: ForeignCounts
+) -> Iterator[int]:
+    """Reads a whole file and counts what an import would do; yields how many entries were read. Nothing is stored.
+
+    `project` is the one for memories whose own project is none that csmd knows. BadInput where the file is damaged, and
+    where no memory has a project.
+    """
+    done = 0
+    for batch in _prepare_batches(store, source, file, project=project, counts=counts, size=READ_AT_ONCE):
+        known = store.read(partial(_count_known, batch=batch, key=store.hash_key))
+        counts.known += known
+        counts.new += len(batch) - known
+        for placed in batch:
+            counts.kinds[placed.memory.kind] += 1
+            if len(counts.samples) < SAMPLES and placed.memory.kind not in {row["kind"] for row in counts.samples}:
+                counts.samples.append({"kind": placed.memory.kind, "text": placed.memory.text})
+        done += len(batch)
+        yield done
+    if counts.unplaced and not counts.kinds:
+        names = ", ".join(sorted(name for name in counts.unplaced if name)[:3])
+        what = f"csmd knows no project of these names: {names}" if names else "it names no project"
+        raise BadInput(
+            f"{file.path}: which project are these memories about? {what}",
+            hint="name it: csmd import FILE --project PATH",
+        )
+
+
+def import_all(
+    store: Store, source: Source, file: ForeignFile, *, project: int | None, now: str, counts: ForeignCounts
+) -> Iterator[int]:
+    """Stores the memories of a file that was examined; yields how many entries were read after each batch.
+
+    Where it is interrupted, what is stored by then stays, and the next import brings the rest.
+    """
+    write = partial(_write, origin=f"imported from {source.label}", path=str(file.path), now=now, key=store.hash_key)
+    done = 0
+    for batch in _prepare_batches(store, source, file, project=project, counts=counts, size=WRITTEN_AT_ONCE):
+        store.write(partial(write, batch=batch, counts=counts))
+        done += len(batch)
+        yield done
+
+
+def _prepare_batches(
+    store: Store, source: Source, file: ForeignFile, *, project: int | None, counts: ForeignCounts, size: int
+) -> Iterator[list[_Placed]]:
+    """The memories of a file in batches, each redacted and with its project; counts those that are left out."""
+    place_of = store.read(_places)
+    entries = source.read(file)
+    while part := list(islice(entries, size)):
+        batch: list[_Placed] = []
+        for entry in part:
+            if isinstance(entry, Skipped):
+                counts.skipped[entry.reason] += 1
+                continue
+            memory = _redacted(entry, counts.redactions)
+            own = place_of(memory.project)
+            place = project if own is None else own
+            if len(tokens.content_words(memory.text)) < LEAST_WORDS:
+                counts.skipped[SHORT] += 1
+            elif place is None:
+                counts.unplaced[memory.project] += 1
+            else:
+                counts.projects[memory.project if own is not None else ""] += 1
+                batch.append(_Placed(memory, place))
+        yield batch
+
+
+def _redacted(memory: ForeignMemory, counts: Counter[str]) -> ForeignMemory:
+    text = redact(memory.text, counts)
+    source_id, kind, project = (redact(part, Counter()) for part in (memory.source_id, memory.kind, memory.project))
+    return ForeignMemory(source_id=source_id, kind=kind, text=text, at=memory.at, project=project)
+
+
+def _places(rows: Rows) -> Callable[[str], int | None]:
+    """Finds a project's row by its path, the name of its directory, or Claude Code's name for it; None where not just one fits."""
+    by_name: dict[str, set[int]] = {}
+    for path, seq in workspaces.directories(rows):
+        for name in (path, PurePath(path).name, environment.folder_name(path)):
+            by_name.setdefault(name, set()).add(seq)
+
+    def find(name: str) -> int | None:
+        found = by_name.get(name, set()) if name else set()
+        return next(iter(found)) if len(found) == 1 else None
+
+    return find
+
+
+def _count_known(rows: Rows, batch: Sequence[_Placed], key: bytes) -> int:
+    return sum(
+        memories.by_hash(rows, tokens.keyed_hash(placed.memory.text, key), project=placed.project) is not None
+        for placed in batch
+    )
+
+
+def _write(
+    rows: Rows, batch: Sequence[_Placed], counts: ForeignCounts, *, origin: str, path: str, now: str, key: bytes
+) -> None:
+    for placed in batch:
+        memory, at = placed.memory, placed.memory.at or now
+        name = hashlib.sha256(f"{origin}\n{memory.source_id}\n{memory.text}".encode("utf-8", "replace")).hexdigest()
+        statement = Statement(
+            text=memory.text, gate=vocabulary.CATEGORIES[memory.category].gate, category=memory.category,
+            confidence=CONFIDENCE, authority="external", reasons=("imported",),
+        )  # fmt: skip
+        ident, is_new = remember.remember(
+            rows, statement, Provenance(uuid=f"foreign:{name[:24]}", session_id="", at=at), project=placed.project,
+            origin=remember.MODEL_SAVED, key=key, scope="project",
+        )  # fmt: skip
+        counts.new += is_new
+        counts.known += bool(ident) and not is_new
+        counts.forgotten += not ident
+        counts.kinds[memory.kind] += 1
+        if is_new and memories.by_id(rows, ident) is not None:
+            exports.note_imported(rows, ident, reason=f"{origin}: {memory.source_id}, {path}", now=now)

@@ -1,0 +1,53 @@
+"""The MCP reference memory server: a JSONL file of entities with observations, and of relations between them; pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, about, shorten
+from csmd.store.import_files import ForeignFile
+
+LABEL = "MCP memory server"
+_BEGINNING = re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:entity|relation)"\s*,')
+_FIELDS = {"entity": ("name", "entityType"), "relation": ("from", "to", "relationType")}
+
+
+def recognises(file: ForeignFile) -> bool:
+    """Whether the first line is an entity or a relation."""
+    return _BEGINNING.match(file.beginning) is not None
+
+
+def read(file: ForeignFile) -> Found:
+    """One memory for each observation and each relation; BadInput names the line that is neither."""
+    for number, line in file.read_lines():
+        try:
+            value = wire.loads(line)
+        except BadInput as error:
+            raise BadInput(
+                f"{file.path}: line {number} is no JSON; the file was cut or edited", hint="import a whole copy of it"
+            ) from error
+        if not isinstance(value, dict) or value.get("type") not in _FIELDS or not _is_whole(value):
+            raise BadInput(
+                f"{file.path}: line {number} is neither an entity nor a relation",
+                hint="remove that line and import again",
+            )
+        if value["type"] == "relation":
+            text = f"{value['from']} {value['relationType'].replace('_', ' ')} {value['to']}"
+            yield ForeignMemory(source_id=text, kind="relation", text=shorten(text))
+            continue
+        name, observations = value["name"], value.get("observations") or []
+        if not observations:
+            yield Skipped(name, "entities without observations")
+        for place, observation in enumerate(observations, start=1):
+            yield ForeignMemory(
+                source_id=f"{name}, observation {place}", kind=value["entityType"],
+                text=shorten(about(name, str(observation))),
+            )  # fmt: skip
+
+
+def _is_whole(value: dict[str, Any]) -> bool:
+    named = all(isinstance(value.get(name), str) for name in _FIELDS[value["type"]])
+    return named and isinstance(value.get("observations", []), list)

@@ -1,0 +1,45 @@
+"""mem0: the JSON that its `get_all` gives, `{"results": [...]}`, or the list alone; pure."""
+
+from __future__ import annotations
+
+import re
+
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, shorten, utc
+from csmd.hosts.json_fields import mapping
+from csmd.store.import_files import ForeignFile
+
+LABEL = "mem0"
+#: It is one JSON value: all of it is in memory while it is read.
+MOST_BYTES = 50_000_000
+_BEGINNING = re.compile(rb'\s*(?:\{\s*"(?:results|memories)"\s*:\s*)?\[')
+_MEMORY = re.compile(rb'"memory"\s*:\s*"')
+
+
+def recognises(file: ForeignFile) -> bool:
+    """Whether it begins as a list of objects with a `memory`."""
+    return bool(_BEGINNING.match(file.beginning) and _MEMORY.search(file.beginning))
+
+
+def read(file: ForeignFile) -> Found:
+    """One memory for each entry; BadInput where the file is no whole JSON."""
+    try:
+        value = wire.loads(file.read_whole(MOST_BYTES))
+    except BadInput as error:
+        if "larger" in error.what:
+            raise
+        raise BadInput(f"{file.path} is no whole JSON: it was cut or edited", hint="export it again") from error
+    entries = value if isinstance(value, list) else value.get("results", value.get("memories"))
+    if not isinstance(entries, list):
+        raise BadInput(f"{file.path} holds no list of memories", hint="export it again: Memory.get_all()")
+    for place, entry in enumerate(entries, start=1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("memory"), str) or not entry["memory"].strip():
+            yield Skipped(f"entry {place}", "entries without a memory")
+            continue
+        more = mapping(entry, "metadata")
+        kind = more.get("category") or more.get("type") or "memory"
+        yield ForeignMemory(
+            source_id=str(entry.get("id") or f"entry {place}"), kind=str(kind), text=shorten(entry["memory"]),
+            at=utc(entry.get("created_at")), project=str(more.get("project") or ""),
+        )  # fmt: skip

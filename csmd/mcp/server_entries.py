@@ -1,0 +1,152 @@
+"""csmd's memory server in the settings of each assistant that starts MCP servers; pure but for where a file is.
+
+One table says where an assistant documents its servers and in which shape. Claude Code is not in it: `csmd install`
+registers the server there (hosts/claude/registration.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from csmd import config
+from csmd.hosts.claude.registration import NAME, SERVER_SCRIPT, script_in
+from csmd.paths import is_there
+from csmd.text import entry_edits
+from csmd.text.entry_edits import JSON, TOML, YAML, YAML_LIST, Format
+
+#: A command and its arguments to the entry that starts it.
+Shape = Callable[[str, list[str]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """Where an assistant keeps its MCP servers, and what an entry looks like.
+
+    The file is in `folder` below the user's home, or in the directory that `variable` names. `begins` is whether it may
+    be made where it is missing: some are whole configurations, which their assistant has to begin.
+    """
+
+    name: str
+    folder: str
+    file: str
+    variable: str = ""
+    format: Format = JSON
+    key: str = "mcpServers"
+    shape: Shape = lambda command, args: {"command": command, "args": args}
+    begins: bool = True
+    documented: str
+
+    def path(self) -> Path:
+        """The file on this machine; of JSON settings the one with comments where only that exists."""
+        file = config.folder_of(self.variable, self.folder) / self.file
+        commented = file.with_suffix(".jsonc")
+        return commented if is_there(commented) and not is_there(file) else file
+
+
+def _typed(kind: str, **more: Any) -> Shape:
+    return lambda command, args: {"type": kind, "command": command, "args": args, **more}
+
+
+_XDG = "XDG_CONFIG_HOME"
+#: As their documentation says, and as each of Cline, Continue, Droid, Codex, Copilot, Gemini, OpenCode and Qwen did when run.
+HOSTS: Mapping[str, Host] = {
+    "cursor": Host(
+        name="Cursor", folder=".cursor", file="mcp.json", documented="https://cursor.com/docs/mcp", shape=_typed("stdio"),
+    ),
+    "cline": Host(
+        name="Cline", folder=".cline", file="data/settings/cline_mcp_settings.json",
+        shape=lambda command, args: {"command": command, "args": args, "disabled": False},
+        documented="https://docs.cline.bot/mcp/mcp-overview",
+    ),
+    "continue": Host(
+        name="Continue", folder=".continue", file="config.yaml", format=YAML_LIST, begins=False,
+        shape=lambda command, args: {"name": NAME, "command": command, "args": args},
+        documented="https://docs.continue.dev/customize/deep-dives/mcp",
+    ),
+    "windsurf": Host(
+        name="Windsurf", folder=".codeium", file="windsurf/mcp_config.json",
+        documented="https://docs.windsurf.com/windsurf/cascade/mcp",
+    ),
+    "zed": Host(
+        name="Zed", folder=".config", variable=_XDG, file="zed/settings.json", key="context_servers",
+        shape=lambda command, args: {"command": command, "args": args, "env": {}},
+        documented="https://zed.dev/docs/ai/mcp",
+    ),
+    "droid": Host(
+        name="Droid", folder=".factory", file="mcp.json", shape=_typed("stdio", disabled=False),
+        documented="https://docs.factory.ai/factory-cli/configuration/mcp",
+    ),
+    "goose": Host(
+        name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML, begins=False,
+        shape=lambda command, args: {
+            "enabled": True, "type": "stdio", "name": NAME, "description": "Memory of earlier sessions", "cmd": command,
+            "args": args, "timeout": 30,
+        },
+        documented="https://block.github.io/goose/docs/guides/config-files",
+    ),
+    "codex": Host(
+        name="Codex", folder=".codex", variable="CODEX_HOME", file="config.toml", key="mcp_servers", format=TOML,
+        documented="https://developers.openai.com/codex/mcp",
+    ),
+    "copilot": Host(
+        name="Copilot CLI", folder=".copilot", variable="COPILOT_HOME", file="mcp-config.json",
+        shape=_typed("local", tools=["*"]),
+        documented="https://docs.github.com/copilot/how-tos/use-copilot-agents/use-copilot-cli",
+    ),
+    "gemini": Host(
+        name="Gemini CLI", folder=".gemini", file="settings.json",
+        documented="https://geminicli.com/docs/tools/mcp-server",
+    ),
+    "opencode": Host(
+        name="OpenCode", folder=".config", variable=_XDG, file="opencode/opencode.json", key="mcp",
+        shape=lambda command, args: {"type": "local", "command": [command, *args], "enabled": True},
+        documented="https://opencode.ai/docs/mcp-servers",
+    ),
+    "qwen": Host(
+        name="Qwen Code", folder=".qwen", file="settings.json",
+        documented="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp",
+    ),
+}  # fmt: skip
+
+
+def entry_of(host: Host, home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
+    """What starts this home's server, in the host's shape."""
+    return host.shape(str(script_in(home, SERVER_SCRIPT)), list(arguments))
+
+
+def render(host: Host, home: Path, arguments: Sequence[str] = ()) -> str:
+    """What to paste into the host's file."""
+    return host.format.dump((host.key, NAME), entry_of(host, home, arguments))
+
+
+def merge(host: Host, text: str, home: Path, where: str, arguments: Sequence[str] = ()) -> str:
+    """The file with this home's server; another server of that name stays."""
+    if foreign(host, text, home, where):
+        return text
+    return entry_edits.put_entry(host.format, text, (host.key, NAME), entry_of(host, home, arguments), where)
+
+
+def remove(host: Host, text: str, home: Path, where: str) -> str:
+    """The file without this home's server."""
+    if foreign(host, text, home, where):
+        return text
+    return entry_edits.take_entry(host.format, text, (host.key, NAME), where)
+
+
+def foreign(host: Host, text: str, home: Path, where: str) -> str:
+    """That another server has the place of ours, for the user; "" where none has."""
+    entry = entry_edits.find_entry(host.format, text, (host.key, NAME))
+    if entry is None or str(script_in(home, SERVER_SCRIPT)) in _words(entry):
+        return ""
+    return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
+
+
+def _words(value: Any) -> list[str]:
+    """Every text in an entry."""
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return [word for item in inner for word in _words(item)]
+    return [value] if isinstance(value, str) else []

@@ -1,0 +1,178 @@
+"""Files of other programs, opened to be read and never written: text, folders of Markdown, SQLite databases.
+
+What a reader gets is a ForeignFile. It names what is there by content, so that a renamed file is known all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from csmd.errors import BadInput, StoreError, TooLarge
+from csmd.store.files import open_regular
+from csmd.store.sqlite import Rows, close_quietly, connect
+from csmd.text.display import amount
+
+#: Most bytes of a file or of all notes of a folder, of one note, and of one line; most notes of a folder.
+MOST_BYTES, NOTE_BYTES, LINE_BYTES, MOST_NOTES = 200_000_000, 1_000_000, 4_000_000, 10_000
+#: Bytes by which a file is recognised, and rows of a database that are read at once.
+BEGINNING_BYTES, ROWS_AT_ONCE = 65_536, 200
+SQLITE = b"SQLite format 3\0"
+SMALLER = "export less from the program that wrote it, or split it"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A Markdown file: its path below the folder, its bytes (at most NOTE_BYTES), whether it is longer, and its time."""
+
+    name: str
+    data: bytes
+    is_cut: bool
+    modified: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForeignFile:
+    """What lies at a path: the beginning of a file, the Markdown files of a folder, or the tables of a database."""
+
+    path: Path
+    beginning: bytes = b""
+    note_paths: tuple[Path, ...] = ()
+    tables: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    rows: Rows | None = None
+
+    def read_lines(self) -> Iterator[tuple[int, bytes]]:
+        """The lines that are not empty, with their numbers; TooLarge for one that is too long, or a file that is."""
+        check_size(self.path)
+        with open_regular(self.path) as file:
+            for number, line in enumerate(iter(partial(file.readline, LINE_BYTES + 1), b""), start=1):
+                if len(line) > LINE_BYTES:
+                    raise TooLarge(
+                        f"{self.path}: line {number} is longer than {LINE_BYTES // 1_000_000} MB", hint=SMALLER
+                    )
+                if line.strip():
+                    yield number, line
+
+    def read_whole(self, most: int) -> bytes:
+        """The bytes of a file; TooLarge beyond `most`."""
+        with open_regular(self.path) as file:
+            data = file.read(most + 1)
+        if len(data) > most:
+            raise TooLarge(f"{self.path} is larger than {most // 1_000_000} MB", hint=SMALLER)
+        return data
+
+    def read_notes(self) -> Iterator[Note]:
+        """The Markdown files of a folder, or the one at the path."""
+        for path in self.note_paths:
+            with open_regular(path) as file:
+                data, info = file.read(NOTE_BYTES + 1), os.fstat(file.fileno())
+            name = path.name if path == self.path else path.relative_to(self.path).as_posix()
+            yield Note(name, data[:NOTE_BYTES], len(data) > NOTE_BYTES, info.st_mtime)
+
+    def read_table(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """The rows of a table in the order of their `id`; a column that this version of the file has not is None."""
+        assert self.rows is not None
+        present = [name for name in columns if name in self.tables[table]]
+        sql = f"select {', '.join(('id', *present))} from {table} where id > :after order by id limit {ROWS_AT_ONCE}"  # noqa: S608
+        after = -1
+        while True:
+            try:
+                part = self.rows.all(sql, after=after)
+            except StoreError as error:
+                raise BadInput(f"{self.path} is damaged: {table} cannot be read", hint=_MEND) from error
+            for row in part:
+                yield {**dict.fromkeys(columns), **dict(zip(("id", *present), row, strict=True))}
+            if len(part) < ROWS_AT_ONCE:
+                return
+            after = part[-1][0]
+
+
+_MEND = "import a backup of it, or mend it first: sqlite3 FILE .recover"
+
+
+@contextlib.contextmanager
+def open_import(path: Path) -> Iterator[ForeignFile]:
+    """Opens what lies at a path; BadInput or TooLarge where it cannot be read as a whole."""
+    if path.is_dir():
+        yield ForeignFile(path=path, note_paths=_notes_of(path))
+        return
+    try:
+        with open_regular(path) as file:
+            beginning = file.read(BEGINNING_BYTES)
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror}", hint="name a file that you can read") from error
+    if not beginning.startswith(SQLITE):
+        is_note = path.suffix == ".md" and not path.name.startswith(".")
+        yield ForeignFile(path=path, beginning=beginning, note_paths=(path,) if is_note else ())
+        return
+    check_size(path)
+    # What is in the log and not in the file would be missed, and the file may change while it is read.
+    log = Path(f"{path}-wal")
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size:
+            raise BadInput(
+                f"{path} is in use: changes still wait in {log.name}",
+                hint=f"import a copy: sqlite3 {path.name} '.backup copy.db'; or end the program that writes it",
+            )
+    try:
+        connection = connect(path, readonly=True, immutable=True)
+    except StoreError as error:
+        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND) from error
+    try:
+        rows = Rows(connection)
+        yield ForeignFile(path=path, beginning=beginning, tables=_tables(rows, path), rows=rows)
+    finally:
+        close_quietly(connection)
+
+
+def check_size(path: Path) -> None:
+    """TooLarge where a file has more than MOST_BYTES."""
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise TooLarge(
+            f"{path} has {size // 1_000_000} MB; csmd imports files of at most {MOST_BYTES // 1_000_000} MB",
+            hint=SMALLER,
+        )
+
+
+def _tables(rows: Rows, path: Path) -> dict[str, frozenset[str]]:
+    """Ordinary tables and their columns: a view or a virtual table of a foreign file runs what its author put there."""
+    try:
+        names = rows.column(
+            "select name from sqlite_schema where type = 'table' and lower(sql) not like 'create virtual%'"
+        )
+        return {
+            name: frozenset(rows.column("select name from pragma_table_info(:table)", table=name)) for name in names
+        }
+    except StoreError as error:
+        raise BadInput(f"{path} is damaged, or no SQLite database", hint=_MEND) from error
+
+
+def _notes_of(folder: Path) -> tuple[Path, ...]:
+    """The Markdown files in a folder and below, hidden ones left out; none where transcripts lie beside them."""
+    if any(folder.glob("*.jsonl")):
+        return ()
+    found = [
+        (path, info.st_size)
+        for path in islice(_walk(folder), MOST_NOTES + 1)
+        if stat.S_ISREG((info := path.stat()).st_mode)
+    ]
+    if len(found) > MOST_NOTES:
+        raise TooLarge(f"{folder} holds more than {amount(MOST_NOTES, 'note')}", hint="import its folders one by one")
+    if sum(size for _, size in found) > MOST_BYTES:
+        raise TooLarge(
+            f"the notes in {folder} are larger than {MOST_BYTES // 1_000_000} MB", hint="import its folders one by one"
+        )
+    return tuple(path for path, _ in found)
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for directory, names, files in os.walk(folder):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        yield from (Path(directory, name) for name in sorted(files) if name.endswith(".md") and name[0] != ".")

@@ -1,0 +1,277 @@
+"""Edits that put one entry into a settings file and take it out, in JSON with comments, TOML or YAML; pure.
+
+Text is edited and not written anew, so comments, order and spacing stay. What an edit made is parsed: where it says
+anything but the old settings with the entry (or without it), the text is of a form that is not edited, and ConfigError
+says so. A file is a tree of objects; in a YAML list an entry is the element whose `name` is the entry's.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from csmd import wire
+from csmd.errors import BadInput, ConfigError
+from csmd.text import json_edits
+
+#: Where an entry stands: the keys that lead to it, its own last.
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format:
+    """A kind of settings file. `parse` raises ValueError or BadInput; `add` and `cut` work on what it parses."""
+
+    parse: Callable[[str], Any]
+    add: Callable[[str, Path, Any], str]
+    cut: Callable[[str, Path], str]
+    dump: Callable[[Path, Any], str]
+    """A file with nothing but the entry."""
+
+
+def decode(form: Format, data: bytes | None, where: str) -> str:
+    """The text of a file, "" for none; ConfigError where it holds anything but settings of this form."""
+    hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
+    try:
+        text = (data or b"").decode()
+        settings = _parsed(form, text)
+    except (ValueError, BadInput) as error:
+        raise ConfigError(f"{where}: {' '.join(str(error).split())}", hint=hint) from error
+    if not isinstance(settings, dict):
+        raise ConfigError(f"{where}: not an object", hint=hint)
+    return text
+
+
+def find_entry(form: Format, text: str, path: Path) -> Any:
+    """The entry, None where there is none."""
+    value = _parsed(form, text)
+    for key in path:
+        if isinstance(value, list):
+            value = next((item for item in value if isinstance(item, dict) and item.get("name") == key), None)
+        else:
+            value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def put_entry(form: Format, text: str, path: Path, entry: Any, where: str) -> str:
+    """`text` with the entry, in place of one of the same name."""
+    old = find_entry(form, text, path)
+    if old == entry:
+        return text
+    text = take_entry(form, text, path, where)
+    return _checked(form, text, form.add, path, where, entry, with_entry=True)
+
+
+def take_entry(form: Format, text: str, path: Path, where: str) -> str:
+    """`text` without the entry, and without what held nothing else."""
+    if (old := find_entry(form, text, path)) is None:
+        return text
+    return _checked(form, text, lambda text, path, _: form.cut(text, path), path, where, old, with_entry=False)
+
+
+def _checked(
+    form: Format, text: str, edit: Callable[[str, Path, Any], str], path: Path, where: str, entry: Any, *, with_entry: bool
+) -> str:  # fmt: skip
+    """What `edit` makes of a text, if it changed the one entry and nothing else."""
+    try:
+        edited = edit(text, path, entry)
+        with_it, without = (edited, text) if with_entry else (text, edited)
+        is_right = find_entry(form, with_it, path) == entry and find_entry(form, without, path) is None
+        is_right = is_right and _others(form, edited, path) == _others(form, text, path)
+    except (ValueError, BadInput, LookupError, TypeError, AttributeError):
+        is_right = False
+    if not is_right:
+        what = "added to" if with_entry else "taken out of"
+        raise ConfigError(
+            f"{'.'.join(path)} cannot be {what} {where} as it is written there", hint="write that by hand"
+        )
+    return edited
+
+
+def _parsed(form: Format, text: str) -> Any:
+    return form.parse(text.removeprefix(json_edits.BOM))
+
+
+def _others(form: Format, text: str, path: Path) -> Any:
+    """The settings without the entry, and without the containers of it that are empty."""
+
+    def without(value: Any, path: Path) -> Any:
+        if isinstance(value, list):
+            return [item for item in value if not (isinstance(item, dict) and item.get("name") == path[0])] or None
+        if not isinstance(value, dict):
+            return value
+        inner = without(value.get(path[0]), path[1:]) if path[1:] else None
+        rest = {key: item for key, item in value.items() if key != path[0]}
+        return {**rest, **({} if inner is None else {path[0]: inner})} or None
+
+    return without(copy.deepcopy(_parsed(form, text)), path)
+
+
+def _nested(path: Path, entry: Any) -> Any:
+    for key in reversed(path):
+        entry = {key: entry}
+    return entry
+
+
+# --- JSON
+
+
+def _parse_json(text: str) -> Any:
+    plain = json_edits.without_comments(text)
+    return {} if json_edits.is_blank(plain) else wire.loads(plain)
+
+
+def _add_json(text: str, path: Path, entry: Any) -> str:
+    plain = json_edits.without_comments(text)
+    if json_edits.is_blank(plain):
+        text = f"{text}{{}}\n"
+        plain = json_edits.without_comments(text)
+    at, rest = json_edits.root(plain), list(path)
+    while len(rest) > 1 and (item := json_edits.member(plain, at, rest[0])):
+        at = item.value
+        rest.pop(0)
+    return json_edits.append(text, at, rest[0], _nested(tuple(rest[1:]), entry))
+
+
+# --- TOML
+
+
+def _parse_toml(text: str) -> Any:
+    import tomllib
+
+    return tomllib.loads(text)
+
+
+def _dump_toml(path: Path, entry: Mapping[str, Any]) -> str:
+    lines = [f"[{'.'.join(path)}]", *(f"{key} = {wire.dumps(value)}" for key, value in entry.items())]
+    return "\n".join(lines) + "\n"
+
+
+def _add_toml(text: str, path: Path, entry: Any) -> str:
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    return text + _with_ends_of(text, gap + _dump_toml(path, entry))
+
+
+def _cut_toml(text: str, path: Path) -> str:
+    """Without the table and those below it; comments behind its last line stay."""
+    name = r"\s*\.\s*".join(rf"""["']?{re.escape(key)}["']?""" for key in path)
+    header, kept, held = re.compile(rf"\s*\[\s*{name}\s*[\].]"), list[str](), list[str]()
+    inside = False
+    for line in text.splitlines(keepends=True):
+        if line.lstrip().startswith("["):
+            if header.match(line) and not inside and kept and not kept[-1].strip():
+                kept.pop()
+            inside = bool(header.match(line))
+        if not inside:
+            kept += [*held, line]
+            held = []
+        elif line.strip() and not line.lstrip().startswith("#"):
+            held = []
+        else:
+            held.append(line)
+    return "".join([*kept, *held])
+
+
+# --- YAML
+
+
+def _parse_yaml(text: str) -> Any:
+    import yaml
+
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+    return {} if value is None else value
+
+
+def _dump_yaml(path: Path, entry: Any) -> str:
+    return _yaml_text(_nested(path, entry))
+
+
+def _dump_yaml_list(path: Path, entry: Any) -> str:
+    return _yaml_text(_nested(path[:-1], [entry]))
+
+
+def _yaml_text(value: Any) -> str:
+    import yaml
+
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=100_000))
+
+
+def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], str] = _dump_yaml) -> str:
+    """With the entry as the first in the map or list `path[0]`, at the indent of what stands there."""
+    import yaml
+
+    _, value = _yaml_member(text, path[0])
+    if value is None:
+        gap = "" if not text or text.endswith("\n") else "\n"
+        return text + _with_ends_of(text, gap + dump(path, entry))
+    start, shown = value.start_mark.index, dump(path[1:], entry)
+    if isinstance(value, yaml.CollectionNode) and value.value:
+        line = text.rfind("\n", 0, start) + 1
+        return text[:line] + _with_ends_of(text, _indented(shown, start - line)) + text[line:]
+    inner = _with_ends_of(text, "\n" + _indented(shown.rstrip("\n"), 2))  # in place of nothing, {} or []
+    return text[:start].removesuffix(" ") + inner + text[value.end_mark.index :]
+
+
+def _cut_yaml(text: str, path: Path) -> str:
+    """Without the lines of the entry, and without the line that led to it if it was the only one."""
+    import yaml
+
+    key, value = _yaml_member(text, path[0])
+    assert key is not None and value is not None
+    if isinstance(value, yaml.SequenceNode):
+        children = [(item, item) for item in value.value]
+        number = next(n for n, (_, item) in enumerate(children) if _yaml_name(item) == path[1])
+    else:
+        children = value.value
+        number = next(n for n, (name, _) in enumerate(children) if name.value == path[1])
+    start = text.rfind("\n", 0, children[number][0].start_mark.index) + 1
+    if len(children) == 1 and text.count("\n", key.start_mark.index, start) == 1:
+        start = text.rfind("\n", 0, key.start_mark.index) + 1
+    end = text.find("\n", _yaml_end(children[number][1]))
+    return text[:start] + ("" if end < 0 else text[end + 1 :])
+
+
+def _yaml_member(text: str, key: str) -> tuple[Any, Any]:
+    """The nodes of a key of the outermost map and of its value; None, None where it has none."""
+    import yaml
+
+    document = yaml.compose(text, Loader=yaml.SafeLoader)
+    pairs = document.value if document is not None else []
+    return next(((name, value) for name, value in pairs if name.value == key), (None, None))
+
+
+def _yaml_name(node: Any) -> str:
+    return next((str(value.value) for name, value in node.value if name.value == "name"), "")
+
+
+def _yaml_end(node: Any) -> int:
+    """Where a node's last word ends: a block's own mark is behind the comments that follow it."""
+    if isinstance(node.value, str) or node.flow_style or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _yaml_end(last[1] if isinstance(last, tuple) else last)
+
+
+def _indented(text: str, columns: int) -> str:
+    return re.sub(r"^(?=.)", " " * columns, text, flags=re.MULTILINE)
+
+
+def _with_ends_of(text: str, new: str) -> str:
+    """New lines with the line ends of a text."""
+    return new.replace("\n", "\r\n") if "\r\n" in text else new
+
+
+JSON = Format(
+    parse=_parse_json, add=_add_json, cut=json_edits.without_entry,
+    dump=lambda path, entry: f"{wire.pretty(_nested(path, entry))}\n",
+)  # fmt: skip
+TOML = Format(parse=_parse_toml, add=_add_toml, cut=_cut_toml, dump=_dump_toml)
+YAML = Format(parse=_parse_yaml, add=_add_yaml, cut=_cut_yaml, dump=_dump_yaml)
+YAML_LIST = replace(YAML, add=partial(_add_yaml, dump=_dump_yaml_list), dump=_dump_yaml_list)

@@ -1,0 +1,114 @@
+"""Who may talk to the viewer: the browser that opened the one-time link, by this machine's own names, on its own pages.
+
+Everything else is answered in plain text, before a page or a tool is reached.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Callable
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE = "csmd"
+#: The path of the one-time link.
+ENTRY = "/open"
+#: The most that a form sends: the wording of one memory, however it is encoded.
+MOST_FORM_BYTES = 64 * 1024
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; form-action 'self'; "
+        "base-uri 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+AGAIN = "Run `csmd web` in a terminal for a new link.\n"
+
+
+class Access:
+    """The gate before the pages; owns the token of the link, the secret of the cookie, and when it last let somebody in.
+
+    Pages are below `base`, which nobody can guess: a cookie knows no port, so this keeps it from other servers of this
+    machine.
+    """
+
+    def __init__(self, port: int, monotonic: Callable[[], float]) -> None:
+        self.base = f"/{secrets.token_urlsafe(9)}"
+        self.form_token = secrets.token_urlsafe(32)
+        self.last_used = monotonic()
+        self._monotonic = monotonic
+        self._hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+        self._token = secrets.token_urlsafe(32)
+        self._cookie = secrets.token_urlsafe(32)
+
+    @property
+    def link(self) -> str:
+        """The link that lets one browser in, once."""
+        return f"http://{self._hosts[0]}{ENTRY}?token={self._token}"
+
+    def guard(self, app: ASGIApp) -> ASGIApp:
+        """Puts the gate before an application; every answer gets the headers."""
+
+        async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
+            async def send_with_headers(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    MutableHeaders(scope=message).update(HEADERS)
+                await send(message)
+
+            answer = self._answer(Request(scope)) or app
+            await answer(scope, receive, send_with_headers)
+
+        return guarded
+
+    def _answer(self, request: Request) -> Response | None:
+        """The answer to a request that may not reach the pages, or that brings the token; None for one that may."""
+        if refusal := self._refusal(request):
+            return refusal
+        if request.scope["path"] == ENTRY:
+            return self._enter(request)
+        if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), self._cookie.encode()):
+            return _refuse(403, "This browser was not let in.", AGAIN)
+        self.last_used = self._monotonic()
+        return None
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Refuses another host's name (DNS rebinding), another site's request, and what no page of csmd's sends."""
+        hosts, site = request.headers.getlist("host"), request.headers.get("sec-fetch-site", "")
+        if len(hosts) != 1 or hosts[0] not in self._hosts:
+            return _refuse(421, "This address is not the viewer's.", "Use the link that `csmd web` printed.\n")
+        origin, own = request.headers.get("origin"), f"http://{hosts[0]}"
+        # Under no-referrer a browser sends the origin of a form as "null".
+        is_foreign = origin not in (None, "null", own) or site not in ("", "none", "same-origin")
+        if request.method in ("GET", "HEAD"):
+            return _refuse(403, "Another site asked for this page.", AGAIN) if is_foreign else None
+        if request.method != "POST":
+            return _refuse(405, "Only GET, HEAD and POST are answered.", "")
+        if is_foreign or not (origin == own or site == "same-origin"):
+            return _refuse(403, "Another site sent this form.", "Nothing was changed.\n")
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MOST_FORM_BYTES:
+            return _refuse(413, "This form is too long.", "Nothing was changed.\n")
+        return None
+
+    def _enter(self, request: Request) -> Response:
+        """Takes the token, which is void from then on, and gives the cookie."""
+        given = request.query_params.get("token", "")
+        if request.method != "GET" or not self._token or not hmac.compare_digest(given.encode(), self._token.encode()):
+            return _refuse(403, "This link was used before, or belongs to a viewer that has ended.", AGAIN)
+        self._token = ""
+        self.last_used = self._monotonic()
+        answer = RedirectResponse(f"{self.base}/", status_code=303)
+        answer.set_cookie(COOKIE, self._cookie, path=self.base, httponly=True, samesite="strict")
+        return answer
+
+
+def _refuse(status: int, what: str, do: str) -> Response:
+    return PlainTextResponse(f"csmd: {what}\n{do}", status_code=status)

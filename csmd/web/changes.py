@@ -1,0 +1,117 @@
+"""The pages that change something: each asks first, and does it with the same tools as the command line, as a person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from csmd.errors import BadInput
+from csmd.web.pages import MOST_QUERY, Json, Page, Visit
+
+#: What was done -> how the next page says so. A page is given the word, never a text.
+DONE: Mapping[str, str] = {
+    "forget": "Forgotten.", "pin": "Pinned: it does not fade.", "unpin": "Unpinned: it fades as others do.",
+    "edit": "Your wording replaced it.", "supersede": "Replaced.", "restore": "Active again.", "undo": "Undone.",
+    "keep": "Kept.", "drop": "Dropped.", "dream": "The dream was undone.", "same": "Nothing had to be changed.",
+}  # fmt: skip
+#: The changes of a memory that are asked about on a page of their own.
+ASKED = ("forget", "pin", "unpin", "edit", "supersede", "restore")
+#: Memories that are offered as the one that takes another's place.
+MOST_NEAR = 8
+ANSWERS = ("keep", "edit", "drop", "supersede")
+
+
+def address(path: str, **query: str) -> str:
+    """A path below the viewer's base with a query; empty values are left out."""
+    given = {name: value for name, value in query.items() if value}
+    return f"{quote(path)}{'?' + urlencode(given) if given else ''}"
+
+
+def ask_about_memory(visit: Visit) -> Page:
+    """Asks whether a memory is to be changed."""
+    change = _named(visit.query.get("do", ""), ASKED)
+    memory = visit.ask("csm_memory_show", id=visit.id, start=False)
+    new = visit.query.get("new", "") if change == "supersede" else ""
+    other = visit.ask("csm_memory_show", id=new, start=False) if new else None
+    near = _successors(visit, memory) if change == "supersede" and not new else []
+    return Page("change.html", {"memory": memory, "change": change, "other": other, "near": near})
+
+
+def _successors(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
+    """Memories that may take another's place: those that the words of a person find, or else its own."""
+    words = visit.query.get("q", "").strip() or memory["text"]
+    found = visit.ask("csm_memory_search", query=words[:MOST_QUERY], kind="memory", limit=MOST_NEAR + 1)["hits"]
+    return [hit for hit in found if hit["id"] != memory["id"] and not hit["superseded_by"]][:MOST_NEAR]
+
+
+def change_memory(visit: Visit) -> str:
+    """Changes a memory; the address of what came of it."""
+    change, person = _named(visit.form.get("do", ""), ASKED), {"id": visit.id, "by_person": True}
+    if change == "forget":
+        visit.ask("csm_memory_delete", **person)
+        return address("memories", did="forget")
+    if change in ("pin", "unpin"):
+        done = visit.ask("csm_memory_pin", **person, undo=change == "unpin")
+    elif change == "edit":
+        version, text = visit.form.get("version", ""), visit.form.get("text", "")
+        done = visit.ask("csm_memory_edit", **person, text=text, version=int(version) if version.isdecimal() else 0)
+    else:
+        new = visit.form.get("new", "")
+        done = visit.ask("csm_memory_supersede", old=visit.id, new=new, undo=change == "restore", by_person=True)
+        return address(f"memory/{done['id']}", did=change)
+    if not done["changed"]:
+        return address(f"memory/{done['id']}", did="same")
+    return address(f"memory/{done['made'] or done['id']}", did=change, undo=done["answer"])
+
+
+def answer_review(visit: Visit) -> str:
+    """Carries out an answer in the review; the address of the next question."""
+    form = visit.form
+    verb, version = _named(form.get("do", ""), ANSWERS), form.get("version", "")
+    other = form.get("other", "").strip() or form.get("near", "")
+    done = visit.ask(
+        "csm_review_answer", id=visit.id, verb=verb, text=form.get("text", "") if verb == "edit" else "",
+        other=other if verb == "supersede" else "", version=int(version) if version.isdecimal() else 0, by_person=True,
+    )  # fmt: skip
+    place = {"project": form.get("project", ""), "at": form.get("at", "")}
+    return address("review", did=verb, undo=done["answer"], **place)
+
+
+def undo_answer(visit: Visit) -> str:
+    """Takes an answer, an edit or a pin back."""
+    undone = visit.ask("csm_review_undo", id=visit.form.get("answer", ""), by_person=True)
+    if visit.form.get("back") == "review":
+        return address("review", did="undo", project=visit.form.get("project", ""), at=visit.form.get("at", ""))
+    return address(f"memory/{undone['id']}" if undone["id"].startswith("m") else "review", did="undo")
+
+
+def ask_about_dream(visit: Visit) -> Page:
+    """Asks whether a dream, and with it every newer one, is to be undone."""
+    return Page("undo.html", {"dreams": visit.ask("csm_dream_undo", id=visit.id, dry_run=True)["dreams"]})
+
+
+def undo_dream(visit: Visit) -> str:
+    """Undoes a dream and every newer one, and waits for it."""
+    visit.work("csm_dream_undo", id=visit.id, dry_run=False)
+    return address(f"dream/{visit.id}", did="dream")
+
+
+def _named(word: str, words: tuple[str, ...]) -> str:
+    if word not in words:
+        raise BadInput(f"there is no change {word!r}", hint="use the buttons of the page")
+    return word
+
+
+#: Path -> the page that asks.
+ASKING: Mapping[str, Callable[[Visit], Page]] = {
+    "/memory/{id}/change": ask_about_memory,
+    "/dream/{id}/undo": ask_about_dream,
+}
+#: Path -> what a form sent there does.
+FORMS: Mapping[str, Callable[[Visit], str]] = {
+    "/memory/{id}/change": change_memory,
+    "/review/{id}": answer_review,
+    "/undo": undo_answer,
+    "/dream/{id}/undo": undo_dream,
+}

@@ -1,0 +1,328 @@
+"""The pages that only look: what each asks the daemon, and the template that shows the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from html import escape
+from typing import Any, TypeVar, get_args
+
+from csmd.cli import dreams as dream_words
+from csmd.cli import memories as memory_words
+from csmd.cli import sessions as session_words
+from csmd.cli.render import dream_state, many, when
+from csmd.errors import BadInput
+from csmd.text.display import cut
+from csmd.vocabulary import Gate
+
+Json = dict[str, Any]
+T = TypeVar("T")
+
+#: Rows of one page; how many hits a search shows first, and at most.
+ROWS, TURNS, HITS, MOST_HITS = 50, 60, 20, 100
+#: Bytes that the rows of a page may take in HTML; with the markup around them it stays below 300 KB.
+ROOM, ROW_MARKUP = 170_000, 1_500
+#: Characters of a text in a list, of a turn in its conversation, of a turn by itself, of a tool's output, of a file's diff.
+LINE, TURN, WHOLE_TURN, OUTPUT, DIFF = 600, 6_000, 30_000, 1_500, 8_000
+MOST_QUERY = 300
+#: Sources and links of a memory that are shown.
+SOURCES = 20
+#: Gate -> what a memory of it is, in a word or two.
+KINDS: Mapping[str, str] = {
+    "correction": "Correction", "behavioral": "Preference", "epistemic": "Fact or decision", "relational": "Project",
+    "promissory": "Plan",
+}  # fmt: skip
+assert set(KINDS) == set(get_args(Gate))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """A request: how the daemon is asked, what the address and a form say, and the id in the path."""
+
+    ask: Callable[..., Any]
+    work: Callable[..., Any]
+    query: Mapping[str, str] = field(default_factory=dict)
+    form: Mapping[str, str] = field(default_factory=dict)
+    id: str = ""
+
+    def number(self, name: str) -> int:
+        """A number from the address, 0 where it has none."""
+        value = self.query.get(name, "")
+        return int(value) if value.isdecimal() and len(value) < 10 else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A template and its values."""
+
+    template: str
+    values: Mapping[str, Any]
+
+
+def show_overview(visit: Visit) -> Page:
+    """Whether all is well, what is known, and what happened last."""
+    state = visit.ask("csm_runtime_status")
+    return Page("overview.html", {
+        "state": state, "health": health(state), "dream": due(state["dream"]) if state.get("dream") else "",
+        "waiting": visit.ask("csm_review_list", limit=1)["total"],
+        "sessions": visit.ask("csm_session_list", limit=6)["sessions"],
+        "memories": _shortened(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
+    })  # fmt: skip
+
+
+def health(state: Mapping[str, Any]) -> tuple[str, str]:
+    """(good, warning or bad; one sentence on whether csmd works) from the daemon's state."""
+    counts = state["counts"]
+    known = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
+    if state["alarms"]:
+        return "bad", f"Not recording: {state['alarms'][0]['what']}. Try: {state['alarms'][0]['do']}."
+    if state.get("paused"):
+        until = f"until {when(state['paused']['until'])}" if state["paused"].get("until") else "until you resume it"
+        return "warning", f"Paused {until}: nothing is recorded, and no session is told anything. {known} are kept."
+    live = f"recording {many(len(state.get('live', ())), 'session')}, {known}"
+    if state["degraded"]:
+        return "warning", f"Working with limits: {live}; {state['degraded'][0]}."
+    return "good", f"Healthy: {live}."
+
+
+def source_words(memory: Mapping[str, Any]) -> str:
+    """Who said a memory."""
+    if memory["origin"] in ("inferred", "model_saved"):
+        return "inferred from sessions" if memory["origin"] == "inferred" else "saved by the assistant"
+    authority = {"user": "you", "assistant": "the assistant", "external": "another source"}[memory["authority"]]
+    return f"said by {authority}"
+
+
+def due(state: Mapping[str, Any]) -> str:
+    """Whether a dream is due, under way, or why none is."""
+    verdict = dream_state(dict(state))
+    return f"Next dream: not yet, {verdict[4:]}" if verdict.startswith("no, ") else f"Dream: {verdict}"
+
+
+def show_day(visit: Visit) -> Page:
+    """What changed, was decided and is left open on a day, over all projects; today's by default."""
+    report = visit.ask("csm_today", date=visit.query.get("date", ""), walls=True, by_person=True)
+    day = date.fromisoformat(report["date"])
+    before, after = ((day + timedelta(days=step)).isoformat() for step in (-1, 1))
+    return Page(
+        "day.html", {"day": f"{day:%A}, {day}", "projects": report["projects"], "before": before, "after": after}
+    )
+
+
+def list_sessions(visit: Visit) -> Page:
+    """The timeline of sessions over the projects."""
+    offset, where = visit.number("offset"), _where(visit)
+    listed = visit.ask("csm_session_list", **where, limit=ROWS + 1, offset=offset)["sessions"]
+    rows = fitting(listed[:ROWS])
+    return Page("sessions.html", {
+        "rows": rows, "days": _by_day(rows, "last_at"), "projects": _projects(visit), "more": len(listed) > len(rows),
+        "offset": offset,
+    })  # fmt: skip
+
+
+def show_session(visit: Visit) -> Page:
+    """A session as a conversation, with what became memories marked in it."""
+    offset = visit.number("offset")
+    about = visit.ask("csm_session_transcript", id=visit.id, limit=TURNS + 1, offset=offset)
+    turns = [
+        {
+            **turn,
+            "text": cut(turn["text"], TURN if turn["kind"] in ("user", "assistant") else OUTPUT),
+            "size": len(turn["text"]),
+        }
+        for turn in about.pop("conversation")
+    ]
+    rows = fitting(turns[:TURNS])
+    return Page("session.html", {"session": about, "rows": rows, "more": len(turns) > len(rows), "offset": offset})
+
+
+def show_turn(visit: Visit) -> Page:
+    """One turn in full, in parts where it is very long."""
+    turn, start = visit.ask("csm_turn_show", id=visit.id), visit.number("offset")
+    part, size = turn["text"][start : start + WHOLE_TURN], len(turn["text"])
+    return Page("turn.html", {"turn": {**turn, "text": part}, "offset": start, "part": len(part), "size": size})
+
+
+def list_memories(visit: Visit) -> Page:
+    """The memories by project, kind and time, with what replaced what."""
+    offset, gate, state, since = (
+        visit.number("offset"),
+        *(visit.query.get(name, "") for name in ("kind", "state", "since")),
+    )
+    if gate and gate not in KINDS:
+        raise BadInput(f"there is no kind of memories {gate!r}", hint="choose one from the list")
+    if since:
+        try:
+            date.fromisoformat(since)
+        except ValueError:
+            raise BadInput(f"{since!r} is no date", hint="write it as 2026-05-31") from None
+    limits = {"gate": gate, "state": state, "since": since}
+    listed = visit.ask("csm_memory_list", **_where(visit), **limits, limit=ROWS, offset=offset)
+    rows = fitting(_shortened(listed["memories"]))
+    return Page("memories.html", {
+        "rows": rows, "days": _by_day(rows, "confirmed_at"), "projects": _projects(visit), "kinds": KINDS,
+        "total": listed["total"], "offset": offset, "more": offset + len(rows) < listed["total"],
+    })  # fmt: skip
+
+
+def show_memory(visit: Visit) -> Page:
+    """One memory: where it was said, how sure it is, what it replaced, to whom it was told; how long it is told comes later."""
+    memory = visit.ask("csm_memory_show", id=visit.id, start=bool(visit.number("start")))
+    hidden = {name: max(len(memory[name]) - SOURCES, 0) for name in ("sources", "links", "changes")}
+    shown = {**memory, **{name: memory[name][:SOURCES] for name in hidden}}
+    return Page("memory.html", {
+        "memory": shown, "hidden": hidden, "fades": memory_words.fading_words(memory) if memory["start"] else "",
+        "relation_of": memory_words.relation_of,
+    })  # fmt: skip
+
+
+def show_fading(visit: Visit) -> Page:
+    """How long a memory is told, for the script: it is compared with all that a session's start could be told instead."""
+    return Page("fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id))})
+
+
+def search(visit: Visit) -> Page:
+    """What a search finds."""
+    return Page("search.html", _hits(visit))
+
+
+def search_hits(visit: Visit) -> Page:
+    """The hits alone, for the script that searches as one types."""
+    return Page("hits.html", _hits(visit))
+
+
+def _hits(visit: Visit) -> Json:
+    query = visit.query.get("q", "").strip()[:MOST_QUERY]
+    most = min(max(visit.number("most"), HITS), MOST_HITS)
+    if not any(map(str.isalnum, query)):
+        return {"q": query, "hits": [], "found": None, "most": most, "more": False, "projects": _projects(visit)}
+    kind = visit.query.get("kind", "") or "all"
+    found = visit.ask("csm_memory_search", query=query, **_where(visit), kind=kind, limit=most)
+    hits = fitting([{**hit, "text": cut(hit["text"], LINE)} for hit in found["hits"]])
+    is_full = len(found["hits"]) == most < MOST_HITS
+    return {"q": query, "hits": hits, "found": found, "most": most, "more": is_full, "projects": _projects(visit)}
+
+
+def list_receipts(visit: Visit) -> Page:
+    """What sessions were told when, why, and whether it was used."""
+    offset, session = visit.number("offset"), visit.query.get("session", "")
+    listed = visit.ask(
+        "csm_receipts", **_where(visit), session=session, limit=ROWS // 2 + 1, offset=offset, details=True
+    )
+    shortened = [
+        {**row, "items": [{**item, "text": cut(item["text"], LINE)} for item in row["items"]]}
+        for row in listed["receipts"]
+    ]
+    rows = fitting(shortened[: ROWS // 2])
+    return Page("told.html", {
+        "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit), "offset": offset,
+        "more": len(shortened) > len(rows), "events": memory_words.EVENTS, "reason": session_words.reason_words,
+        "use": session_words.use_words, "hint": session_words.hint, "states": session_words.STATES,
+    })  # fmt: skip
+
+
+def list_dreams(visit: Visit) -> Page:
+    """The dreams, and whether one is due."""
+    offset = visit.number("offset")
+    listed = visit.ask("csm_dream_history", limit=ROWS + 1, offset=offset)["dreams"]
+    return Page("dreams.html", {
+        "rows": listed[:ROWS], "state": due(visit.ask("csm_dream_status")), "offset": offset,
+        "more": len(listed) > ROWS, "summary": dream_words.summarize_dream,
+    })  # fmt: skip
+
+
+def show_dream(visit: Visit) -> Page:
+    """What a dream changed, before and after."""
+    offset = visit.number("offset")
+    diff = visit.ask("csm_dream_diff", id=visit.id, by_person=True, limit=ROWS + 1, offset=offset)
+    changes = [
+        {**change, "files": [{**file, "diff": cut(file["diff"], DIFF).splitlines()[2:]} for file in change["files"]]}
+        for change in diff["did"]
+    ]
+    rows = fitting(changes[:ROWS])
+    return Page("dream.html", {
+        "dream": diff["dream"], "rows": rows, "offset": offset, "more": len(changes) > len(rows), "kinds": dream_words.KINDS,
+        "states": dream_words.STATES, "summary": dream_words.summarize_dream,
+    })  # fmt: skip
+
+
+def list_review(visit: Visit) -> Page:
+    """What waits for an answer, each with a key for it."""
+    waiting = visit.ask("csm_review_list", **_where(visit), limit=ROWS // 2)
+    for item in waiting["items"]:
+        shown = {item["text"], *(memory["text"] for memory in item["memories"])}
+        item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
+    return Page("review.html", {
+        "rows": fitting(waiting["items"]), "total": waiting["total"], "projects": _projects(visit), "at": visit.number("at"),
+    })  # fmt: skip
+
+
+def _where(visit: Visit) -> dict[str, str]:
+    return {"project": visit.query.get("project", "")}
+
+
+def _projects(visit: Visit) -> list[Json]:
+    """The projects that a list can be limited to, those with memories first, for the choice above it."""
+    rows = [row for row in visit.ask("csm_project_list")["projects"] if row["root"]]
+    return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * ROWS]
+
+
+def _shortened(rows: Sequence[Json]) -> list[Json]:
+    return [{**row, "text": cut(row["text"], LINE)} for row in rows]
+
+
+def _by_day(rows: Sequence[Json], name: str) -> list[tuple[str, list[Json]]]:
+    """The rows by the local day of one of their times, in their order."""
+    days: dict[str, list[Json]] = {}
+    for row in rows:
+        days.setdefault(when(row[name])[:10], []).append(row)
+    return list(days.items())
+
+
+def fitting(rows: Sequence[T]) -> list[T]:
+    """The first rows that fit into the room of one page, at least one."""
+    left = ROOM
+    shown: list[T] = []
+    for row in rows:
+        left -= ROW_MARKUP + sum(len(escape(text).encode("utf-8", "replace")) for text in _texts(row))
+        if left < 0 and shown:
+            break
+        shown.append(row)
+    return shown
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _texts(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _texts(part)
+
+
+#: Path -> the page there, in the order of the navigation.
+PAGES: Mapping[str, Callable[[Visit], Page]] = {
+    "/": show_overview,
+    "/today": show_day,
+    "/sessions": list_sessions,
+    "/session/{id:path}": show_session,
+    "/turn/{id:path}": show_turn,
+    "/memories": list_memories,
+    "/memory/{id}": show_memory,
+    "/memory/{id}/fading": show_fading,
+    "/search": search,
+    "/search/hits": search_hits,
+    "/told": list_receipts,
+    "/dreams": list_dreams,
+    "/dream/{id}": show_dream,
+    "/review": list_review,
+}
+#: Path of a page -> its name in the navigation.
+NAVIGATION: Mapping[str, str] = {
+    "/": "Overview", "/today": "Today", "/sessions": "Sessions", "/memories": "Memories", "/search": "Search", "/told": "Told",
+    "/dreams": "Dreams", "/review": "Review",
+}  # fmt: skip

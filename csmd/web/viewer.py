@@ -1,0 +1,165 @@
+"""The viewer's process: its routes, how an answer becomes a page, and when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+import uvicorn
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+import csmd
+from csmd import client
+from csmd.cli.render import ago, many, percent, tilde, when
+from csmd.config import user_home
+from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.paths import Paths
+from csmd.text import display
+from csmd.vocabulary import OWNER
+from csmd.web import changes, pages
+from csmd.web.access import Access
+from csmd.web.pages import Page, Visit
+
+#: The viewer ends when nobody has used it for this long; how often it looks.
+IDLE_S, LOOK_S = 1800.0, 1
+#: Requests that are answered at the same time.
+MOST_AT_ONCE = 32
+#: How many fields a form has at most.
+MOST_FIELDS = 20
+Answer = Callable[[Visit], Page | str]
+
+
+def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
+    """Serves the pages on 127.0.0.1 until nobody uses them; `announce` is given the link once it can be opened."""
+    listening = _listen(port)
+    with listening:
+        access = Access(listening.getsockname()[1], time.monotonic)
+
+        async def end_when_idle() -> None:
+            if time.monotonic() - access.last_used > IDLE_S:
+                server.should_exit = True
+
+        server = uvicorn.Server(
+            uvicorn.Config(
+                access.guard(application(paths, access)), http="h11", ws="none", lifespan="off", log_config=None, access_log=False,
+                server_header=False, proxy_headers=False, limit_concurrency=MOST_AT_ONCE, timeout_graceful_shutdown=1,
+                callback_notify=end_when_idle, timeout_notify=LOOK_S,
+            )
+        )  # fmt: skip
+        announce(access.link)  # who is quicker than the server waits in the queue of the socket
+        with contextlib.suppress(KeyboardInterrupt):  # the way to end it
+            server.run(sockets=[listening])
+
+
+def _listen(port: int) -> socket.socket:
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen(MOST_AT_ONCE)
+    except OSError as error:
+        listening.close()
+        raise CsmdError(f"port {port}: {os.strerror(error.errno or 0)}", hint="leave out --port") from None
+    return listening
+
+
+def application(paths: Paths, access: Access) -> Starlette:
+    """Every page below the base that only a cookie of this viewer reaches."""
+    show = _environment(access)
+
+    def ask(tool: str, **params: Any) -> Any:
+        return client.call(paths, tool, {**params, "asking": OWNER})
+
+    def work(tool: str, **params: Any) -> Any:
+        return client.work(paths, tool, {**params, "asking": OWNER}, watch=lambda _: None)
+
+    def answer(make: Answer, request: Request, form: Mapping[str, str]) -> Response:
+        here = request.scope["path"].removeprefix(f"{access.base}/") or "./"
+        query = dict(request.query_params)
+        visit = Visit(ask=ask, work=work, query=query, form=form, id=request.path_params.get("id", ""))
+        about = {"here": here, "query": defaultdict(str, query), "done": changes.DONE.get(query.get("did", ""), "")}
+        status = 200
+        try:
+            if request.method == "POST" and form.get("token") != access.form_token:
+                raise CsmdError(
+                    "this form is of a page from before", hint="close this page and open the link of `csmd web`"
+                )
+            made = make(visit)
+            if isinstance(made, str):
+                return RedirectResponse(f"{access.base}/{made}", status_code=303)
+        except CsmdError as error:
+            is_down = isinstance(error, DaemonUnreachable | DaemonBusy)
+            status = 503 if is_down else 400
+            made = Page("problem.html", {"what": error.what, "hint": error.hint, "is_down": is_down})
+        return HTMLResponse(show.get_template(made.template).render(**about, **made.values), status_code=status)
+
+    async def endpoint(make: Answer, request: Request) -> Response:
+        form: Mapping[str, str] = {}
+        if request.method == "POST":
+            body = (await request.body()).decode("utf-8", "replace")
+            try:
+                form = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=MOST_FIELDS))
+            except ValueError:
+                form = {}
+        return await run_in_threadpool(answer, make, request, form)
+
+    def missing(_: Visit) -> Page:
+        raise CsmdError("there is no such page", hint="choose one above")
+
+    def route(path: str, make: Answer, method: str) -> Route:
+        handler: Callable[[Request], Awaitable[Response]] = partial(endpoint, make)
+        return Route(path, handler, methods=[method])
+
+    static = StaticFiles(directory=Path(__file__).parent / "static")
+    routes = [
+        Mount("/static", static),
+        *(route(path, make, "GET") for path, make in changes.ASKING.items()),
+        *(route(path, make, "POST") for path, make in changes.FORMS.items()),
+        *(route(path, make, "GET") for path, make in pages.PAGES.items()),
+        route("/{id:path}", missing, "GET"),
+    ]
+    return Starlette(routes=[Mount(access.base, routes=routes)])
+
+
+def _environment(access: Access) -> Environment:
+    """The templates, which escape every value, with csmd's words for times and amounts."""
+    show = Environment(
+        loader=PackageLoader("csmd.web"), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=lambda value: display.visible(value) if type(value) is str else value,  # markup is not text
+    )  # fmt: skip
+    home = str(user_home())
+    show.filters |= {
+        "when": when, "ago": ago, "percent": percent, "cut": display.cut, "squeeze": display.squeeze,
+        "many": many, "tilde": lambda path: tilde(path, home), "name": lambda path: Path(path).name or path,
+        "path": lambda ident: quote(ident, safe=""), "parts": marked_parts, "sentence": lambda text: text[:1].upper() + text[1:],
+    }  # fmt: skip
+    show.globals |= {
+        "base": access.base, "form_token": access.form_token, "navigation": pages.NAVIGATION, "version": csmd.__version__,
+        "address": changes.address, "kinds": pages.KINDS, "source_words": pages.source_words,
+    }  # fmt: skip
+    return show
+
+
+def marked_parts(text: str, marked: list[str]) -> list[tuple[str, bool]]:
+    """A text in parts, each with whether it is one of the texts to be marked; those that are not found are left out."""
+    parts = [(text, False)]
+    for words in filter(None, marked):
+        for place, (part, is_marked) in enumerate(parts):
+            before, found, after = part.partition(words)
+            if found and not is_marked:
+                parts[place : place + 1] = [(before, False), (words, True), (after, False)]
+                break
+    return [part for part in parts if part[0]]
