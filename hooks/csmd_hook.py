@@ -56,9 +56,8 @@ def ask(path, ident, host, event, body, patience, deadline):
 
 
 def main(_, home, event, host=HOSTS[0]):
-    if host not in HOSTS: return  # fmt: skip
     injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
-    waited, body, status, ident = False, read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
+    waited, body, status, ident = False, read_input() if host in HOSTS else b"", b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):
