@@ -6,7 +6,7 @@ import posix
 import sys
 import time
 
-HOSTS, STARTED, INPUT_LIMIT, PATIENCE_S, INJECTING_PATIENCE_S, FAIR_CHANCE_S = ("claude", "codex"), time.monotonic(), 32 << 20, 0.5, 0.18, 0.1
+STARTED, INPUT_LIMIT, PATIENCE_S, INJECTING_PATIENCE_S, FAIR_CHANCE_S = time.monotonic(), 32 << 20, 0.5, 0.18, 0.1
 # ZMTP 3.0, NULL, DEALER, by hand: pyzmq costs 35 ms.
 GREETING, READY = b"\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL" + bytes(48), b"\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
 
@@ -55,9 +55,9 @@ def ask(path, ident, host, event, body, patience, deadline):
     return answer  # and the socket closes with this frame: where stdout is closed it has stdout's number
 
 
-def main(_, home, event, host=HOSTS[0]):
+def main(_, home, event, host="claude"):
     injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
-    waited, body, status, ident = False, read_input() if host in HOSTS else b"", b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
+    waited, body, status, ident = False, read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):

@@ -22,6 +22,8 @@ COMMAND_WORDS = 4
 DAYS_KNOWN = 7
 #: Events that wait for a first daemon, at most.
 MOST_BEFORE_FIRST = 2000
+#: Assistants whose events are kept; a daemon drops those of any other.
+HOSTS = ("claude", "codex")
 #: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
 ONLY_ASKS = ("PostToolUseFailure",)
 #: What a user is told, by the daemon's answer: b"" for none, b"hung" for none twice in a row. Constant: it goes where
@@ -90,7 +92,7 @@ def keep(home, ident, event, body, hung=False, status=b"", host="claude"):
     hung = hung and not status
     if hung:
         _mark(home)
-    if not body or event in ONLY_ASKS or not posix.access(home, posix.F_OK):
+    if not body or event in ONLY_ASKS or host not in HOSTS or not posix.access(home, posix.F_OK):
         return  # nothing to say, or no csmd here that would ever take a spooled payload away again
     if not posix.access(home + "/csmd.db", posix.F_OK) and _is_full(home + "/spool"):
         return  # no daemon was ever here
