@@ -27,6 +27,8 @@ from csmd.capture import ingest
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
+from csmd.hosts.claude.registration import Registration
+from csmd.hosts.codex import registration as codex_registration
 from csmd.installer import service
 from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
@@ -259,12 +261,26 @@ def _socket(patient: Patient) -> Scene:
 
 LATER = "2031-01-01T00:00:00.000Z"
 
+
 #: (check, level, words of what is found, what makes it so)
+def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> Scene:
+    """Codex with this `hooks.json`, csmd's by default, and what it says of trust: all is trusted but these."""
+    folder, wanted = patient.machine.root / "else", Registration(home=patient.machine.home, interpreter="python3")
+    folder.mkdir(exist_ok=True)
+    registered = codex_registration.merge_codex_hooks("{}", wanted, "x") if text is None else text
+    codex_registration.hooks_file(folder).write_text(registered)
+    told = None if trust is None else {**dict.fromkeys(codex_registration.EVENTS, "trusted"), **trust}
+    return replace(patient.scene, codex_dirs=(folder,), codex_trust=told)
+
+
 ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("settings", "fail", "not JSON; the assistant ignores", lambda p: _write(p, ".claude/settings.json", "{")),
     ("settings", "warn", "not a JSON object", lambda p: _write(p, "project/.claude/settings.json", "[]")),
     ("hooks", "fail", "no hook of csmd's is registered", lambda p: p.set(hooks={})),
     ("hooks", "fail", "no hook is registered for PreCompact", lambda p: _without(p, "PreCompact")),
+    ("codex-hooks", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
+    ("codex-hooks", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
+    ("codex-hooks", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", f"nice {p.command('Stop')}")),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", p.command("Stop"), timeout=1)),
     ("hooks-twice", "warn", "2 hooks of csmd's for Stop", _twice),
@@ -776,3 +792,33 @@ def test_the_words_of_a_marker_are_no_secret_to_anybody(well: Patient) -> None:
         )
         said = PROBE_TEXT.format(event="prompt", word=word)
         assert redact(said, Counter()) == said
+
+
+# --- Codex
+
+#: What stands for Codex: it answers the second question, and says more than it is asked.
+CODEX = """#!/bin/sh
+read one; read two; read three
+echo '{"method": "remoteControl/changed"}'
+echo '{"id": 1, "result": {}}'
+cat "$CODEX_HOME/answer"
+"""
+
+
+def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs, folder = machine.root / "bin", machine.root / ".codex"
+    programs.mkdir()
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    assert examine.ask_codex(machine.paths, folder, machine.project) is None
+    (programs / "codex").write_text(CODEX)
+    (programs / "codex").chmod(0o700)
+    command = codex_registration.hook_command(machine.home, "SessionStart")
+    hooks = [
+        {"eventName": "sessionStart", "command": command, "trustStatus": "trusted"},
+        {"eventName": "stop", "command": "say done", "trustStatus": "untrusted"},
+    ]
+    (folder / "answer").write_text(json.dumps({"id": 2, "result": {"data": [{"hooks": hooks}]}}) + "\n")
+    assert examine.ask_codex(machine.paths, folder, machine.project) == {"SessionStart": "trusted"}
+    (folder / "answer").write_text('[]\n{"id": 2, "error": {}}\n')
+    assert examine.ask_codex(machine.paths, folder, machine.project) is None
