@@ -50,8 +50,8 @@ ROLES = {
 }  # fmt: skip
 #: Kinds that are shown on one line each: tool traffic, and what the host wrote by itself.
 FOLDED = ("tool_call", "tool_result", "command", "notification")
-#: Columns that the other columns of the list take beside the title.
-LIST_NUMBERS, LIST_PROJECT = 49, 14
+#: Columns that the other columns of the list take beside the session's id and the title.
+LIST_NUMBERS, LIST_PROJECT = 41, 14
 #: Characters of the longest name of a part of a digest.
 LONGEST_PART = 24
 
@@ -65,14 +65,16 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """List the sessions of this project, the latest first."""
     places = [fitted(last_part(row["project"]), LIST_PROJECT, end=True) for row in value["sessions"]]
     project_width = max(len("project"), *map(len, places)) + 2 if all_projects else 0
-    room = max(render.width() - LIST_NUMBERS - project_width, 8)
+    idents = [display.short_session(row["id"]) for row in value["sessions"]]
+    ident_width = max(len("session"), *map(len, idents))
+    room = max(render.width() - LIST_NUMBERS - ident_width - project_width, 8)
     rows = [
-        [display.short_session(row["id"]), when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * all_projects,
+        [ident, when(row["last_at"]), str(row["turns"]), row["transcript"], *[place] * all_projects,
          cut(row["about"] or "no title", room)]
-        for row, place in zip(value["sessions"], places, strict=True)
+        for ident, row, place in zip(idents, value["sessions"], places, strict=True)
     ]  # fmt: skip
     heads = f"session|last turn|turns|transcript|{'project|' * all_projects}about"
-    return table(heads, "<<><<" + "<" * all_projects, rows)
+    return table(heads, "<<><<" + "<" * all_projects, rows, least=ident_width)
 
 
 @VERBS.tool(
