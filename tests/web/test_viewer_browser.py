@@ -13,7 +13,7 @@ import pytest
 from machine import Machine
 from viewer_process import Viewer, end_viewer, open_viewer
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[test]'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on PATH")
