@@ -27,7 +27,7 @@ from csmd.daemon.run import configuration, hold_instance_lock, run_explained
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, recovery, search, sqlite
+from csmd.store import activity, backup, files, integrity, keys, recovery, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -44,7 +44,7 @@ def repair(config: Config, *, dry_run: bool = False) -> dict[str, Any]:
     The state: `none` (there is no database), `sound`, `indexes`, `rebuilt`.
     """
     database = config.paths.database
-    with _workshop(config) as workshop:
+    with workshop_of(config) as workshop:
         if not database.exists() and not backup.list_backups(database) and not _with_suffix(database, "-wal").exists():
             return {"state": "none", "problems": []}
         new = _copy(database, workshop / "old")
@@ -148,7 +148,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
     `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that is of no use.
     """
     database = config.paths.database
-    with _workshop(config) as workshop:
+    with workshop_of(config) as workshop:
         chosen = backup.newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
             raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
@@ -160,6 +160,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
         except (BadInput, Damaged) as error:
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
             raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
+        new = keys.fitted(new)
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             lost = []
@@ -199,7 +200,7 @@ def _finish(store: Store) -> None:
 
 
 @contextlib.contextmanager
-def _workshop(config: Config) -> Iterator[Path]:
+def workshop_of(config: Config) -> Iterator[Path]:
     """A private directory for what is being made, in a home that no daemon serves; gone afterwards."""
     with hold_instance_lock(config.paths):
         database = config.paths.database

@@ -20,7 +20,7 @@ import apsw
 from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.store import activity, files, migrate
-from csmd.store.sqlite import REPAIR_HINT, Rows, as_store_error, close_quietly, open_rows
+from csmd.store.sqlite import REPAIR_HINT, Rows, apply_key, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: Where a new database is made, inside the home: its rename must not cross disks.
@@ -126,6 +126,7 @@ def _copy(database: Path, temp: Path, stop: Callable[[], bool], vfs: str, rows: 
             expected = activity.counts(rows)
             copy = apsw.Connection(str(temp), vfs=vfs or None)
             end.callback(close_quietly, copy)
+            apply_key(copy, like=rows.connection)
             backup = copy.backup("main", rows.connection, "main")
             end.callback(backup.close, True)  # not as a context manager: apsw's fails where ending it fails
             while not backup.done:
