@@ -90,9 +90,9 @@ class Cipher(NamedTuple):
 
 
 _cipher = Cipher()
-#: What an encrypted page 1 shows, and what SQLite reads of it with the key: 32 bytes at each page's end are taken.
-#: csmd reserves none in a plain one.
-_RESERVED, _SIZE = b"\x20\x40\x20\x20", 24
+#: How a plain file begins, and what an encrypted one shows behind as many random bytes: 32 bytes at the end of each page
+#: hold what the cipher needs.
+_PLAIN, _RESERVED, _SIZE = b"SQLite format 3\0", b"\x20\x40\x20\x20", 24
 
 
 def use_key(key: bytes | None, *, for_new: bool = True) -> None:
@@ -120,29 +120,33 @@ def require_cipher() -> None:
         )
 
 
-def is_encrypted(connection: apsw.Connection) -> bool:
-    """Whether the file of a connection is encrypted; read by SQLite itself: another descriptor's end drops its locks."""
-    return bytes(connection.read("main", 0, 0, _SIZE)[1])[-4:] == _RESERVED
+def has_key(connection: apsw.Connection) -> bool:
+    """Whether a connection was given a key."""
+    return bool(connection.pragma("cipher_salt"))
 
 
 def is_encrypted_file(path: Path) -> bool:
-    """Whether a database that this process has not open is encrypted."""
+    """Whether a database that this process has not open is encrypted: the end of another descriptor drops its locks."""
     try:
         with path.open("rb") as file:
-            return file.read(_SIZE)[20:] == _RESERVED
+            return _is_encrypted(file.read(_SIZE))
     except OSError:
         return False
 
 
+def _is_encrypted(head: bytes) -> bool:
+    return not head.startswith(_PLAIN) and head[-len(_RESERVED) :] == _RESERVED
+
+
 def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = None) -> None:
-    """Gives a new connection the key where its file is encrypted, or empty and to be; `like` another one's, if given."""
+    """Gives a new connection the key where its file is encrypted, or new and to be; `like` that of another, if given."""
     if not connection.filename:
         return  # in memory
     if like is None:
-        is_new = not any(connection.read("main", 0, 0, _SIZE)[1])
-        wanted = _cipher.for_new if is_new else is_encrypted(connection)
+        head = bytes(connection.read("main", 0, 0, _SIZE)[1])
+        wanted = _is_encrypted(head) if any(head) else _cipher.for_new
     else:
-        wanted = is_encrypted(like)
+        wanted = has_key(like)
     if wanted and not _cipher.key:
         raise KeyMissing("the database is encrypted, and its key is not known", hint="run `csmd encrypt status`")
     if wanted:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import apsw
 import pytest
+from encryption.conftest import PLANTED, Home
 from machine import eventually
 from terminal import Terminal
 
 from csmd.errors import BadInput, ConfigError, Damaged, KeyMissing
 from csmd.store import backup, integrity, keys, sqlite
 from csmd.store.core import Store
-from encryption.conftest import PLANTED, Home
 
 
 def rows_of(home: Home) -> dict[str, list[tuple[object, ...]]]:
@@ -49,7 +49,7 @@ def test_a_person_encrypts_a_home_with_a_running_daemon_and_no_planted_word_is_l
 
     home.talk("after")
     machine.csmd("backup", "--json")
-    assert machine.call("csm_search", query=PLANTED, project=str(machine.project))["results"]
+    assert machine.call("csm_memory_search", query=PLANTED, project=str(machine.project))["hits"]
     assert machine.status()["encrypted"] and machine.status()["degraded"] == []
     assert home.files_with(PLANTED) == [] and not (damaged / "csmd.db").exists()
     assert home.files_with(key) == home.files_with(keys.from_text(key).hex()) == []  # type: ignore[union-attr]
@@ -69,7 +69,7 @@ def test_on_and_off_keep_every_row_and_what_is_said_in_between(home: Home) -> No
     machine = home.machine
     daemon = machine.start()
     home.talk("before")
-    machine.work("csm_backup")
+    machine.work("csm_backup_make")
     machine.stop(daemon)
     plain = rows_of(home)
     home.encrypt()
@@ -127,7 +127,7 @@ def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home
     eventually(machine.paths.endpoint.exists)
     eventually(lambda: not machine.spooled())
     assert machine.instance() == daemon.pid and not machine.paths.waits_mark.exists()
-    assert machine.call("csm_search", query="Said while it waits", project=str(machine.project))["results"]
+    assert machine.call("csm_memory_search", query="Said while it waits", project=str(machine.project))["hits"]
     assert machine.stop(daemon) == 0
 
 
@@ -194,15 +194,15 @@ def test_a_plain_backup_that_is_restored_is_encrypted(home: Home) -> None:
     machine = home.machine
     daemon = machine.start()
     home.talk("before")
-    machine.work("csm_backup")
+    machine.work("csm_backup_make")
     elsewhere = machine.root / "elsewhere.db"
     elsewhere.write_bytes(backup.list_backups(machine.paths.database)[0].read_bytes())
     machine.stop(daemon)
     home.encrypt()
     machine.csmd("restore", str(elsewhere), "--yes")
     assert home.files_with(PLANTED) == []
-    daemon_knows = machine.call("csm_search", query=PLANTED, project=str(machine.project))
-    assert daemon_knows["results"]
+    daemon_knows = machine.call("csm_memory_search", query=PLANTED, project=str(machine.project))
+    assert daemon_knows["hits"]
     machine.csmd("stop")
     assert machine.csmd("encrypt", "status", "--json")["state"] == "on"
 
@@ -212,14 +212,14 @@ def test_a_purge_a_repair_and_a_lost_database_do_under_a_key(home: Home) -> None
     home.encrypt()
     daemon = machine.start()
     home.talk("s1")
-    machine.work("csm_backup")
+    machine.work("csm_backup_make")
     done = machine.work("csm_privacy_purge", what=PLANTED, kind="text", by_person=True)
     assert done["left"] == []
     sqlite.use_key(keys.from_text(home.recovery_key))
     with sqlite.open_rows(machine.paths.database, readonly=True) as rows:
         assert not rows.exists("select 1 from turns where text like :word", word=f"%{PLANTED}%")
         assert rows.exists("select 1 from turns")
-    machine.work("csm_backup")
+    machine.work("csm_backup_make")
     machine.stop(daemon)
     page = 8
     with machine.paths.database.open("r+b") as file:
