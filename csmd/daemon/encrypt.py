@@ -22,7 +22,7 @@ from csmd.daemon import logs
 from csmd.daemon.repair import workshop_of
 from csmd.daemon.run import configuration, run_explained
 from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
-from csmd.paths import Paths
+from csmd.paths import Paths, is_file
 from csmd.store import backup, files, integrity, keys, purge_files, sqlite
 
 _SIDECARS = backup.SUFFIXES[1:]
@@ -65,7 +65,7 @@ def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
         report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.place}
         if _is_other(paths.database, wanted):
             new = files.make_private(workshop / "new") / paths.database.name
-            keys.convert(paths.database, new, encrypted=wanted)
+            backup.convert(paths.database, new, encrypted=wanted)
             if problems := integrity.inspect(new).problems:
                 raise Damaged(f"the database is not sound: {problems[0]}; nothing was changed", hint="csmd repair")
             # Where the old one goes is removed with the workshop.
@@ -80,16 +80,20 @@ def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
     return {**status(config), **report}
 
 
+def _is_database(path: Path) -> bool:
+    return is_file(path) and path.stat().st_size > 0
+
+
 def _is_other(path: Path, wanted: bool) -> bool:
     """Whether a database is there and not yet as it is wanted."""
-    return path.is_file() and path.stat().st_size > 0 and sqlite.is_encrypted_file(path) != wanted
+    return _is_database(path) and sqlite.is_encrypted_file(path) != wanted
 
 
 def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
     """Converts one copy in its place, of the same time; one that cannot be read is removed where it is plain, else left."""
     found, outcome = path.stat(), "converted"
     try:
-        keys.convert(path, new, encrypted=wanted)
+        backup.convert(path, new, encrypted=wanted)
         os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
         new.replace(path)
     except StoreError:
@@ -108,7 +112,7 @@ def status(config: Config) -> dict[str, Any]:
     """What is encrypted: the library, the state (on, off, unfinished), the key's place and what keeps it away, the files."""
     paths = config.paths
     record = keys.read_record(paths.home)
-    there = [path for path in (paths.database, *copies(paths)) if path.is_file() and path.stat().st_size]
+    there = [path for path in (paths.database, *copies(paths)) if _is_database(path)]
     plain = [str(path) for path in there if not sqlite.is_encrypted_file(path)]
     missing, hint = "", ""
     if record is not None:

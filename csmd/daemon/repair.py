@@ -27,7 +27,7 @@ from csmd.daemon.run import configuration, hold_instance_lock, run_explained
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
 from csmd.privacy.redaction import choose_words
-from csmd.store import activity, backup, files, integrity, keys, recovery, search, sqlite
+from csmd.store import activity, backup, files, integrity, recovery, search, sqlite
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -160,7 +160,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False) -> dict[str, 
         except (BadInput, Damaged) as error:
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
             raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
-        new = keys.fitted(new)
+        new = backup.fitted(new)
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             lost = []

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from csmd import wire
-from csmd.errors import BadInput, KeyMissing, StoreError
+from csmd.errors import BadInput, KeyMissing
 from csmd.store import files, sqlite
 
 RECORD = "encryption.json"
@@ -151,30 +151,3 @@ def _in_keyring(action: str, *arguments: str) -> Any:
     except Exception as error:  # noqa: BLE001 - each backend has errors of its own, and their words may hold anything
         hint = "unlock it; csmd goes on by itself. Where there is none, name a file: --key-file"
         raise KeyMissing(f"the keyring is locked or not there ({type(error).__name__})", hint=hint) from None
-
-
-def convert(source: Path, target: Path, *, encrypted: bool) -> None:
-    """Writes the database in `source`, which nobody has open, to `target`, encrypted or plain, and compares the two."""
-    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with sqlite.open_rows(source, readonly=False, inspect_only=True) as rows:
-        sqlite.copy_into(rows.connection, target, encrypted=encrypted)
-        before = _row_counts(rows)
-    with sqlite.open_rows(target, readonly=True) as rows:
-        wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
-        if wrong or _row_counts(rows) != before:
-            raise StoreError(f"{source}: the copy does not hold what it should", hint="run `csmd repair`")
-    files.to_disk(target)
-
-
-def fitted(path: Path) -> Path:
-    """The database in a file as those of this home are, encrypted or plain: `path` itself, or a converted one beside it."""
-    if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
-        return path
-    target = path.with_name("fitted.db")
-    convert(path, target, encrypted=sqlite.encrypts_new())
-    return target
-
-
-def _row_counts(rows: sqlite.Rows) -> dict[str, int]:
-    tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
-    return {name: rows.number(f'select count(*) from "{name}"') for name in tables}  # noqa: S608

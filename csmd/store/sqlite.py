@@ -508,6 +508,12 @@ def full_text_tables(rows: Rows) -> list[str]:
     return [str(name) for (name,) in found]
 
 
+def row_counts(rows: Rows) -> dict[str, int]:
+    """How many rows each table has, those in which an index is kept included."""
+    tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
+    return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
+
+
 def secure_delete(rows: Rows) -> None:
     """Has what this connection deletes from now on overwritten with zeros, until the database is opened again."""
     rows.run("pragma secure_delete = on")
