@@ -48,7 +48,7 @@ class Home:
             timeout=LIMIT_S * 3,
         )  # fmt: skip
         assert done.returncode == code, (done.stdout, done.stderr)
-        return done.stderr if code else json.loads(done.stdout)
+        return done.stderr if code else json.loads(done.stdout)["report"]
 
     def encrypt(self) -> Any:
         """`csmd encrypt on`, but for the person."""
