@@ -61,7 +61,9 @@ def capture_state(paths: Paths) -> str:
     try:
         endpoint(paths, within_s=STATE_PATIENCE_S / 4)
     except DaemonUnreachable:
-        return "" if paths.stopped_mark.exists() else said.format("is not running; csmd start starts it")
+        waits = is_there(paths.waits_mark)
+        state = "waits for the key of its database" if waits else "is not running; csmd start starts it"
+        return "" if paths.stopped_mark.exists() else said.format(state)
     try:
         with _asking(paths, within_s=STATE_PATIENCE_S / 4) as ask:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]

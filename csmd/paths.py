@@ -56,6 +56,8 @@ class Paths:
     """Set by a hook that told what it misses (a python, its own files): it says so once."""
     hung_mark = Below("run", "hung")
     """Set by a hook that got no answer in time: for 30 s the others spool at once."""
+    waits_mark = Below("run", "waits-for-key")
+    """What a daemon waits for that cannot have its database's key, and a hint; gone when it goes on."""
     passed_by_mark = Below("run", "passed-by")
     """Touched by the hooks of a session that the user keeps out (CSMD_DISABLE): hooks run."""
     pauses = Below("pauses.json")

@@ -26,10 +26,11 @@ MOST_BEFORE_FIRST = 2000
 HOSTS = {"claude", "codex"}
 #: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
 ONLY_ASKS = ("PostToolUseFailure",)
-#: What a user is told, by the daemon's answer: b"" for none, b"hung" for none twice in a row. Constant: it goes where
+#: What a user is told, by the daemon's answer: b"" for none, b"waits" where it says so, b"hung" for none twice in a row. Constant: it goes where
 #: transcripts go. A daemon that says `retry` is being restarted, which is no news.
 NEWS = {
     b"": "its daemon is not running (csmd start; csmd doctor says why)",
+    b"waits": "its daemon waits for the key of its database (csmd encrypt status)",
     b"hung": "its daemon does not answer (csmd restart; csmd doctor says why)",
     b"refused": "nothing can be stored (csmd doctor says why)",
     b"error": "its daemon cannot take it in (csmd doctor says why)",
@@ -112,6 +113,8 @@ def keep(home, ident, event, body, hung=False, status=b"", host="claude"):
     finally:  # most of all when it could not be kept
         is_away = not (hung or status or _was_young)
         if event == "SessionStart" and not (is_away and _bring_back(home)):
+            if is_away and posix.access(home + "/run/waits-for-key", posix.F_OK):
+                status = b"waits"
             _tell(home, body, (b"hung" if _again else b"none") if hung or _was_young else status)
 
 

@@ -114,7 +114,8 @@ def new_databases_are_copies() -> Iterator[None]:
     @functools.wraps(migrated)
     def copied(rows: sqlite.Rows, *, now: str, backup: Path | None = None) -> list[str]:
         is_new = not rows.value("select count(*) from sqlite_schema")
-        if not is_new or shipped != migrate.FOLDER or rows.connection.open_vfs != kept.open_vfs:
+        is_usual = shipped == migrate.FOLDER and rows.connection.open_vfs == kept.open_vfs
+        if not is_new or not is_usual or sqlite.encrypts_new():
             return migrated(rows, now=now, backup=backup)
         with rows.connection.backup("main", kept, "main") as copy:
             copy.step()

@@ -1,11 +1,18 @@
-"""Fails where pytest's report (junit XML) names a skipped test, or none at all."""
+"""Fails where pytest's reports (junit XML) name a test that was skipped in each that has it, or no test at all."""
 
 import sys
 from xml.etree import ElementTree
 
-cases = list(ElementTree.parse(sys.argv[1]).iter("testcase"))
-skipped = [(case, mark) for case in cases for mark in case.iter("skipped")]
-for case, mark in skipped:
-    print(f"skipped: {case.get('classname')}::{case.get('name')}: {mark.get('message')}")
-print(f"{len(cases)} tests, {len(skipped)} skipped")
-sys.exit(bool(skipped) or not cases)
+skipped, done = {}, set()
+for report in sys.argv[1:]:
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        mark = case.find("skipped")
+        if mark is None:
+            done.add(name)
+        else:
+            skipped[name] = mark.get("message")
+for name in skipped.keys() - done:
+    print(f"skipped: {name}: {skipped[name]}")
+print(f"{len(done | skipped.keys())} tests, {len(skipped.keys() - done)} skipped")
+sys.exit(bool(skipped.keys() - done) or not done)

@@ -26,6 +26,8 @@ from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
+#: The process that restores and repairs.
+REPAIR = "csmd.daemon.repair"
 
 # --- import, export, sync
 
@@ -345,7 +347,7 @@ def restore(source: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     file = source if source == "latest" else str(backup if not is_there(path) and is_file(backup) else path)
     if not dry_run:
         verb.confirm(f"Put {file} in the database's place? The present one is set aside.", yes=yes)
-    value = _with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True)
+    value = with_daemon_stopped("restore", file, dry_run=dry_run, changed=lambda _: True)
     verb.print_answer(value, as_json, show_restored)
     if "warning" in value:
         raise SystemExit(1)
@@ -365,7 +367,7 @@ def show_restored(value: dict[str, Any]) -> Screen:
 @VERBS.action("repair", verb.DRY_RUN)
 def repair(dry_run: bool, as_json: bool) -> None:
     """Look at the database. Bring back a damaged one, from what is left of it, backups and transcripts."""
-    value = _with_daemon_stopped(
+    value = with_daemon_stopped(
         "repair", dry_run=dry_run, changed=lambda report: report["state"] in ("rebuilt", "indexes")
     )
     verb.print_answer(value, as_json, show_repaired)
@@ -400,13 +402,15 @@ def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
     return [*then, *(("lost", text) for text in value.get("lost", [])), *aside, *warnings]
 
 
-def _with_daemon_stopped(*arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    """Runs the repair process with the daemon stopped; starts the daemon again if it ran before or something changed."""
+def with_daemon_stopped(
+    *arguments: str, dry_run: bool, changed: Callable[[dict[str, Any]], bool], program: str = REPAIR
+) -> dict[str, Any]:
+    """Runs an offline process with the daemon stopped; starts the daemon again if it ran before or something changed."""
     paths = default_paths()
     ran = service.running_service(paths) is not None
     try:
         service.stop(paths, by_user=False)
-        report = _offline(*arguments, *(["--dry-run"] if dry_run else []))
+        report = offline(*arguments, *(["--dry-run"] if dry_run else []), program=program)
     except BaseException:  # ^C too: no daemon stays stopped that a person did not stop
         _restart(paths, ran)
         raise
@@ -435,9 +439,10 @@ def _restart(paths: Paths, ran: bool) -> None:
             click.echo(f"csmd: {error.what}", err=True)
 
 
-def _offline(*arguments: str) -> dict[str, Any]:
-    command = [sys.executable, "-P", "-m", "csmd.daemon.repair", *arguments]
-    result = _watch(command)
+def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str, Any]:
+    """Runs a process that works on the home's files itself; its report."""
+    command = [sys.executable, "-P", "-m", program, *arguments]
+    result = _watch(command, stdin)
     if result.returncode:
         if not result.stderr.startswith("csmd: "):
             raise CsmdError(
@@ -449,17 +454,20 @@ def _offline(*arguments: str) -> dict[str, Any]:
     return dict(wire.loads(result.stdout.encode())["report"])
 
 
-def _watch(command: list[str]) -> subprocess.CompletedProcess[str]:
+def _watch(command: list[str], stdin: str) -> subprocess.CompletedProcess[str]:
     """Runs a program that says how far it is, line by line, and shows it; its last line is its result.
 
     It can be killed anywhere: what it had not finished then is finished by whoever starts next, or was not begun.
     """
     with render.progress() as bar, subprocess.Popen(
-        command, env=child_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, env=child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as program:  # fmt: skip
-        assert program.stdout is not None and program.stderr is not None
+        assert program.stdin is not None and program.stdout is not None and program.stderr is not None
         line = ""
         try:
+            with contextlib.suppress(BrokenPipeError):
+                program.stdin.write(stdin)
+                program.stdin.close()
             for line in program.stdout:
                 if "step" in (state := wire.loads(line.encode())):
                     bar(state)

@@ -39,7 +39,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: Values for fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -215,7 +215,8 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
     if spool["files"]:
         since = f", the oldest from {ago(spool['oldest'], now)}" if spool.get("oldest") else ""
         waiting = f"{many(spool['files'], 'event')} {'waits' if spool['files'] == 1 else 'wait'}"
-        yield "spool", f"{waiting} to be taken in{since}", WARNING
+        plain_text = "; unencrypted until then" if value["encrypted"] else ""
+        yield "spool", f"{waiting} to be taken in{since}{plain_text}", WARNING
     old = (value["clients"] or {}).get("kept_out_by", "")
     if display.version_of(old):
         unknown = display.join_names(tuple(registration.NEWER))

@@ -53,7 +53,7 @@ def repair(config: Config, *, dry_run: bool = False, note: Note = unnoted) -> di
     The state: `none` (there is no database), `sound`, `indexes`, `rebuilt`.
     """
     database = config.paths.database
-    with _workshop(config) as workshop:
+    with workshop_of(config) as workshop:
         if not database.exists() and not backup.list_backups(database) and not _with_suffix(database, "-wal").exists():
             return {"state": "none", "problems": []}
         new = _copy(database, workshop / "old")
@@ -162,7 +162,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
     `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that is of no use.
     """
     database = config.paths.database
-    with _workshop(config) as workshop:
+    with workshop_of(config) as workshop:
         chosen = backup.newest_sound(database) if source == "latest" else Path(source)
         if chosen is None:
             raise BadInput(f"there is no backup that can be used in {backup.folder_of(database)}", hint="csmd repair")
@@ -177,6 +177,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
             raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
         note("forgetting again", 0, 0)
+        new = backup.fitted(new)
         tombstones, key = _forgotten(database, workshop)
         with closing(Store(new, now=now_iso())) as store:
             lost = []
@@ -216,7 +217,7 @@ def _finish(store: Store) -> None:
 
 
 @contextlib.contextmanager
-def _workshop(config: Config) -> Iterator[Path]:
+def workshop_of(config: Config) -> Iterator[Path]:
     """A private directory for what is being made, in a home that no daemon serves; gone afterwards."""
     with hold_instance_lock(config.paths):
         database = config.paths.database

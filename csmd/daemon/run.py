@@ -8,6 +8,7 @@ import secrets
 import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -40,11 +41,20 @@ from csmd.daemon.reading import Watch
 from csmd.daemon.server import Server, WakePipe
 from csmd.daemon.state import status
 from csmd.embedding import models
-from csmd.errors import DISK_ERRORS, AlreadyRunning, ConfigError, CsmdError, Damaged, Refused, explain_disk_error
+from csmd.errors import (
+    DISK_ERRORS,
+    AlreadyRunning,
+    ConfigError,
+    CsmdError,
+    Damaged,
+    KeyMissing,
+    Refused,
+    explain_disk_error,
+)
 from csmd.machine import Meter, start_token
 from csmd.paths import Paths, mark_of
 from csmd.privacy.redaction import choose_words, redact
-from csmd.store import backup, files
+from csmd.store import backup, files, keys
 from csmd.store.core import Store
 
 log = logging.getLogger(__name__)
@@ -60,6 +70,9 @@ SOCKET_PATH_LIMIT = 103
 GIVE_WAY_S = 0.0002
 #: How often the main thread looks for directories of the assistant that appeared or were made anew.
 LOOK_S = 60.0
+#: Seconds between two questions for a key that cannot be had, at first and at most; how long one may take, as a person may
+#: be asked meanwhile, and how often it is looked after. All of them are less than a service manager's patience.
+KEY_AGAIN_S, KEY_PATIENCE_S, LOOK_AT_KEY_S = (1.0, 15.0), 40.0, 0.2
 
 
 def configuration() -> Config:
@@ -186,11 +199,11 @@ def run(config: Config) -> None:
     pipeline.limit_pools()
     sys.setswitchinterval(GIVE_WAY_S)
     address, patience_s = take_notify_socket()
-    with closing(StopPipe()) as stop:
+    with closing(StopPipe()) as stop, _ending_while_it_waits(stop):
         begins_anew = True
         while begins_anew:
             begins_anew = False
-            with hold_instance_lock(config.paths) as rescued:
+            with hold_instance_lock(config.paths, partial(await_key, config.paths, stop, address)) as rescued:
                 logs.configure(config)
                 if rescued is not None:
                     log.warning(
@@ -205,6 +218,67 @@ def run(config: Config) -> None:
                 finally:
                     if not begins_anew:  # the last: until then `csmd stop` waits for us
                         config.paths.instance.unlink(missing_ok=True)
+
+
+@contextmanager
+def _ending_while_it_waits(stop: StopPipe) -> Iterator[None]:
+    """Ends a daemon that waits for its key as any other when a signal comes."""
+    try:
+        yield
+    except KeyMissing:
+        if not stop.has_signal:
+            raise
+
+
+def await_key(paths: Paths, stop: StopPipe, address: str) -> None:
+    """Waits until SQLite has the key of an encrypted database; KeyMissing when a signal comes first.
+
+    Nothing is opened or made meanwhile, and there is no endpoint: hooks spool.
+    """
+    poll, wait_s = select.poll(), KEY_AGAIN_S[0]
+    poll.register(stop, select.POLLIN)
+    try:
+        while True:
+            try:
+                keys.unlock(paths.home, partial(_ask_for_key, stop))
+                return
+            except KeyMissing as error:
+                if stop.has_signal:
+                    raise
+                explained = f"csmd: {error.what}\n  try: {error.hint}\n"
+                if explained != files.read_small(str(paths.waits_mark)):
+                    sys.stderr.write(f"{explained}")  # a hook that would bring the daemon back sees that it has
+                    files.write_atomic(paths.waits_mark, explained.encode("utf-8", "replace"))
+                    _note_instance(paths, "")
+                # It has started, as far as a service manager is concerned.
+                notify_manager(address, "READY=1", "STATUS=waits for the key of the database", "WATCHDOG=1")
+            poll.poll(wait_s * 1000)
+            wait_s = min(wait_s * 2, KEY_AGAIN_S[1])
+    except BaseException:
+        paths.instance.unlink(missing_ok=True)
+        raise
+    finally:
+        paths.waits_mark.unlink(missing_ok=True)
+
+
+def _ask_for_key(stop: StopPipe, record: keys.Record) -> bytes:
+    """Has a process of its own read the key: a keyring may ask the user first, and its libraries are large."""
+    until = time.monotonic() + KEY_PATIENCE_S
+    command = [sys.executable, "-P", "-m", "csmd.daemon.encrypt", "key"]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=child_environment()
+    ) as child:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                answer = wire.loads(child.communicate(timeout=LOOK_AT_KEY_S)[0] or b'{"report": {}}')["report"]
+                break
+            if stop.has_signal or time.monotonic() > until:
+                child.kill()
+    key = keys.from_text(str(answer.get("key", "")))
+    if key is None or keys.digest_of(key) != record.digest:
+        what = answer.get("what") or "what holds the key of the database did not answer"
+        raise KeyMissing(what, hint=answer.get("hint") or "unlock the keyring; `csmd encrypt status` asks it again")
+    return key
 
 
 class StopPipe(WakePipe):
@@ -237,10 +311,10 @@ class StopPipe(WakePipe):
 
 
 @contextmanager
-def hold_instance_lock(paths: Paths) -> Iterator[Path | None]:
+def hold_instance_lock(paths: Paths, unlock: Callable[[], None] | None = None) -> Iterator[Path | None]:
     """Holds the instance lock of a home; AlreadyRunning when another process has it.
 
-    Its directories are made, and a restore or repair that was killed while it replaced the database is finished. Where
+    `unlock` gives SQLite the key of an encrypted home; by default KeyMissing where it cannot be had. Its directories are made, and a restore or repair that was killed while it replaced the database is finished. Where
     the database was deleted under its daemon, the copy takes its place that the daemon made then: that copy, else None.
     """
     lock = filelock.FileLock(paths.lock, mode=0o600)
@@ -259,6 +333,7 @@ def hold_instance_lock(paths: Paths) -> Iterator[Path | None]:
         ) from error
     try:
         backup.finish_replacement(paths.database)
+        (unlock or partial(keys.unlock, paths.home))()
         rescued = backup.put_rescued_back(paths.database)
         backup.set_stale_log_aside(paths.database, now=now_iso())
         yield rescued
@@ -308,17 +383,7 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
             raise ConfigError(server.failure)
         ending.callback(files.clear_stale_socket, path)
         ending.callback(_end_threads, server, background, watch)
-        instance = {
-            "pid": os.getpid(),
-            "start": start_token(os.getpid()),
-            "boot": boot_id(),
-            "token": secrets.token_hex(8),
-            "version": csmd.__version__,
-            "proto": wire.PROTO,
-            "socket": str(path),
-            "service": started_by(),
-        }
-        files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
+        _note_instance(paths, str(path))
         # A hook that comes while we end finds no endpoint and spools at once.
         ending.callback(paths.endpoint.unlink, missing_ok=True)
         ending.callback(log.info, "stopping")
@@ -354,6 +419,21 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
         if server.failure:
             raise CsmdError(server.failure, hint="`csmd restart`; `csmd logs` may say why")
         return background.begins_anew
+
+
+def _note_instance(paths: Paths, socket_place: str) -> None:
+    """Notes which process serves this home, and where; "" for nowhere yet."""
+    instance = {
+        "pid": os.getpid(),
+        "start": start_token(os.getpid()),
+        "boot": boot_id(),
+        "token": secrets.token_hex(8),
+        "version": csmd.__version__,
+        "proto": wire.PROTO,
+        "socket": socket_place,
+        "service": started_by(),
+    }
+    files.write_atomic(paths.instance, wire.pretty(instance).encode() + b"\n")
 
 
 def _end_threads(server: Server, background: Background, watch: Watch) -> None:

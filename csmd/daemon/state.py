@@ -25,7 +25,7 @@ from csmd.errors import StoreError
 from csmd.hosts.claude import environment, registration
 from csmd.paths import is_directory, is_there
 from csmd.privacy.redaction import redact
-from csmd.store import activity, events, files, purge, receipts, sessions, turns, vectors
+from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
 from csmd.text.sentence import is_mostly_not_english
@@ -155,7 +155,7 @@ def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 
 #: The keys of the status, in this order.
 STATUS = (
-    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded paused "
+    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded encrypted paused "
     "last_event last_read spool jobs backfill projects live told dream provider watching transcripts clients hosts pages storage log degraded"
 )
 
@@ -183,6 +183,10 @@ def status(
         degraded.insert(0, f"database: {error.what}")
     if store.damage:
         degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
+    record = keys.read_record(config.paths.home)
+    if (record is not None and record.wanted) != store.is_encrypted:
+        verb = "on" if record is not None and record.wanted else "off"
+        degraded.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
     if watch.trouble:
         degraded.append(watch.trouble)
     if late := context.lookups.count_late(iso(now - DAY)):
@@ -207,6 +211,7 @@ def status(
             "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0),
             "transcripts": len(context.excluded),
         },
+        "encrypted": store.is_encrypted,
         "paused": paused,
         "spool": _spool(files.spooled_paths(config.paths.home)),
         "jobs": [

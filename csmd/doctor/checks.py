@@ -314,7 +314,7 @@ def daemon(scene: Scene) -> Iterator[Finding]:
     if scene.status is not None:
         return
     what, remedy = scene.trouble
-    if scene.pid:
+    if scene.pid and not is_there(scene.paths.waits_mark):
         yield fail(
             f"the daemon (pid {scene.pid}) does not answer: hooks wait for it in vain, then spool", "`csmd restart`"
         )

@@ -80,7 +80,7 @@ class Redactor:
         return self.text(value) if isinstance(value, str) else value
 
 
-LIBRARIES = ("apsw", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
+LIBRARIES = ("apsw", "apsw-sqlite3mc", "click", "fastembed", "filelock", "mcp", "onnxruntime", "platformdirs", "psutil", "pyyaml", "pyzmq", "rich",
              "snowballstemmer", "sqlite-vec", "tiktoken", "watchdog")  # fmt: skip
 LOG_LINES, LOG_BYTES = 200, 64_000
 SHAPE_S = 20.0

@@ -722,7 +722,7 @@ HOME_FILES: dict[str, tuple[str, ...]] = {
     "configuration": ("config.yaml",),
     "state": (
         "endpoint", "install.json", "pauses.json", "README.txt", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user", "run/hung",
-        "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by",
+        "run/*.sock", "run/*.stderr", "run/told-*", "run/noticed-*", "run/passed-by", "run/waits-for-key", "encryption.json",
     ),
 }  # fmt: skip
 #: A file that csmd writes into each model that it copies.

@@ -555,6 +555,8 @@ def start(paths: Paths) -> dict[str, Any]:
         try:
             while time.monotonic() < until:
                 if running_service(paths) is not None:
+                    if waiting := _waiting(paths):
+                        raise waiting
                     with contextlib.suppress(DaemonUnreachable, DaemonBusy):
                         status = dict(client.call(paths, "csm_runtime_status", patience_s=5.0))
                         return {**status, "started": begun and (child is None or child.pid == status["daemon"]["pid"])}
@@ -653,10 +655,16 @@ def split_complaint(text: str) -> tuple[str, str]:
     return what, hint
 
 
+def _waiting(paths: Paths) -> DaemonUnreachable | None:
+    """That the daemon that runs waits for the key of its database, and what to do."""
+    what, hint = split_complaint(read_text(paths.waits_mark))
+    return DaemonUnreachable(f"the daemon waits, and hooks spool: {what}", hint=hint) if what else None
+
+
 def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreachable:
     """The same error with the reason why the last daemon ended, where it is known."""
     if running_service(paths) is not None:
-        return error
+        return _waiting(paths) or error
     what, hint = split_complaint(read_text(paths.complaint))
     if what:
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)

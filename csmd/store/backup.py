@@ -19,8 +19,8 @@ import apsw
 
 from csmd import wire
 from csmd.errors import BadInput, Damaged, StoreError
-from csmd.store import activity, files, migrate
-from csmd.store.sqlite import REPAIR_HINT, Rows, as_store_error, close_quietly, open_rows
+from csmd.store import activity, files, migrate, sqlite
+from csmd.store.sqlite import REPAIR_HINT, Rows, apply_key, as_store_error, close_quietly, open_rows
 
 FOLDER = "backups"
 #: Where a new database is made, inside the home: its rename must not cross disks.
@@ -138,6 +138,7 @@ def _copy(
             expected = activity.counts(rows)
             copy = apsw.Connection(str(temp), vfs=vfs or None)
             end.callback(close_quietly, copy)
+            apply_key(copy, like=rows.connection)
             backup = copy.backup("main", rows.connection, "main")
             end.callback(backup.close, True)  # not as a context manager: apsw's fails where ending it fails
             while not backup.done:
@@ -169,6 +170,28 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
         if wrong:
             raise Damaged(f"{path} is damaged: {wrong[0]}", hint="try another backup: csmd backup list")
         return activity.counts(rows)
+
+
+def convert(source: Path, target: Path, *, encrypted: bool) -> None:
+    """Writes the database in `source`, which nobody has open, to `target`, encrypted or plain, and compares the two."""
+    os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with open_rows(source, readonly=False, inspect_only=True) as rows:
+        sqlite.copy_into(rows.connection, target, encrypted=encrypted)
+        before = sqlite.row_counts(rows)
+    with open_rows(target, readonly=True) as rows:
+        wrong = [text for (text,) in rows.all("pragma quick_check(1)") if text != "ok"]
+        if wrong or sqlite.row_counts(rows) != before:
+            raise StoreError(f"{source}: the copy does not hold what it should", hint="run `csmd repair`")
+    files.to_disk(target)
+
+
+def fitted(path: Path) -> Path:
+    """The database in a file as those of this home are, encrypted or plain: `path` itself, or a converted one beside it."""
+    if sqlite.is_encrypted_file(path) == sqlite.encrypts_new():
+        return path
+    target = path.with_name("fitted.db")
+    convert(path, target, encrypted=sqlite.encrypts_new())
+    return target
 
 
 def newest_sound(database: Path) -> Path | None:

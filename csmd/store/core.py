@@ -36,6 +36,7 @@ from csmd.store.sqlite import (
     cleanse,
     close_quietly,
     connect,
+    has_key,
     open_rows,
 )
 
@@ -130,6 +131,7 @@ class Store:
 
             writer = opening(readonly=False)
             rows = Rows(writer)
+            self.is_encrypted = has_key(writer)
             self.migrated = migrate.migrate(rows, now=now, backup=backup.before_migration(path))
             self.hash_key = _hash_key(rows, path)
             self._maintenance = opening(readonly=False)

@@ -60,7 +60,7 @@ TEXT_FILES: dict[str, FileWay] = {
 }
 #: Files in the home that hold none.
 STRUCTURE_FILES: tuple[str, ...] = (
-    "endpoint", "config.yaml", "pauses.json", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user",
+    "endpoint", "config.yaml", "pauses.json", "encryption.json", "run/waits-for-key", "hook/*", "hook/__pycache__/*", "run/*.lock", "run/daemon.json", "run/command", "run/opened.json", "run/stopped-by-user",
     "run/hung", "run/told-*", "run/noticed-*", "run/passed-by", "run/*.sock", "models/**/*", "README.txt",
     "log/report.txt",
 )  # fmt: skip

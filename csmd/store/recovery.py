@@ -16,7 +16,7 @@ import apsw
 
 from csmd.errors import StoreError
 from csmd.store import candidates, checkpoints, digests, purge
-from csmd.store.sqlite import Row, Rows, connect
+from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
 from csmd.values import Project
 
@@ -66,15 +66,16 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
     with path.open("rb") as file:
         original = file.read(4096)
     firsts = [original, _HEADER + original[len(_HEADER) :]]
-    if sound is not None:
+    schema: dict[int, bytes] = {}
+    if is_encrypted_file(path):
+        firsts = [original]  # no other page can be made without the key
+    elif sound is not None:
         with sound.open("rb") as file:
             page = bytearray(file.read(4096))
         page[18:20] = b"\2\2"  # a copy has no write-ahead log, this one may
         page[24:40], page[92:96] = b"\0\0\0\1" + bytes(12), bytes(4)  # its size in pages is the file's
         firsts.append(bytes(page))
         schema = schema_pages(sound)
-    else:
-        schema = {}
     # The schema may take more pages than the first: a backup has them where this file had them.
     for first, others in [*((first, {}) for first in firsts), *((first, schema) for first in firsts if schema)]:
         if len(first) < 512:

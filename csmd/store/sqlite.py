@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.errors import Damaged, DeadlineExceeded, IndexDamaged, StoreError
+from csmd.errors import ConfigError, Damaged, DeadlineExceeded, IndexDamaged, KeyMissing, StoreError
 from csmd.text import prose, tokens
 
 BUSY_TIMEOUT_MS = 5000
@@ -48,13 +48,15 @@ def connect(
     `vfs` names how SQLite reaches the disk; "" is the platform's own.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    flags |= apsw.SQLITE_OPEN_URI  # of a path that is absolute nothing is taken for one
     extension = vector_extension()
     try:  # Else SQLite would put a log and its index beside it.
         place = f"{path.absolute().as_uri()}?immutable=1" if immutable else str(path)
-        connection = apsw.Connection(place, flags=flags | (apsw.SQLITE_OPEN_URI if immutable else 0), vfs=vfs or None)
+        connection = apsw.Connection(place, flags=flags, vfs=vfs or None)
     except apsw.Error as error:
         raise as_store_error(error, path) from error
     try:
+        apply_key(connection)
         connection.enable_load_extension(True)
         connection.load_extension(extension)
         connection.enable_load_extension(False)
@@ -74,7 +76,93 @@ def connect(
     except apsw.Error as error:
         close_quietly(connection)
         raise as_store_error(error, path) from error
+    except StoreError:
+        close_quietly(connection)
+        raise
     return connection
+
+
+class Cipher(NamedTuple):
+    """The key of this process's home as SQLite takes it, "" for none, and whether new databases get it."""
+
+    key: str = ""
+    for_new: bool = False
+
+
+_cipher = Cipher()
+#: How a plain file begins, and what an encrypted one shows behind as many random bytes: 32 bytes at the end of each page
+#: hold what the cipher needs.
+_PLAIN, _RESERVED, _SIZE = b"SQLite format 3\0", b"\x20\x40\x20\x20", 24
+
+
+def use_key(key: bytes | None, *, for_new: bool = True) -> None:
+    """Chooses the key for every connection that this process opens from now on to an encrypted or new database."""
+    global _cipher
+    _cipher = Cipher() if key is None else Cipher(f"raw:{key.hex()}", for_new)
+
+
+def encrypts_new() -> bool:
+    """Whether new databases of this process are encrypted."""
+    return _cipher.for_new
+
+
+def cipher_library() -> str:
+    """The cipher that apsw was built with; "" for none."""
+    return str(getattr(apsw, "mc_version", ""))
+
+
+def require_cipher() -> None:
+    """ConfigError where apsw was built without a cipher."""
+    if not cipher_library():
+        raise ConfigError(
+            "encryption needs apsw-sqlite3mc in place of apsw",
+            hint="run `pip uninstall apsw`, then `pip install --force-reinstall apsw-sqlite3mc`, where csmd is installed",
+        )
+
+
+def has_key(connection: apsw.Connection) -> bool:
+    """Whether a connection was given a key."""
+    return bool(connection.pragma("cipher_salt"))
+
+
+def is_encrypted_file(path: Path) -> bool:
+    """Whether a database that this process has not open is encrypted: the end of another descriptor drops its locks."""
+    try:
+        with path.open("rb") as file:
+            return _is_encrypted(file.read(_SIZE))
+    except OSError:
+        return False
+
+
+def _is_encrypted(head: bytes) -> bool:
+    return not head.startswith(_PLAIN) and head[-len(_RESERVED) :] == _RESERVED
+
+
+def apply_key(connection: apsw.Connection, *, like: apsw.Connection | None = None) -> None:
+    """Gives a new connection the key where its file is encrypted, or new and to be; `like` that of another, if given."""
+    if not connection.filename:
+        return  # in memory
+    if like is None:
+        head = bytes(connection.read("main", 0, 0, _SIZE)[1])
+        wanted = _is_encrypted(head) if any(head) else _cipher.for_new
+    else:
+        wanted = has_key(like)
+    if wanted and not _cipher.key:
+        raise KeyMissing("the database is encrypted, and its key is not known", hint="run `csmd encrypt status`")
+    if wanted:
+        connection.pragma("key", _cipher.key)
+
+
+def copy_into(connection: apsw.Connection, target: Path, *, encrypted: bool) -> None:
+    """Copies a database to an empty file, encrypted by this process's key or plain, whatever it is itself."""
+    key = f"cipher=chacha20&key={_cipher.key}" if encrypted else "key="
+    try:
+        connection.execute("vacuum into ?", (f"{target.absolute().as_uri()}?{key}",))
+    except apsw.Error as error:  # its words may hold the key
+        raise StoreError(
+            f"{target}: the copy could not be made ({type(error).__name__})",
+            hint="run `csmd repair`, or free some space",
+        ) from None
 
 
 def _indexed(*values: Any) -> str:
@@ -418,6 +506,12 @@ def full_text_tables(rows: Rows) -> list[str]:
     """The full-text indexes that the database has: that of turns goes once passages have taken its place."""
     found = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
     return [str(name) for (name,) in found]
+
+
+def row_counts(rows: Rows) -> dict[str, int]:
+    """How many rows each table has, those in which an index is kept included."""
+    tables = rows.column("select name from sqlite_schema where type = 'table' and rootpage > 0")
+    return {str(table): rows.number(f'select count(*) from "{table}"') for table in tables}  # noqa: S608
 
 
 def secure_delete(rows: Rows) -> None:

@@ -1,19 +1,20 @@
 """Rounds in which the daemon is killed with SIGKILL while sessions go on, each held against what was really said.
 
-    python tests/faults/kill_rounds.py [--rounds 200] [--seed N] [--model DIR]
+    python tests/faults/kill_rounds.py [--rounds 200] [--seed N] [--model DIR] [--encrypted]
 
 A world of sessions talks: the registered hook is run, transcripts grow, a peer with known event ids counts its
 acknowledgements, trees are imported, texts are embedded. In each round the daemon is killed at a random moment of one
 phase. First a copy of the files as the kill left them is looked at (nothing acknowledged is missing, no cursor stands
 before what is stored); then a new daemon takes in what is there, and what is stored must be what the generator's own
 list says: every turn once, in the transcript's order, with its words, and nothing else. The copy is read with the
-standard library's sqlite3, so that csmd's own reading is not what is asked.
+standard library's sqlite3, so that csmd's own reading is not what is asked; an encrypted home's with its key by apsw.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -29,7 +30,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+import apsw
 from machine import Machine, event_frames, eventually, own_machine, peer
+
+from csmd.store import keys
 
 WORDS = "queue worker schema index parser token branch deploy cache retry socket cursor ledger packet harbour".split()
 #: A peer that got no answer for this long spools, as a hook does.
@@ -46,6 +50,8 @@ class World:
         self.machine = machine
         self.seed = seed
         self.model = model
+        self.key = b""
+        """That of the home, where it is encrypted."""
         """What is added the first time that texts are to be embedded."""
         self.files: dict[Path, list[tuple[str, str, str]]] = {}
         """(session, uuid, text) of every turn in each transcript, in order."""
@@ -223,8 +229,23 @@ class World:
                 source = self.machine.paths.database.with_name(f"csmd.db{suffix}")
                 if source.exists():
                     shutil.copyfile(source, Path(place) / source.name)
-            with closing(sqlite3.connect(Path(place) / "csmd.db")) as opened:
+            with closing(self._open(Path(place) / "csmd.db")) as opened:
                 yield opened
+
+    def _open(self, path: Path) -> Any:
+        if not self.key:
+            return sqlite3.connect(path)
+        assert not path.exists() or not path.read_bytes().startswith(b"SQLite format 3")
+        opened = apsw.Connection(str(path))
+        opened.pragma("key", f"raw:{self.key.hex()}")
+        return opened
+
+    def encrypt(self) -> None:
+        """Has the home encrypted from its beginning; the key is in a file."""
+        self.key = os.urandom(keys.KEY_BYTES)
+        self.machine.home.mkdir(mode=0o700)
+        record = keys.keep_key(self.key, str(self.machine.root / "key"), self.machine.home)
+        keys.write_record(self.machine.home, record)
 
     def look_at_what_is_left(self) -> None:
         """What the kill left: all that was acknowledged, and no cursor before what is stored."""
@@ -377,9 +398,13 @@ PHASES: dict[str, Callable[[World, random.Random, int], None]] = {
 }
 
 
-def run(machine: Machine, *, rounds: int, seed: int, model: Path | None, say: Callable[[str], None]) -> World:
+def run(
+    machine: Machine, *, rounds: int, seed: int, model: Path | None, say: Callable[[str], None], encrypted: bool = False
+) -> World:
     """`rounds` kills; AssertionError says which round of which seed did not hold."""
     world = World(machine, seed, model)
+    if encrypted:
+        world.encrypt()
     for number in range(rounds):
         try:
             phase = world.round(number)
@@ -400,6 +425,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--model", type=Path)
+    parser.add_argument("--encrypted", action="store_true", help="In an encrypted home; needs apsw-sqlite3mc.")
     chosen = parser.parse_args()
     began = time.monotonic()
     with own_machine() as machine:
@@ -408,6 +434,7 @@ def main() -> int:
             rounds=chosen.rounds,
             seed=chosen.seed,
             model=chosen.model,
+            encrypted=chosen.encrypted,
             say=lambda line: print(line, flush=True),
         )
         print(

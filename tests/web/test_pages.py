@@ -223,3 +223,11 @@ def test_every_page_in_the_navigation_exists() -> None:
     assert set(pages.NAVIGATION) <= set(pages.PAGES)
     templates = {path.name for path in (Path(pages.__file__).parent / "templates").iterdir()}
     assert {"base.html", "hits.html", "problem.html"} <= templates
+
+
+def test_a_day_lists_what_was_decided_and_leads_to_the_days_beside_it(viewer: Viewer, shared_machine: Machine) -> None:
+    shown = viewer.get("today").text
+    day = shared_machine.call("csm_today")["date"]
+    assert day in shown and len(re.findall(r'href="today\?date=[0-9-]{10}"', shown)) == 2
+    assert "Nothing was changed" in viewer.get("today?date=1999-01-01").text
+    assert "is no day" in viewer.get("today?date=x").text

@@ -13,7 +13,7 @@ import pytest
 from machine import Machine
 from viewer_process import Viewer, end_viewer, open_viewer
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[browser]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install '.[test]'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on PATH")
@@ -115,7 +115,7 @@ def test_keys_move_open_and_search(page: Any, viewer: Viewer) -> None:
     assert page.evaluate("[...document.querySelectorAll('[data-item]')].indexOf(document.activeElement)") == 0
     page.keyboard.press("Enter")
     page.wait_for_url("**/memory/*")
-    page.get_by_text(re.compile("told at a session|told at every")).wait_for()
+    page.get_by_text(re.compile("told at a session|told at every|No session is told")).wait_for()
     page.keyboard.press("/")
     page.keyboard.type("jjpostgres")
     assert page.locator("#find").input_value() == "jjpostgres", "letters that are typed are no keys"

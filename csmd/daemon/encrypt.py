@@ -1,0 +1,184 @@
+"""`python -m csmd.daemon.encrypt`: encrypts the database and its copies, or makes them plain again, without a daemon.
+
+    prepare PLACE             makes a key, puts it into its place (`keyring` or a file) and prints it for recovery
+    on PLACE DIGEST, off      converts the database, then each copy of it
+    status, recover PLACE     what is encrypted; puts the key on stdin back into its place
+    key                       prints the key of the home, to the daemon
+
+Every file is converted into the workshop, compared with the old one and renamed over it; which of them are encrypted
+is read from the files. So a kill at any moment leaves each whole, and `on` or `off` run again does the rest.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from csmd import wire
+from csmd.config import Config
+from csmd.daemon import logs
+from csmd.daemon.repair import workshop_of
+from csmd.daemon.run import configuration, run_explained
+from csmd.errors import BadInput, CsmdError, Damaged, KeyMissing, StoreError
+from csmd.paths import Paths, is_file
+from csmd.store import backup, files, integrity, keys, purge_files, sqlite
+
+_SIDECARS = backup.SUFFIXES[1:]
+
+
+def copies(paths: Paths) -> list[Path]:
+    """The files beside the database that are databases of csmd's, or were: backups and what was set aside."""
+    found = purge_files.copies(paths.home, paths.log_dir)
+    return [
+        path for path in found
+        if path.name.startswith(("csmd", backup.UNFINISHED)) and not path.name.endswith(_SIDECARS) and path.stat().st_size
+    ]  # fmt: skip
+
+
+def prepare(config: Config, place: str) -> dict[str, Any]:
+    """Makes the key of a home and puts it into its place; "" as the recovery key where one was made and shown before."""
+    home = config.paths.home
+    sqlite.require_cipher()
+    if (record := keys.read_record(home)) is not None:
+        keys.fetch_key(record)
+        return {"place": record.place, "digest": record.digest, "recovery_key": ""}
+    in_file = None if place == keys.KEYRING else keys.key_in_file(place)
+    key = in_file or os.urandom(keys.KEY_BYTES)
+    record = keys.keep_key(key, place, home)
+    damaged = [str(path) for path in copies(config.paths) if path.parent.name.startswith("damaged-")]
+    return {"place": place, "digest": record.digest, "recovery_key": keys.to_text(key), "damaged": damaged}
+
+
+def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
+    """Encrypts the database and every copy by the key of `chosen`, or of the home's record; None makes them plain."""
+    paths, wanted = config.paths, chosen is not None
+    with workshop_of(config) as workshop:
+        record = keys.read_record(paths.home) or chosen
+        if record is None:
+            return {"state": "off", "converted": [], "removed": [], "left": []}
+        sqlite.require_cipher()
+        key = keys.fetch_key(record)
+        keys.write_record(paths.home, record._replace(wanted=wanted))
+        sqlite.use_key(key, for_new=wanted)
+        report: dict[str, Any] = {"converted": [], "removed": [], "left": [], "place": record.place}
+        if _is_other(paths.database, wanted):
+            new = files.make_private(workshop / "new") / paths.database.name
+            backup.convert(paths.database, new, encrypted=wanted)
+            if problems := integrity.inspect(new).problems:
+                raise Damaged(f"the database is not sound: {problems[0]}; nothing was changed", hint="csmd repair")
+            # Where the old one goes is removed with the workshop.
+            aside = files.make_private(workshop / "replaced") / paths.database.name
+            backup.replace_database(new, paths.database, aside)
+            report["converted"].append(str(paths.database))
+        for path in copies(paths):
+            if _is_other(path, wanted):
+                report[_convert_copy(path, files.make_private(workshop) / "copy", wanted)].append(str(path))
+        if not wanted:
+            keys.write_record(paths.home, None)
+    return {**status(config), **report}
+
+
+def _is_database(path: Path) -> bool:
+    return is_file(path) and path.stat().st_size > 0
+
+
+def _is_other(path: Path, wanted: bool) -> bool:
+    """Whether a database is there and not yet as it is wanted."""
+    return _is_database(path) and sqlite.is_encrypted_file(path) != wanted
+
+
+def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
+    """Converts one copy in its place, of the same time; one that cannot be read is removed where it is plain, else left."""
+    found, outcome = path.stat(), "converted"
+    try:
+        backup.convert(path, new, encrypted=wanted)
+        os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
+        new.replace(path)
+    except StoreError:
+        new.unlink(missing_ok=True)
+        if not wanted:
+            return "left"
+        outcome = "removed"
+        path.unlink()
+    for suffix in _SIDECARS:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    files.to_disk(path.parent)
+    return outcome
+
+
+def status(config: Config) -> dict[str, Any]:
+    """What is encrypted: the library, the state (on, off, unfinished), the key's place and what keeps it away, the files."""
+    paths = config.paths
+    record = keys.read_record(paths.home)
+    there = [path for path in (paths.database, *copies(paths)) if _is_database(path)]
+    plain = [str(path) for path in there if not sqlite.is_encrypted_file(path)]
+    missing, hint = "", ""
+    if record is not None:
+        try:
+            keys.fetch_key(record)
+        except KeyMissing as error:
+            missing, hint = error.what, error.hint
+    is_on, is_off = record is not None and record.wanted and not plain, record is None and len(plain) == len(there)
+    return {
+        "cipher": sqlite.cipher_library(), "state": "on" if is_on else "off" if is_off else "unfinished",
+        "place": record.place if record else "", "key_missing": missing, "hint": hint, "plain": plain,
+        "encrypted": [str(path) for path in there if str(path) not in plain],
+    }  # fmt: skip
+
+
+def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
+    """Puts a recovery key back into its place, by default where it was; BadInput for another home's."""
+    paths, key = config.paths, keys.from_text(typed)
+    record = keys.read_record(paths.home)
+    if key is None:
+        raise BadInput("that is no recovery key: a letter or a group is wrong", hint="type its 14 groups again")
+    if record is not None and record.digest != keys.digest_of(key):
+        raise BadInput(
+            "that is the key of another home", hint="take the one that `csmd encrypt on` showed for this home"
+        )
+    if record is None:
+        sqlite.require_cipher()
+        sqlite.use_key(key)
+        try:
+            backup.examine(paths.database)
+        except Damaged as error:
+            raise BadInput("that key does not open the database", hint="take the one of this home") from error
+    new = keys.keep_key(key, place or (record.place if record else keys.KEYRING), paths.home)
+    keys.write_record(paths.home, new._replace(wanted=record.wanted if record else True))
+    return {"place": new.place}
+
+
+def _key(config: Config) -> dict[str, str]:
+    try:
+        record = keys.read_record(config.paths.home)
+        return {"key": keys.to_text(keys.fetch_key(record))} if record else {}
+    except CsmdError as error:
+        return {"what": error.what, "hint": error.hint}
+
+
+def main(arguments: list[str]) -> int:
+    """One of the verbs above; the exit code."""
+    logs.keep_words_off_stderr()
+    os.umask(0o077)
+    verb, *rest = arguments
+
+    def perform() -> None:
+        config = configuration()
+        report: dict[str, Any]
+        if verb == "prepare":
+            report = prepare(config, *rest)
+        elif verb in ("on", "off"):
+            report = switch(config, keys.Record(rest[0], rest[1]) if verb == "on" else None)
+        elif verb == "recover":
+            report = recover(config, rest[0], sys.stdin.read())
+        else:
+            report = _key(config) if verb == "key" else status(config)
+        print(wire.dumps({"report": report}))  # noqa: T201
+
+    return run_explained(perform)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

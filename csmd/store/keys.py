@@ -1,0 +1,153 @@
+"""The key of an encrypted home: where it is kept, how it is written down, how it is known again.
+
+A key is 32 random bytes. In the keyring, in a key file and on paper it is a text: letters and digits in groups, a
+checksum at their end. `encryption.json` in the home says where the key is and holds a digest by which it is known
+again, never the key; so a home can be moved. The key is in no argument, environment, log or report.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from csmd import wire
+from csmd.errors import BadInput, KeyMissing
+from csmd.store import files, sqlite
+
+RECORD = "encryption.json"
+#: The place of a key that is in no file.
+KEYRING = "keyring"
+KEY_BYTES, CHECKSUM_BYTES, GROUP = 32, 3, 4
+#: A key file is no larger.
+MOST_BYTES = 4096
+RECOVER = "`csmd encrypt recover` puts the key back from the recovery key"
+
+
+class Record(NamedTuple):
+    """How a home is encrypted: the key's place (KEYRING or a file), its digest, and whether new files are encrypted."""
+
+    place: str
+    digest: str
+    wanted: bool = True
+
+
+def to_text(key: bytes) -> str:
+    """A key as people write it down."""
+    text = base64.b32encode(key + hashlib.sha256(key).digest()[:CHECKSUM_BYTES]).decode("ascii")
+    return "-".join(text[at : at + GROUP] for at in range(0, len(text), GROUP))
+
+
+def from_text(text: str) -> bytes | None:
+    """The key that a text holds, in any case and grouping; None for a mistyped one."""
+    letters = re.sub(r"[\s-]", "", text).upper().translate(str.maketrans("018", "OIB"))
+    with suppress(ValueError):
+        key = base64.b32decode(letters)[:KEY_BYTES]
+        if to_text(key).replace("-", "") == letters:
+            return key
+    return None
+
+
+def digest_of(key: bytes) -> str:
+    """By what a key is known again."""
+    return hashlib.blake2b(b"csmd", key=key, digest_size=8).hexdigest()
+
+
+def read_record(home: Path) -> Record | None:
+    """How a home is encrypted; None for a plain one."""
+    noted = files.read_json(home / RECORD)
+    return Record(str(noted["place"]), str(noted["digest"]), bool(noted["wanted"])) if noted else None
+
+
+def write_record(home: Path, record: Record | None) -> None:
+    """Notes how a home is encrypted, on the disk before it returns; None: not any more."""
+    if record is None:
+        (home / RECORD).unlink(missing_ok=True)
+    else:
+        files.write_atomic(home / RECORD, wire.pretty(record._asdict()).encode())
+    files.to_disk(home)
+
+
+def unlock(home: Path, fetch: Callable[[Record], bytes] | None = None) -> None:
+    """Gives SQLite the key of a home, or none for a plain one; KeyMissing, ConfigError without a cipher.
+
+    Before any connection is open: it looks into the database's file.
+    """
+    record = read_record(home)
+    if record is None and not sqlite.is_encrypted_file(home / "csmd.db"):
+        sqlite.use_key(None)
+        return
+    sqlite.require_cipher()
+    if record is None:
+        raise KeyMissing(f"the database is encrypted, and {home / RECORD} is gone", hint=RECOVER)
+    sqlite.use_key((fetch or fetch_key)(record), for_new=record.wanted)
+
+
+def fetch_key(record: Record) -> bytes:
+    """The key from its place; KeyMissing where it cannot be had, or another one is there."""
+    where = "the keyring" if record.place == KEYRING else record.place
+    if record.place == KEYRING:
+        text = _in_keyring("get_password", "csmd", _account(record.digest))
+    else:
+        text = _read_file(Path(record.place))
+    if not text:
+        raise KeyMissing(f"the key of the database is not in {where}", hint=RECOVER)
+    key = from_text(text)
+    if key is None or digest_of(key) != record.digest:
+        raise KeyMissing(f"{where} holds another key than the database's", hint=RECOVER)
+    return key
+
+
+def keep_key(key: bytes, place: str, home: Path) -> Record:
+    """Puts a key into its place and reads it back; BadInput for a file that holds something else."""
+    record = Record(place, digest_of(key))
+    if place == KEYRING:
+        _in_keyring("set_password", "csmd", _account(record.digest), to_text(key))
+    elif Path(place).is_relative_to(home):
+        raise BadInput(f"{place}: a key beside what it opens protects nothing", hint="choose a file outside the home")
+    elif not _read_file(Path(place)):
+        try:
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(f"{to_text(key)}\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise BadInput(f"{place}: {error.strerror}", hint="choose a file that is not there yet") from error
+    fetch_key(record)
+    return record
+
+
+def key_in_file(place: str) -> bytes | None:
+    """The key that a file holds already; BadInput where it holds something else, None where it is not there."""
+    text = _read_file(Path(place))
+    key = from_text(text) if text else None
+    if text and key is None:
+        raise BadInput(f"{place} is there and holds no key of csmd's", hint="choose a file that is not there yet")
+    return key
+
+
+def _account(digest: str) -> str:
+    return f"database {digest}"
+
+
+def _read_file(path: Path) -> str:
+    return (files.read_small(str(path), MOST_BYTES) or "").strip()
+
+
+def _in_keyring(action: str, *arguments: str) -> Any:
+    try:
+        import keyring
+    except ImportError as error:
+        hint = "install it beside csmd (`pip install keyring`), or name a file: --key-file"
+        raise KeyMissing("the package keyring is not installed", hint=hint) from error
+    try:
+        return getattr(keyring, action)(*arguments)
+    except Exception as error:  # noqa: BLE001 - each backend has errors of its own, and their words may hold anything
+        hint = "unlock it; csmd goes on by itself. Where there is none, name a file: --key-file"
+        raise KeyMissing(f"the keyring is locked or not there ({type(error).__name__})", hint=hint) from None
