@@ -72,6 +72,7 @@ PLACEHOLDERS = {
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
     "_ABOUT": "select s.seq from sessions s",
+    "_ENDINGS": "select s.seq from sessions s join projects p on p.seq = s.project_seq where s.parent = '' ",
     "_BELOW": "project_seq = :scope",
     "_SAME": "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint",
     "_elsewhere('f')": "f.at < :since and f.seq <> :session",

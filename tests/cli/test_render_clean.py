@@ -25,8 +25,8 @@ FORBIDDEN = re.compile(
 SESSION = "hostile-1"
 #: Verbs that are driven elsewhere: they never end, install or download something, or end the daemon of the others.
 ELSEWHERE = {
-    "tail", "top", "mcp", "daemon", "install", "uninstall", "upgrade", "start", "stop", "restart", "model fetch", "model add", "edit",
-    "restore", "repair", "review", "config edit", "config set", "config unset", "hooks settle", "completion",
+    "tail", "web", "mcp", "daemon", "install", "uninstall", "upgrade", "start", "stop", "restart", "model fetch", "model add", "edit",
+    "restore", "repair", "review", "encrypt on", "encrypt off", "encrypt recover", "config edit", "config set", "config unset", "hooks settle", "completion",
 }  # fmt: skip
 
 
