@@ -100,10 +100,10 @@ def show_encryption(value: dict[str, Any]) -> Screen:
     yield from pairs([
         ("key", f"in {_in_words(value['place'])}" if value["place"] else ""),
         ("missing", f"{value['key_missing']}; {value['hint']}" if value["key_missing"] else ""),
-        ("library", value["cipher"] or "apsw without a cipher; apsw-sqlite3mc in its place brings one"),
+        ("library", value["cipher"] or "apsw without a cipher: it needs apsw-sqlite3mc in its place (docs/security.md)"),
         ("encrypted", amount(len(value["encrypted"]), "database") if value["encrypted"] else ""),
         ("plain", amount(len(value["plain"]), "database") if value["plain"] else ""),
-        ("done", amount(len(value.get("converted", ())), "database")),
+        ("converted", amount(len(value["converted"]), "database") if value.get("converted") else ""),
         *(("removed", f"{path}: it could not be read") for path in value.get("removed", ())),
         *(("left", f"{path}: it could not be read") for path in value.get("left", ())),
     ])  # fmt: skip

@@ -51,7 +51,7 @@ IMPORT_NOTES = {
 def import_(
     path: Path, project: str | None, mine: bool, dry_run: bool, yes: bool, vectors: bool, as_json: bool
 ) -> None:
-    """Import transcripts, exported memories, or those of another program.
+    """Import transcripts, memories, or those of other programs.
 
     PATH is a transcript or a tree of them as ~/.claude/projects, what `csmd export` wrote, a claude-mem database, a
     basic-memory folder, a mem0 JSON export, a file of the MCP memory server, or Claude Code's memory directory. It is
@@ -177,7 +177,7 @@ def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> s
     *verb.PROJECTS, is_job=True,
 )  # fmt: skip
 def show_exported(value: dict[str, Any]) -> Screen:
-    """Write memories to a directory, one a line with where each was said.
+    """Write memories to a directory, one a line.
 
     `csmd import DIR` takes them in, here or elsewhere.
     """

@@ -194,7 +194,7 @@ def _server_of(name: str, host: Host) -> Kind:
 
 #: Assistant -> its memory server's entry: what `csmd mcp --install` puts in.
 SERVER_KINDS: dict[str, Kind] = {
-    "claude": KINDS[-1],
+    "claude": next(kind for kind in KINDS if kind.name == "server"),
     **{name: _server_of(name, host) for name, host in server_entries.HOSTS.items()},
 }
 

@@ -80,7 +80,9 @@ def health(state: Mapping[str, Any]) -> tuple[str, str]:
     if state.get("paused"):
         until = f"until {when(state['paused']['until'])}" if state["paused"].get("until") else "until you resume it"
         return "warning", f"Paused {until}: nothing is recorded, and no session is told anything. {known} are kept."
-    live = f"recording {many(len(state.get('live', ())), 'session')}, {known}"
+    sessions = len(state.get("live", ()))
+    recording = f"recording {many(sessions, 'session')}" if sessions else "ready to record"
+    live = f"{recording}, {known}"
     if state["degraded"]:
         return "warning", f"Working with limits: {live}; {state['degraded'][0]}."
     return "good", f"Healthy: {live}."
@@ -89,7 +91,8 @@ def health(state: Mapping[str, Any]) -> tuple[str, str]:
 def source_words(memory: Mapping[str, Any]) -> str:
     """Who said a memory."""
     if memory["origin"] in ("inferred", "model_saved"):
-        return "inferred from sessions" if memory["origin"] == "inferred" else "saved by the assistant"
+        by = "imported from another program" if memory["authority"] == "external" else "saved by the assistant"
+        return "inferred from sessions" if memory["origin"] == "inferred" else by
     authority = {"user": "you", "assistant": "the assistant", "external": "another source"}[memory["authority"]]
     return f"said by {authority}"
 

@@ -89,6 +89,7 @@ def test_what_is_interrupted_goes_on_in_the_background_and_a_second_run_finds_it
     assert "nothing to repair" in machine.csmd("repair", "--dry-run")
 
 
+@pytest.mark.long
 def test_an_interrupted_restore_leaves_the_old_database_or_the_new_one_and_the_daemon_runs(machine: Machine) -> None:
     machine.conversation("first")
     machine.start()

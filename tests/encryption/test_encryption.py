@@ -28,6 +28,10 @@ def rows_of(home: Home) -> dict[str, list[tuple[object, ...]]]:
         sqlite.use_key(None)
 
 
+#: The paths that `.ci/run` leaves to `.ci/long`.
+LONG = pytest.mark.long
+
+
 @pytest.mark.invariant("An encrypted home holds no readable word in its database, log or copies")
 def test_a_person_encrypts_a_home_with_a_running_daemon_and_no_planted_word_is_left(home: Home) -> None:
     machine = home.machine
@@ -87,7 +91,9 @@ def test_on_and_off_keep_every_row_and_what_is_said_in_between(home: Home) -> No
 
 
 @pytest.mark.invariant("Without its key an encrypted database is neither begun anew nor called damaged")
-@pytest.mark.parametrize("amiss", ["locked", "gone", "another", "no record"])
+@pytest.mark.parametrize(
+    "amiss", ["gone", *(pytest.param(amiss, marks=LONG) for amiss in ("locked", "another", "no record"))]
+)
 def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home, amiss: str) -> None:
     machine = home.machine
     daemon = machine.start()
@@ -131,6 +137,7 @@ def test_a_daemon_without_its_key_waits_says_so_and_goes_on_by_itself(home: Home
     assert machine.stop(daemon) == 0
 
 
+@LONG
 def test_a_daemon_that_waits_ends_when_it_is_stopped(home: Home) -> None:
     home.encrypt()
     home.lock_keyring(True)
@@ -142,6 +149,7 @@ def test_a_daemon_that_waits_ends_when_it_is_stopped(home: Home) -> None:
     assert not home.machine.paths.database.exists()
 
 
+@LONG
 def test_a_recovery_key_brings_a_lost_key_and_a_lost_record_back(home: Home) -> None:
     machine = home.machine
     machine.stop(machine.start())
@@ -165,6 +173,7 @@ def test_a_recovery_key_brings_a_lost_key_and_a_lost_record_back(home: Home) -> 
     machine.stop(machine.start())
 
 
+@LONG
 def test_a_key_file_does_instead_of_a_keyring_but_not_in_the_home(home: Home) -> None:
     machine, place = home.machine, home.machine.root / "key"
     assert "protects nothing" in home.program("prepare", str(machine.home / "key"), code=1)
@@ -190,6 +199,7 @@ def test_without_a_cipher_an_encrypted_home_is_refused_and_not_called_damaged(
         keys.unlock(home.machine.home)
 
 
+@LONG
 def test_a_plain_backup_that_is_restored_is_encrypted(home: Home) -> None:
     machine = home.machine
     daemon = machine.start()
@@ -207,6 +217,7 @@ def test_a_plain_backup_that_is_restored_is_encrypted(home: Home) -> None:
     assert machine.csmd("encrypt", "status", "--json")["state"] == "on"
 
 
+@LONG
 def test_a_purge_a_repair_and_a_lost_database_do_under_a_key(home: Home) -> None:
     machine = home.machine
     home.encrypt()

