@@ -377,10 +377,10 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
         if not is_waiting:
             upto = ending.digest_seq
     in_order = sorted(written, key=lambda pair: (pair[0].last_at, pair[0].session_seq))
-    told = [(ending, day) for ending, day in in_order if _write(store, directory, ending, day, here)]
+    read = [(ending, day if _write(store, directory, ending, day, here) else "") for ending, day in in_order]
 
     def write(rows: Rows) -> None:
-        for ending, day in told:
+        for ending, day in read:
             markdown_pages.note_day(rows, ending, day=day, as_of=as_of)
         cursors.move_cursor(rows, STAGE, "digests", upto)
 
@@ -392,7 +392,7 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
 def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> bool:
     """Writes a session's part of a day's files; False, and nothing written, for a new one of which nothing came."""
     session = store.read(lambda rows: read_session(rows, ending, here, key=store.hash_key))
-    if not (session.has_news or ending.told):
+    if not (session.has_news or ending.day):
         return False
     # Of what older rules let through nothing is written.
     data = redact_tree(render_data(session), Counter())

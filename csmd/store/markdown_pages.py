@@ -349,7 +349,10 @@ def endings_between(rows: Rows, *, since: str, until: str, projects: Sequence[in
 
 
 def note_day(rows: Rows, item: Ending, *, day: str, as_of: tuple[int, str]) -> None:
-    """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again."""
+    """Notes that a day's file tells a session as its digest has it; one that was read before the last forgetting is due again.
+
+    A session of which nothing came is noted with the day "": it is not read again until it has another digest.
+    """
     values = {"digest_seq": item.digest_seq, "last_at": item.last_at, "workspace_seq": item.workspace_seq}
     due = "" if tombstones.forgetting_state(rows) == as_of else "again"
     rows.upsert("told_days", "session_seq, day", session_seq=item.session_seq, day=day, due=due, **values)

@@ -37,7 +37,7 @@ def files(memory: Path) -> list[str]:
 
 
 def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session(parts: Any) -> None:
-    said_ago(parts.machine, 26, f"please keep the prices of the {MARK} in cents", session="first-session")
+    said_ago(parts.machine, 26, f"We decided to keep the prices of the {MARK} in cents.", session="first-session")
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
     step(parts)
     memory = parts.machine.paths.memory
@@ -50,6 +50,13 @@ def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session
     step(parts)
     assert parts.background.context.tasks[job].state == "done", parts.background.context.tasks[job]
     assert files(memory) == [], "a purged session leaves its day, also where none is written any more"
+
+
+def test_a_session_of_which_nothing_came_is_read_once_while_another_goes_on(parts: Any) -> None:
+    said_ago(parts.machine, 26, "what does the till do at noon?", session="first-session")
+    said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
+    step(parts)
+    assert files(parts.machine.paths.memory) == ["sessions/s2.yaml"]
 
 
 @pytest.mark.parametrize("how", ["turned off", "behind a link"])
