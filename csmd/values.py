@@ -305,7 +305,14 @@ class Memory:
     is_edited: bool = False
     scene: str = ""
     tell: str = ""
+    author: str = ""
+    """The colleague who said it (the role on the team's server); "" for what was said here."""
     seq: int = 0
+
+    @property
+    def is_personal(self) -> bool:
+        """Whether a person said it: the user, or a colleague."""
+        return self.authority == "user" or bool(self.author)
 
     @property
     def times(self) -> int:

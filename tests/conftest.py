@@ -26,7 +26,9 @@ import pytest
 # the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import team_server
 from machine import NO_HOME, TEMPORARY, Machine, temporary_directory
+from team_server import TeamServer
 
 OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DISABLE")
 LOCAL = ("127.0.0.1", "localhost")
@@ -166,6 +168,19 @@ def shared_machine() -> Iterator[Machine]:
     made = Machine(root=temporary_directory())
     yield made
     made.end()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[TeamServer]:
+    """A running PostgreSQL with pgvector, for all tests of this process."""
+    with team_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def team(postgres: TeamServer) -> TeamServer:
+    """An empty database for a team: its members are ann, bob and cyd."""
+    return postgres.new_database()
 
 
 @pytest.fixture(scope="session")

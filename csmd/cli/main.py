@@ -30,6 +30,7 @@ GROUPS: dict[str, str] = {
     "Privacy": "pause resume scan project encrypt",
     "Upkeep": "dream sync model backup restore repair",
     "In and out": "import export",
+    "Team": "team",
     "Language models": "provider ledger",
     "Installation": "install uninstall upgrade start stop restart config mcp help",
 }
@@ -52,6 +53,7 @@ SUBJECTS: dict[str, str] = {
     "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
     "settings": "config",
     "provider": "provider ledger",
+    "team": "team",
     "overview": "help",
     "web": "web",
     "main": "completion pipeline",

@@ -38,10 +38,17 @@ _NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
     verb.text("--session", "ID", "Said in one session."), verb.one_of("gate", sorted(GATE_PRIORITY), "GATE"),
     verb.one_of("category", sorted(CATEGORIES), "CATEGORY"), verb.one_of("type", sorted(get_args(MemoryType)), "TYPE"),
     verb.flag("--explain", help="Show how each score came about."),
+    verb.flag("--team", help="Ask the team's server: all that colleagues share with you."),
 )  # fmt: skip
 def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool, **options: Any) -> None:
     """Search memories and past conversations. Several words need no quotes."""
     query, begun = " ".join(words), time.monotonic()
+    if options.pop("team"):
+        from csmd.cli import team  # with what its verbs need: most have none
+
+        asked = verb.work("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
+        verb.print_answer(asked, as_json, team.show_team_hits)
+        return
     params = {name: "" if value is None else value for name, value in options.items()}
     answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)
     value = {"query": query, "took_ms": round((time.monotonic() - begun) * 1000, 1), **answer}

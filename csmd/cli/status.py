@@ -39,7 +39,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: Values for fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -252,6 +252,10 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         from csmd.cli import provider  # with what its verbs need: most have none
 
         yield from provider.rows_of_status(value["provider"], value["at"])
+    if value["team"]:
+        from csmd.cli import team
+
+        yield from team.rows_of_status(value["team"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""
     if value["transcripts"]:
         yield "keeps", _retention(value["transcripts"], home), ""

@@ -82,6 +82,7 @@ class Task:
         "undo",
         "provider",
         "endpoint",
+        "team",
     ]
     path: str = ""
     with_vectors: bool = True

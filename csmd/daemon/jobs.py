@@ -24,6 +24,7 @@ from csmd.daemon.housekeeping import Hourly, InstructionRefresh
 from csmd.daemon.injection import Rehearsal
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.tasks import SECRETS_EVERY_S, Tasks
+from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding.models import Embedder
 from csmd.paths import is_there
 from csmd.store import events, files
@@ -103,6 +104,7 @@ class Background(threading.Thread):
         self.dreaming = Dreaming(context, self.pages)
         self.stages = Stages(context, self.dreaming)
         self.rehearsal = Rehearsal(store, context.poke)
+        self.team = TeamExchange(context)
         self.tasks = Tasks(context, stages=self.stages, dreaming=self.dreaming, instructions=self.instructions)
         self._last_full_sweep = float("-inf")
         self._commits_seen = 0
@@ -153,6 +155,7 @@ class Background(threading.Thread):
             Job("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
             Job("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
+            Job("team", lambda jobs_pass: self.team.step(jobs_pass.now), quiet=True),
             Job("dream", self._dream, when="always", in_pieces=True),
             Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip

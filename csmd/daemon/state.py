@@ -16,7 +16,7 @@ import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import alarms, curating, housekeeping, tasks
+from csmd.daemon import alarms, curating, housekeeping, tasks, team_exchange
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
@@ -137,7 +137,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
 def unknown_figures() -> dict[str, Any]:
     """The figures where no row can be read."""
     return {
-        **dict.fromkeys(("corrected", "dream", "provider", "transcripts", "clients", "pages")),
+        **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
         "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
         "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
@@ -156,7 +156,7 @@ def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
 #: The keys of the status, in this order.
 STATUS = (
     "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded encrypted paused "
-    "last_event last_read spool jobs backfill projects live told dream provider watching transcripts clients hosts pages storage log degraded"
+    "last_event last_read spool jobs backfill projects live told dream provider team watching transcripts clients hosts pages storage log degraded"
 )
 
 
@@ -178,6 +178,7 @@ def status(
         figures = read_figures(rows, config, model, now=now, key=store.hash_key)
         figures["dream"] = background.dreaming.state(rows)
         figures["provider"] = curating.describe(rows, config.settings, now=iso(now))
+        figures["team"] = team_exchange.describe(rows)
     except StoreError as error:
         figures = unknown_figures()
         degraded.insert(0, f"database: {error.what}")

@@ -27,7 +27,7 @@ from csmd.capture import project_identity, transcripts
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment, spool_places
-from csmd.daemon import curating, housekeeping, reading
+from csmd.daemon import curating, housekeeping, reading, team_exchange
 from csmd.daemon.context import Context, Progress, Task, Work, carry_out, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
@@ -96,6 +96,7 @@ class Tasks:
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
             "endpoint": partial(curating.use_for_vectors, context),
+            "team": partial(team_exchange.work_with_team, context),
         }  # fmt: skip
 
     @property

@@ -120,8 +120,8 @@ class Place:
 
 def may_stand(memory: Memory) -> bool:
     """Whether a memory may stand on a page: csmd would inject it, and it lasts longer than its session."""
-    if not visibility.is_injectable(memory) or memory.tier in ("archive", "session"):
-        return False
+    if memory.author or not visibility.is_injectable(memory) or memory.tier in ("archive", "session"):
+        return False  # what a colleague said is not the user's to edit
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
         return False  # what an assistant did that day stands in the day's file
     if memory.scope != "project" and memory.session_id:  # what is told in every project is chosen as a start's brief is

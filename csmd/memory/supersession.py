@@ -342,13 +342,13 @@ def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
 
 
 def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
-    """The memories that share words with a text, under old and new names, most similar first."""
+    """The memories, no colleague's, that share words with a text, under old and new names, most similar first."""
     lower = said.casefold()
     names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
     terms = tokens.query_terms(" ".join([said, *names]))
     found = fulltext.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
     others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
-    return [others[int(seq)] for seq, _ in found]
+    return [others[int(seq)] for seq, _ in found if not others[int(seq)].author]
 
 
 def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:

@@ -78,7 +78,7 @@ def standalone_text(memory: Memory) -> str:
     text = durable_text(memory)
     if memory.pinned or memory.scene or memory.origin in WHOLE:
         return text
-    speaker: Speaker = "user" if memory.authority == "user" else "assistant"
+    speaker: Speaker = "user" if memory.is_personal else "assistant"
     return "" if refers_back(parse(text)) or is_passing(text, speaker) else text
 
 
@@ -167,8 +167,14 @@ class Block:
 
 
 def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = "") -> Note:
-    """A memory as a note, as it is or in the words of `text`: its scene, its date, whether its code was edited since, its id."""
-    source = (memory.scene, memory.confirmed_at[:10], "its code edited since" * memory.is_edited, memory.id)
+    """A memory as a note, as it is or in the words of `text`: the colleague who said it, its scene, its date, whether its code was edited since, its id."""
+    source = (
+        memory.author and f"said by {memory.author}",
+        memory.scene,
+        memory.confirmed_at[:10],
+        "its code edited since" * memory.is_edited,
+        memory.id,
+    )
     tail = ", ".join(filter(None, source))
     return Note(id=memory.id, text=text or memory.text, tail=tail, score=score, reason=reason)
 

@@ -81,7 +81,7 @@ _ASKS = re.compile(r"[?？؟]")
 
 def is_pick(memory: Memory) -> bool:
     """Whether it is what the user answered to a question, or took of a list or a proposal, of the assistant's."""
-    return memory.authority == "user" and ARROW in memory.text
+    return memory.is_personal and ARROW in memory.text
 
 
 def was_asked_to_remember(memory: Memory) -> bool:
@@ -214,7 +214,7 @@ JUDGED: Mapping[str, str] = {
 def _why_not(memory: Memory) -> str:
     if memory.tell and not memory.pinned:
         return JUDGED.get(memory.tell, "")
-    if memory.authority != "user" and not memory.pinned:
+    if not (memory.is_personal or memory.pinned):
         return "an assistant said it"
     if memory.scene.startswith(statement_context.REVIEW) and not memory.pinned:
         return "a review said it"

@@ -207,7 +207,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
         statement = ScoredStatement(score=0.0, features={}, passage=passage, memory=memory, words=words)
         match = Match(
             text=statement.text,
-            by_user=memory.authority == "user" if memory else passage is not None and passage.kind in PROMPTS,
+            by_user=memory.is_personal if memory else passage is not None and passage.kind in PROMPTS,
             meaning=None if query.vector is None else cosine,
             kept=memory is not None,
             **context._asdict(),

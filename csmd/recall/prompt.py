@@ -269,9 +269,7 @@ def find_lines(
         )
         for one in shown
         for is_end in [one.passage is not None and one.passage.seq in leading]
-        for by_user in [
-            one.memory.authority == "user" if one.memory else bool(one.passage and one.passage.kind in PROMPTS)
-        ]
+        for by_user in [one.memory.is_personal if one.memory else bool(one.passage and one.passage.kind in PROMPTS)]
         for text in _decisive(one, own, is_end=is_end)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))

@@ -79,8 +79,9 @@ def is_injectable(memory: Memory) -> bool:
 
     What csmd counted, or an assistant saved by itself, waits until the user stated, pinned or reviewed it (design section 2).
     """
+    believed = memory.authority != "external" or bool(memory.author)
     holds = not (memory.gives_way or memory.is_refuted) and (memory.pinned or memory.tell != "never")
-    return holds and memory.authority != "external" and (memory.pinned or memory.origin not in UNSTATED)
+    return holds and believed and (memory.pinned or memory.origin not in UNSTATED)
 
 
 def is_of_other_checkout(rows: Rows, memory: Memory, *, asking: str) -> bool:

@@ -685,8 +685,8 @@ _OF_UPKEEP = ", ".join(f"'{kind}'" for kind in KINDS)
 
 
 def memories_past(rows: Rows, seq: int, *, limit: int) -> list[Memory]:
-    """The next memories past a row key, in order."""
-    return memories.where(rows, "m.seq > :seq order by m.seq limit :limit", seq=seq, limit=limit)
+    """The next memories past a row key, in order; no colleague's."""
+    return memories.where(rows, f"m.seq > :seq and {memories.OWN} order by m.seq limit :limit", seq=seq, limit=limit)
 
 
 def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
@@ -801,6 +801,6 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
 
 
 def memories_of_places(rows: Rows, projects: Sequence[int] | None) -> list[Memory]:
-    """The memories of some projects (None: all) that are neither archived, superseded nor put aside."""
-    alive = "m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0"
+    """The memories of some projects (None: all) that are neither archived, superseded nor put aside; no colleague's."""
+    alive = f"m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN}"
     return memories.where(rows, f"{alive} and {in_keys('m.project_seq', projects)} order by m.seq")

@@ -544,10 +544,10 @@ def dream_places(rows: Rows) -> list[Place]:
 
 
 def held_memories(rows: Rows, place: Place) -> list[int]:
-    """The row keys of the memories of a scope that are not archived, and those that are alive of what holds all around it."""
+    """The row keys of one's own memories of a scope that are not archived, and those that are alive of what holds all around it."""
     held = (
-        "select seq from memories where project_seq = :place and tier <> 'archive' and twin_of = 0 "
-        "and (:alive = 0 or superseded_by = '') order by confirmed_at desc, id limit :most"
+        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
+        "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
     )
     found = rows.column(held, place=place.seq, alive=0, most=MOST)
     around = rows.column(held, place=place.everywhere, alive=1, most=MOST) if place.everywhere != place.seq else []

@@ -27,9 +27,10 @@ INCOMPLETE = "in part"
 
 
 def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
-    """The row keys of the memories of some places (None: all), the oldest first."""
+    """The row keys of the memories of some places (None: all), the oldest first; what colleagues said is theirs to export."""
     return rows.column(
-        f"select seq from memories where twin_of = 0 and {in_keys('project_seq', places)} order by created_at, id"  # noqa: S608
+        f"select m.seq from memories m where m.twin_of = 0 and {memories.OWN} and {in_keys('m.project_seq', places)} "  # noqa: S608
+        "order by m.created_at, m.id"
     )
 
 
@@ -59,6 +60,15 @@ def record(rows: Rows, seq: int) -> dict[str, Any]:
             for change in more["changes"]
         ],
     }
+
+
+def edges(rows: Rows, seq: int) -> list[tuple[str, str, str, float, str]]:
+    """(from, to, relationship, weight, time) of the links that begin or end at a memory, by ids."""
+    return rows.all(
+        "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
+        "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3",
+        seq=seq,
+    )
 
 
 def _place(rows: Rows, seq: int) -> dict[str, str]:

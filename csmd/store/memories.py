@@ -16,9 +16,12 @@ from csmd.vocabulary import Authority
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
 _AGAINST = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
+#: A memory that was said here, and not by a colleague.
+OWN = "m.seq not in (select memory_seq from team_memories)"
 _COLUMNS = columns(
     Memory,
     "m",
+    author="coalesce((select a.author from team_memories a where a.memory_seq = m.seq), '')",
     provenance="''",
     is_refuted=f"{_AGAINST} <> '{EDITED}')",
     is_edited=f"{_AGAINST} = '{EDITED}')",
@@ -30,7 +33,18 @@ _COLUMNS = columns(
 #: Where its row key and its sources stand in a row.
 _SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
 #: What is not stored with a memory in its own row, or begins as the table says.
-_NOT_FIRST = ("provenance", "version", "superseded_by", "used_at", "is_refuted", "is_edited", "scene", "tell", "seq")
+_NOT_FIRST = (
+    "provenance",
+    "version",
+    "superseded_by",
+    "used_at",
+    "is_refuted",
+    "is_edited",
+    "scene",
+    "tell",
+    "author",
+    "seq",
+)
 #: The columns that confirmation, pinning or contradiction change.
 _BELIEF = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
@@ -147,10 +161,10 @@ def links_of(rows: Rows, memory_id: str) -> list[Link]:
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
-    """The memory of a scope with exactly this (normalised) text; one that nothing has superseded before others."""
+    """The memory of a scope with exactly this (normalised) text, no colleague's; one that nothing has superseded before others."""
     found = where(
         rows,
-        "m.project_seq = :project and m.text_hash = :hash "
+        f"m.project_seq = :project and m.text_hash = :hash and {OWN} "
         "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
         project=project,
         hash=text_hash,
@@ -200,12 +214,14 @@ def list_memories(
 ) -> list[Memory]:
     """The memories of some projects (None: all), the surest and newest first, at most `limit`.
 
-    With `only_users` those that the user said or pinned, or that were judged worth telling at every start.
+    With `only_users` those that a person (the user, a colleague) said or pinned, or that were judged worth telling at
+    every start.
     """
     return where(
         rows,
         f"{in_keys('m.project_seq', projects)} and (:everybodys = 1 or m.authority = 'user' or m.pinned = 1 "  # noqa: S608
-        "or exists (select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts')) "
+        "or exists (select 1 from judgements j where j.memory_seq = m.seq and j.tell = 'starts') "
+        "or m.seq in (select memory_seq from team_memories)) "
         "order by m.pinned desc, m.confidence desc, m.confirmed_at desc, m.id limit :limit",
         limit=limit,
         everybodys=not only_users,

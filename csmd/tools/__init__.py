@@ -14,6 +14,7 @@ from csmd.tools import (
     retrieval,
     sessions,
     tags_and_links,
+    team,
     work_history,
 )
 from csmd.tools.registry import Json, Tool, ToolContext
@@ -57,6 +58,7 @@ TOOLS: dict[str, Tool] = {
         *work_history.LIVING_STATE,
         *projects.TOOLS,
         *providers.TOOLS,
+        *team.TOOLS,
         *retrieval.CONTEXT,
         *maintenance.TASKS,
         *retrieval.RECEIPTS,

@@ -66,7 +66,7 @@ def _alias(
         if not other:
             raise BadInput("which project does it count to?", hint="csmd project alias PATH OTHER")
         own = projects.seq_of(writing, identity)
-        target = _find(writing, other)
+        target = find_project(writing, other)
         root = workspaces.root_of(writing, target)
         if own is not None and own != target:
             raise BadInput(
@@ -88,7 +88,7 @@ def _merge(
     _need_person(by_person, f"csmd project merge {source} {into}")
 
     def write(writing: Rows) -> Moved:
-        merged, target = _find(writing, source), _find(writing, into)
+        merged, target = find_project(writing, source), find_project(writing, into)
         if merged == target:
             raise BadInput(f"{source} and {into} are one project already")
         if projects.everywhere(writing, merged) != projects.everywhere(writing, target):
@@ -111,7 +111,7 @@ def _split(
     directory = project_identity.identified(path).place
 
     def write(writing: Rows) -> Moved:
-        of = _find(writing, whole)
+        of = find_project(writing, whole)
         known = workspaces.at_path(writing, path) or workspaces.at_path(writing, directory)
         if known is not None and known != of:
             if workspaces.merged_into(writing, known) != of:
@@ -168,7 +168,7 @@ def _workspace(
         workspace = workspaces.ensure(writing, name, now=ctx.now())
         brought, roots = 0, []
         for place in named:
-            project = _find(writing, place, make_at=ctx.now())
+            project = find_project(writing, place, make_at=ctx.now())
             there = projects.everywhere(writing, project)
             root = workspaces.root_of(writing, project)
             if there not in (0, workspace):
@@ -189,7 +189,7 @@ def _leave(rows: Rows, name: str, named: list[str], *, key: bytes) -> Json:
     workspace = workspaces.named(rows, name)
     roots = []
     for place in named:
-        project = _find(rows, place)
+        project = find_project(rows, place)
         root = workspaces.root_of(rows, project)
         if workspace is None or projects.everywhere(rows, project) != workspace:
             raise BadInput(f"{root} is not in the workspace {name}", hint="`csmd project list` shows who is")
@@ -211,7 +211,7 @@ def _absolute(place: str) -> str:
     return place
 
 
-def _find(rows: Rows, word: str, *, make_at: str = "") -> int:
+def find_project(rows: Rows, word: str, *, make_at: str = "") -> int:
     """The project that a path, an id or a name stands for; with `make_at`, a time, a directory where nothing was said yet too."""
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)

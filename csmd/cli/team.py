@@ -1,0 +1,144 @@
+"""Commands about a team's server: join, share, unshare, leave, status, and what a search there found."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from csmd.cli import render, verb
+from csmd.cli.render import Line, Screen, ago, bold, dim, join, many, pairs, when
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+TEAM = VERBS.add_group(
+    "team", "Share memories of chosen projects on a server of your own; nothing is shared unless you do."
+)
+EVERYBODY = "*"
+PROJECT = verb.argument("project", "[PROJECT]", required=False, default=".")
+
+
+@TEAM.action("join", verb.argument("url", "URL"), verb.YES)
+def join_team(url: str, yes: bool, as_json: bool) -> None:
+    """Join a team's server: postgresql://NAME@HOST/DATABASE, PostgreSQL with pgvector. Nothing is shared by that.
+
+    The password is read from ~/.pgpass, or from the keyring: keyring set csmd URL.
+    """
+    verb.confirm(
+        f"Let csmd connect to {url}? It shares what `csmd team share` names, and receives what colleagues share.",
+        yes=yes,
+    )
+    verb.print_answer(verb.work("csm_team_join", url=url, by_person=True), as_json, show_joined)
+
+
+def show_joined(value: dict[str, Any]) -> Screen:
+    """The server, and what follows."""
+    made = "made the tables there" if value["is_new"] else ""
+    return render.done(
+        f"joined {value['url']} as {value['author']}", made, "`csmd team share` shares this directory's project",
+        "`csmd team leave` takes it back; docs/team.md",
+    )  # fmt: skip
+
+
+@TEAM.action(
+    "share", PROJECT,
+    verb.option("--with", "names", metavar="NAME", multiple=True, help="Who may read it, by their role; else everybody on the server."),
+    verb.flag("--private", help="Nobody else may read it."),
+    verb.text("--as", "NAME", "What the team knows it by; else its git remote."), verb.YES,
+)  # fmt: skip
+def share(project: str, names: tuple[str, ...], private: bool, yes: bool, as_json: bool, **options: Any) -> None:
+    """Share a project: its memories with their sources, topics, links and digests. No conversation."""
+    readers = "" if private else " ".join(names) or EVERYBODY
+    path = verb.project_params(project)["project"]
+    verb.confirm(f"Share the memories of {path} with {describe_readers(readers)}?", yes=yes)
+    value = verb.ask("csm_team_share", project=path, name=options["as"], readers=readers, by_person=True)
+    verb.print_answer(value, as_json, show_shared)
+
+
+def describe_readers(readers: str) -> str:
+    """Who may read a project, in words."""
+    if readers == EVERYBODY:
+        return "everybody on the team's server"
+    return ", ".join(readers.split()) or "nobody else"
+
+
+def show_shared(value: dict[str, Any]) -> Screen:
+    """What is shared, with whom."""
+    return render.done(
+        f"shared {value['project']} as {value['name']}, with {describe_readers(value['readers'])}",
+        f"{many(value['waiting'], 'change')} to be sent; `csmd team status` shows it",
+        "`csmd team unshare` takes it off the server",
+    )
+
+
+@TEAM.action("unshare", PROJECT)
+def unshare(project: str, as_json: bool) -> None:
+    """Share a project no more, and take it off the server."""
+    value = verb.ask("csm_team_unshare", project=verb.project_params(project)["project"])
+    verb.print_answer(value, as_json, show_unshared)
+
+
+def show_unshared(value: dict[str, Any]) -> Screen:
+    """What follows of it."""
+    return render.done(f"unshared {value['project']}: it is taken off the server", OUT_OF_REACH)
+
+
+#: What no deletion on the server reaches.
+OUT_OF_REACH = "out of reach: the server's write-ahead log, replicas and backups, and what colleagues have read"
+
+
+@TEAM.action("leave", verb.flag("--keep", help="Leave what is shared on the server."), verb.YES)
+def leave(keep: bool, yes: bool, as_json: bool) -> None:
+    """Leave the team's server: take what is shared off it, and forget what colleagues said."""
+    verb.confirm("Leave the team's server?", yes=yes)
+    verb.print_answer(verb.work("csm_team_leave", keep=keep, by_person=True), as_json, show_left)
+
+
+def show_left(value: dict[str, Any]) -> Screen:
+    """What was taken off."""
+    return render.done(f"left {value['url']}; took {many(value['removed'], 'project')} off it", OUT_OF_REACH)
+
+
+@TEAM.tool("status", "csm_team_status", scope="none")
+@render.if_empty("team", "no team's server was joined; `csmd team join URL` joins one")
+def show_team(value: dict[str, Any]) -> Screen:
+    """Show the server, what is shared, what waits to be sent, and what colleagues share."""
+    team = value["team"]
+    yield bold(f"{team['url']} as {team['author']}")
+    yield from pairs([
+        ("  reached", when(team["reached_at"]) if team["reached_at"] else "not yet"),
+        ("  fails", team["failure"] and f"since {when(team['failing_since'])}: {team['failure']}"),
+        ("  waiting", f"{many(team['waiting'], 'change')} to be sent" if team["waiting"] else "nothing"),
+    ])  # fmt: skip
+    for row in team["shares"]:
+        yield Line(
+            f"shared {row['project']} as {row['name']}, with {describe_readers(row['readers'])}",
+            gap=row is team["shares"][0],
+        )
+    for row in team["received"]:
+        yield f"from {row['author']}: {many(row['memories'], 'memory')} in {row['project']}"
+
+
+def rows_of_status(value: dict[str, Any], now: str) -> list[tuple[str, str, str]]:
+    """The lines of `csmd status`: (label, text, style)."""
+    waiting = value["waiting"] and f"{many(value['waiting'], 'change')} to be sent"
+    reached = f"reached {ago(value['reached_at'], now)}" if value["reached_at"] else "not reached yet"
+    rows = [
+        (
+            "team",
+            join(f"{value['author']}, {many(len(value['shares']), 'project')} shared", reached, waiting, by="; "),
+            "",
+        )
+    ]
+    if value["failure"]:
+        rows.append(("", f"fails since {when(value['failing_since'])}: {value['failure']}", "yellow"))
+    return rows
+
+
+def show_team_hits(value: dict[str, Any]) -> Screen:
+    """What a search on the team's server found: by whom, when and where."""
+    if not value["hits"]:
+        yield f"nothing found for {value['query']!r} on the team's server"
+    for number, hit in enumerate(value["hits"], 1):
+        about = join(hit["author"], hit["kind"], hit["gate"], hit["at"][:10], hit["id"][:11], hit["project"], by="  ")
+        yield bold(about, head=f"{number:>2}  ")
+        yield Line(hit["text"], indent=2, head="> ", most=6)
+    yield dim("asked the team's server")

@@ -1,0 +1,148 @@
+"""Exchanges with the team's server while other work goes on: one process at a time beside the daemon, and rests between.
+
+Nobody waits for it, hooks least of all: what is to be sent waits in the store, however long the server is away.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from csmd import machine
+from csmd.daemon import curating
+from csmd.daemon.context import Context, Task, Work, now_iso
+from csmd.errors import BadInput, EmbeddingUnavailable, StoreError
+from csmd.store import projects, team
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+from csmd.store.team import TeamRow, Waiting
+from csmd.team import sharing
+
+log = logging.getLogger(__name__)
+#: Rests between exchanges: where something waits to be sent, while sessions are at work (and so long after), else; at
+#: first after a failure, and at most.
+SOON_S, AT_WORK_S, WORKED_S, IDLE_S, FAILED_S = 3.0, 60.0, 900.0, 600.0, 20.0
+#: How long the server has for what somebody waits for.
+ASKED_S = 30.0
+
+
+class TeamExchange:
+    """Owns the exchange under way, and when the next one is due; stepped by the background thread."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._wait: Callable[[float], dict[str, Any] | None] | None = None
+        self._sent: list[Waiting] = []
+        self._at, self._rest = float("-inf"), AT_WORK_S
+        self._failures = 0
+
+    def step(self, now: float) -> bool:
+        """Begins an exchange where one is due, or takes in what it brought; whether anything changed here."""
+        return self._begin(now) if self._wait is None else self._end(now, self._wait)
+
+    def _begin(self, now: float) -> bool:
+        store = self._context.store
+        if now - self._at < SOON_S:
+            return False
+        joined, waiting = store.read(lambda rows: (team.find_team(rows), team.count_waiting(rows)))
+        if joined is None or now - self._at < self._rest_s(now, waiting):
+            return False
+        order, self._sent = store.read(partial(sharing.compose_order, joined=joined))
+        self._at = now
+        self._wait = machine.start_in_thread(partial(sharing.speak, order))
+        return False
+
+    def _rest_s(self, now: float, waiting: int) -> float:
+        if self._failures:
+            return min(FAILED_S * 2.0 ** (self._failures - 1), IDLE_S)
+        if waiting or self._rest < SOON_S:
+            return SOON_S
+        return AT_WORK_S if now - self._context.heard_at < WORKED_S else IDLE_S
+
+    def _end(self, now: float, wait: Callable[[float], dict[str, Any] | None]) -> bool:
+        store = self._context.store
+        try:
+            answer = wait(0.0)
+        except StoreError as error:
+            self._wait, self._failures, self._at = None, self._failures + 1, now
+            store.write(partial(team.note_failure, failure=error.what, at=now_iso()))
+            return False
+        if answer is None:
+            return False
+        self._wait, self._failures = None, 0
+        self._rest = 0.0 if answer.get("more") else AT_WORK_S
+        taken = partial(sharing.take_in, answer=answer, sent=self._sent, key=store.hash_key, now=now_iso())
+        return store.write(taken) > 0
+
+
+def work_with_team(context: Context, task: Task) -> Work:
+    """Joins a server, leaves it, or searches it."""
+    step = {"join": _join, "leave": _leave, "search": _search}[str(task.order["do"])]
+    return (yield from step(context, task.order))
+
+
+def _join(context: Context, order: Mapping[str, Any]) -> Work:
+    url = sharing.check_url(str(order["url"]))
+    known = context.store.read(team.find_team)
+    if known is not None and known.url != url:
+        raise BadInput(f"this home shares on {known.url}", hint="csmd team leave")
+    yield {"step": "joining"}
+    answer = yield from curating.in_thread(lambda: sharing.speak({"do": "join", "url": url}, limit_s=ASKED_S))
+    joined = TeamRow(url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now_iso(), reached_at=now_iso())
+    context.store.write(lambda rows: team.join(rows, joined))
+    return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
+
+
+def _joined(store: Store) -> TeamRow:
+    joined = store.read(team.find_team)
+    if joined is None:
+        raise BadInput("this home has joined no team", hint="csmd team join postgresql://NAME@HOST/DATABASE")
+    return joined
+
+
+def _leave(context: Context, order: Mapping[str, Any]) -> Work:
+    """Takes what is shared off the server, unless it is to stay, and forgets the server."""
+    joined, removed = _joined(context.store), 0
+    if not order["keep"]:
+        yield {"step": "taking what is shared off the server"}
+        asked = {"do": "leave", "url": joined.url}
+        removed = (yield from curating.in_thread(lambda: sharing.speak(asked, limit_s=ASKED_S)))["removed"]
+    context.store.write(team.leave)
+    return {"url": joined.url, "removed": removed}
+
+
+def _search(context: Context, order: Mapping[str, Any]) -> Work:
+    joined, query = _joined(context.store), str(order["query"])
+    yield {"step": "asking the team's server"}
+    model, vector = context.model_name() or "", b""
+    if model:
+        try:
+            vector = context.embedder.embed([query], deadline_s=ASKED_S, start=True)[0]
+        except EmbeddingUnavailable:
+            log.info("the team's server is searched by words alone: no vector was made")
+    asked = sharing.search_order(
+        joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
+    )
+    answer = yield from curating.in_thread(lambda: sharing.speak(asked, limit_s=ASKED_S))
+    return {"query": query, "hits": answer["hits"]}
+
+
+def describe(rows: Rows) -> dict[str, Any] | None:
+    """The team part of `csmd status`; None where none was joined."""
+    joined = team.find_team(rows)
+    if joined is None:
+        return None
+    return {
+        "url": joined.url, "author": joined.author, "joined_at": joined.joined_at, "reached_at": joined.reached_at,
+        "failing_since": joined.failing_since, "failure": joined.failure, "waiting": team.count_waiting(rows),
+        "shares": [
+            {"project": projects.name_of(rows, share.project_seq), "name": share.name, "readers": share.readers}
+            for share in team.shares(rows)
+        ],
+        "received": [
+            {"author": author, "project": projects.name_of(rows, project), "memories": count}
+            for author, project, count in team.received(rows)
+        ],
+    }  # fmt: skip

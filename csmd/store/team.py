@@ -1,0 +1,282 @@
+"""The server that a team shares memories on, which projects are shared, what waits to be sent, and what colleagues said.
+
+What waits is noted by triggers, in the transaction of the change (migrations/0016_team.sql).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from csmd.store import belief_changes, memories
+from csmd.store.sqlite import Rows, column_values, columns
+
+#: What `readers` of a share say for everybody on the server.
+EVERYBODY = "*"
+MEMORY, DIGEST, PROJECT = "memory", "digest", "project"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeamRow:
+    """The server that this home has joined, with its role there, and how it fared last; times are "" for never."""
+
+    url: str
+    author: str
+    epoch: str
+    joined_at: str
+    reached_at: str = ""
+    failing_since: str = ""
+    failure: str = ""
+
+
+class Share(NamedTuple):
+    """A project that is shared: its row, its name for the team, who reads it (EVERYBODY, or roles with spaces between), its wall."""
+
+    project_seq: int
+    name: str
+    readers: str
+    workspace: str
+
+
+class Waiting(NamedTuple):
+    """Something that waits to be sent, and how often it has changed."""
+
+    kind: str
+    id: str
+    changes: int
+
+
+class Place(NamedTuple):
+    """A colleague's project by its row on the server, the project here that it is, and how far it was received."""
+
+    seq: int
+    author: str
+    project_seq: int
+    xid: int
+    item: int
+
+
+_TEAM, _PLACE = columns(TeamRow, "t"), columns(Place, "p")
+_SHARE = (
+    "select s.project_seq, s.name, s.readers, coalesce(w.name, '') from team_shares s "
+    "join projects p on p.seq = s.project_seq left join projects w on w.seq = p.workspace_seq and w.seq > 0"
+)
+
+
+def find_team(rows: Rows) -> TeamRow | None:
+    """The server that was joined; None where none was."""
+    return rows.read_one(TeamRow, f"select {_TEAM} from team t")  # noqa: S608
+
+
+def join(rows: Rows, team: TeamRow) -> None:
+    """Notes the server that was joined; another one begins with nothing."""
+    rows.upsert("team", "seq", seq=1, **column_values(team))
+
+
+def leave(rows: Rows) -> None:
+    """Forgets the server, with what colleagues said on it; what was shared stays on the server."""
+    for place in places(rows):
+        drop_place(rows, place)
+    for table in ("team_shares", "team_outbox", "team"):
+        rows.run(f"delete from {table}")  # noqa: S608
+
+
+def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
+    """Notes that the server answered; where it is another one than before, or an older self, all is sent and received anew."""
+    known = rows.text("select epoch from team")
+    rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
+    if known != epoch:
+        rows.run("update team_places set xid = 0, item = 0")
+        for share in shares(rows):
+            queue_project(rows, share)
+
+
+def note_failure(rows: Rows, failure: str, *, at: str) -> None:
+    """Notes that the server did not answer, and since when it does not."""
+    rows.run(
+        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end",
+        failure=failure,
+        at=at,
+    )
+
+
+# --- what is shared
+
+
+def shares(rows: Rows) -> list[Share]:
+    """The projects that are shared, by name."""
+    return rows.read(Share, f"{_SHARE} order by s.name")
+
+
+def names(rows: Rows) -> frozenset[str]:
+    """What the team may know the projects here by: names of shares, and remotes."""
+    return rows.distinct("select name from team_shares union select remote from projects where remote <> ''")
+
+
+def remote_of(rows: Rows, project: int) -> str:
+    """The remote of a project, by which colleagues know it; "" for none."""
+    return rows.text("select remote from projects where seq = :seq", seq=project)
+
+
+def share(rows: Rows, project: int, *, name: str, readers: str, now: str) -> None:
+    """Shares a project under a name, and has all of it wait to be sent."""
+    rows.upsert("team_shares", "project_seq", project_seq=project, name=name, readers=readers, shared_at=now)
+    for made in rows.read(Share, f"{_SHARE} where s.project_seq = :project", project=project):
+        queue_project(rows, made)
+
+
+def unshare(rows: Rows, project: int) -> str:
+    """Shares a project no more: its name, which waits to be taken off the server; "" where it was not shared."""
+    name = rows.text("delete from team_shares where project_seq = :project returning name", project=project)
+    if name:
+        _queue(rows, PROJECT, name)
+    return name
+
+
+def queue_project(rows: Rows, shared: Share) -> None:
+    """Has all that is shared of a project wait to be sent."""
+    _queue(rows, PROJECT, shared.name)
+    memory_ids = (
+        "select id from memories where project_seq = :project and twin_of = 0 "
+        "and seq not in (select memory_seq from team_memories) order by seq"
+    )
+    sessions = "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"
+    for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
+        for ident in rows.column(sql, project=shared.project_seq):
+            _queue(rows, kind, ident)
+
+
+def _queue(rows: Rows, kind: str, ident: str) -> None:
+    rows.insert(
+        "team_outbox", "on conflict (kind, id) do update set changes = team_outbox.changes + 1", kind=kind, id=ident, changes=1
+    )  # fmt: skip
+
+
+# --- what waits
+
+
+def waiting(rows: Rows, *, limit: int) -> list[Waiting]:
+    """What waits to be sent: projects before what is of them."""
+    return rows.read(
+        Waiting, "select kind, id, changes from team_outbox order by kind desc, id limit :limit", limit=limit
+    )
+
+
+def count_waiting(rows: Rows) -> int:
+    """How much waits to be sent."""
+    return rows.number("select count(*) from team_outbox")
+
+
+def settle(rows: Rows, sent: Iterable[Waiting]) -> None:
+    """Takes what was sent out of the queue; what has changed meanwhile waits again."""
+    for one in sent:
+        rows.delete("team_outbox", **one._asdict())
+
+
+def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
+    """(row key, project) of a memory of one's own that is in a shared project; None for any other."""
+    found = rows.one(
+        "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
+        "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
+        id=ident,
+    )
+    return (int(found[0]), int(found[1])) if found else None
+
+
+def is_colleagues(rows: Rows, ident: str) -> bool:
+    """Whether a memory is a colleague's."""
+    return rows.exists(
+        "select 1 from memories m join team_memories t on t.memory_seq = m.seq where m.id = :id", id=ident
+    )
+
+
+def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | None:
+    """(row key, project, parent, host, last time) of a session of a shared project; None for any other."""
+    found = rows.one(
+        "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
+        "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
+        id=ident,
+    )
+    return (int(found[0]), int(found[1]), str(found[2]), str(found[3]), str(found[4])) if found else None
+
+
+def memory_vectors(rows: Rows, seq: int) -> list[tuple[str, int, int, int]]:
+    """(model's name, its row, start, end) of each vector that a memory has."""
+    return rows.all(
+        "select n.name, n.seq, v.start_at, v.end_at from vectors v join vector_models n on n.seq = v.model_seq "
+        "where v.kind = 'memory' and v.row_seq = :seq order by 1, 3",
+        seq=seq,
+    )
+
+
+# --- what colleagues said
+
+
+def places(rows: Rows) -> list[Place]:
+    """The colleagues' projects that are received here."""
+    return rows.read(Place, f"select {_PLACE} from team_places p order by p.seq")  # noqa: S608
+
+
+def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
+    """The row of the project here that the team knows by a name: one that is shared as it, else the only one with this remote.
+
+    What stands behind a wall there comes to none that does not stand behind the same.
+    """
+    found = rows.column(
+        "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
+        "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
+        "where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name) "
+        "and (:wall = '' or coalesce(w.name, '') = :wall) order by case when s.name = :name then 0 else 1 end, p.seq",
+        name=name,
+        wall=workspace,
+    )
+    is_shared = bool(found) and rows.exists("select 1 from team_shares where project_seq = :seq", seq=found[0])
+    return int(found[0]) if found and (is_shared or len(found) == 1) else None
+
+
+def put_place(rows: Rows, place: Place) -> None:
+    """Notes how far a colleague's project was received; one that is another project here by now begins with nothing."""
+    known = next((one for one in places(rows) if one.seq == place.seq), None)
+    if known is not None and (known.author, known.project_seq) != (place.author, place.project_seq):
+        drop_place(rows, known)
+    rows.upsert("team_places", "seq", **place._asdict())
+
+
+def drop_place(rows: Rows, place: Place) -> None:
+    """Removes what a colleague said in a project."""
+    for ident in rows.column("select remote_id from team_memories where place_seq = :seq", seq=place.seq):
+        drop_memory(rows, place, ident)
+    rows.delete("team_places", seq=place.seq)
+
+
+def known_memory(rows: Rows, place: Place, remote_id: str) -> int | None:
+    """The row here of a colleague's memory by its id there."""
+    return rows.key(
+        "select memory_seq from team_memories where place_seq = :place and remote_id = :id",
+        place=place.seq,
+        id=remote_id,
+    )
+
+
+def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:
+    """Removes a colleague's memory, where it is here."""
+    seq = known_memory(rows, place, remote_id)
+    for memory in memories.by_seqs(rows, [] if seq is None else [seq]).values():
+        belief_changes.delete_memory(rows, memory)
+
+
+def note_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
+    """Notes whose a memory is."""
+    rows.insert("team_memories", memory_seq=seq, place_seq=place.seq, author=place.author, remote_id=remote_id)
+
+
+def received(rows: Rows, among: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
+    """(author, project, memories) of what colleagues said that is here; `among` some projects, None for all."""
+    found = rows.all(
+        "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
+        "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"
+    )
+    return [
+        (str(author), int(project), int(count)) for author, project, count in found if among is None or project in among
+    ]

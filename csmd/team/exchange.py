@@ -1,0 +1,112 @@
+"""Speaks with the team's server.
+
+    python -m csmd.team.exchange
+
+reads one order from standard input, connects, carries it out, prints the answer and ends: a process of its own, since the
+daemon may use no network. csmd.team.sharing writes orders and reads answers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from csmd import wire
+from csmd.errors import CsmdError
+from csmd.team import postgres, shared_rows
+from csmd.team.postgres import ServerRows
+
+Json = dict[str, Any]
+#: Changes of colleagues that one exchange brings at most.
+RECEIVED_AT_ONCE = 200
+
+
+def _join(rows: ServerRows, _: Mapping[str, Any]) -> Json:
+    return {"is_new": postgres.prepare(rows)}
+
+
+def _leave(rows: ServerRows, _: Mapping[str, Any]) -> Json:
+    """Takes everything of one's own off the server."""
+    with rows.transaction(write=True):
+        return {"removed": rows.run("delete from projects where author = session_user")}
+
+
+def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
+    """Sends what is new here, then receives what is new there; nothing is sent to another server than the one that was joined."""
+    if order["epoch"] != postgres.epoch_of(rows):
+        return {"is_other": True, "sent": False, "projects": [], "changed": []}
+    author = postgres.author_of(rows)
+    with rows.transaction(write=True):
+        rows.narrow(author)
+        projects = shared_rows.put_projects(rows, order["shares"], order["gone"]["project"])
+        for ident in order["gone"]["memory"]:
+            postgres.delete_memory(rows, ident)
+        for ident in order["gone"]["digest"]:
+            rows.run("delete from sessions where id = :id and author = session_user", id=ident)
+        if order["memories"]:
+            shared_rows.put_memories(rows, order["memories"], projects)
+        for digest in order["digests"]:
+            shared_rows.put_digest(rows, digest, projects)
+    with rows.transaction(write=False):
+        seen = shared_rows.visible_projects(rows)
+        changed: list[Json] = []
+        for project in seen:
+            if project["name"] in order["names"] and len(changed) < RECEIVED_AT_ONCE:
+                xid, item = order["reached"].get(str(project["seq"]), (0, 0))
+                rows.narrow(project["author"])
+                left = RECEIVED_AT_ONCE - len(changed)
+                found = shared_rows.changed_since(rows, project["seq"], xid=xid, item=item, limit=left)
+                changed += [{"place": project["seq"], **change} for change in found]
+    return {
+        "is_other": False,
+        "sent": True,
+        "projects": seen,
+        "changed": changed,
+        "more": len(changed) >= RECEIVED_AT_ONCE,
+    }
+
+
+def _search(rows: ServerRows, order: Mapping[str, Any]) -> Json:
+    with rows.transaction(write=True):  # what it sets holds until the end of a transaction
+        vector = bytes.fromhex(order["vector"])
+        hits = shared_rows.search(
+            rows, order["words"], wall=order["wall"], model=order["model"], vector=vector, limit=order["limit"]
+        )
+        return {"hits": hits}
+
+
+#: What may be ordered.
+ORDERS: Mapping[str, Callable[[ServerRows, Mapping[str, Any]], Json]] = {
+    "join": _join, "leave": _leave, "exchange": _exchange, "search": _search,
+}  # fmt: skip
+
+
+def find_password(url: str) -> str:
+    """The password of a URL in the keyring, where there is one; "" leaves it to libpq: ~/.pgpass, a certificate, the role itself."""
+    try:
+        import keyring
+
+        return keyring.get_password("csmd", url) or ""
+    except Exception:  # noqa: BLE001 - each backend has errors of its own; without a keyring libpq looks elsewhere
+        return ""
+
+
+def carry_out(order: Mapping[str, Any]) -> Json:
+    """Carries out an order; StoreError where the server cannot be reached, or refuses."""
+    with postgres.connected(order["url"], password=find_password(order["url"])) as rows:
+        done = ORDERS[order["do"]](rows, order)
+        return {**done, "author": postgres.author_of(rows), "epoch": postgres.epoch_of(rows)}
+
+
+def main() -> None:
+    """Carries out the order on standard input."""
+    try:
+        answer = carry_out(wire.loads(sys.stdin.buffer.read()))
+    except CsmdError as error:
+        answer = {"failure": error.what, "hint": error.hint}
+    sys.stdout.buffer.write(wire.dumps(answer).encode())
+
+
+if __name__ == "__main__":
+    main()

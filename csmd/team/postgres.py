@@ -1,0 +1,236 @@
+"""The team's server: a connection as `Rows`, its schema, and what is said otherwise there than in SQLite.
+
+Everything else that is asked of it are the statements of csmd.store, which both databases understand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.adapt import Dumper
+
+from csmd.cache import cached
+from csmd.errors import StoreError
+from csmd.store.sqlite import Row, Rows, in_keys
+
+SCHEMA = Path(__file__).with_name("server.sql")
+#: The version of the schema that this csmd knows, and the least version of pgvector: it goes on looking where the rules
+#: for rows have left too few of the nearest.
+VERSION, LEAST_VECTOR = 1, (0, 8)
+CONNECT_S, STATEMENT_MS = 10, 60_000
+#: A text in quotes, a parameter, a sign that psycopg would take for one.
+_NAMED = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)|%")
+
+
+class _BoolAsNumber(Dumper):
+    """Writes True and False as 1 and 0: the columns are numbers, as in SQLite."""
+
+    def dump(self, obj: Any) -> bytes:
+        return b"1" if obj else b"0"
+
+    def quote(self, obj: Any) -> bytes:
+        return self.dump(obj)
+
+
+class ServerRows(Rows):
+    """A connection to the server as stages see a store: portable SQL with named parameters."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.server = connection
+        self.of_this_read = None
+        self._until = None
+        self._changed = 0
+
+    def all(self, sql: str, **values: Any) -> list[Row]:
+        """Every row of the result."""
+        try:
+            with psycopg.ClientCursor(self.server) as cursor:
+                cursor.execute(_in_its_words(sql), values)
+                self._changed = max(0, cursor.rowcount)
+                return cursor.fetchall() if cursor.description else []
+        except psycopg.Error as error:
+            raise as_store_error(error) from error
+
+    def run(self, sql: str, **values: Any) -> int:
+        """Performs a statement; the number of rows it changed."""
+        self.all(sql, **values)
+        return self._changed
+
+    def many(self, sql: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Performs a statement once for each mapping, in one go."""
+        try:
+            with psycopg.ClientCursor(self.server) as cursor:
+                statement = _in_its_words(sql)
+                text = ";".join(cursor.mogrify(statement, values) for values in rows)
+                if text:
+                    cursor.execute(text)
+        except psycopg.Error as error:
+            raise as_store_error(error) from error
+
+    @contextmanager
+    def transaction(self, *, write: bool) -> Iterator[None]:
+        """One transaction; a read sees one moment. Rolled back when anything is raised."""
+        try:
+            with self.server.transaction():
+                if not write:
+                    self.run("set transaction isolation level repeatable read, read only")
+                yield
+        except psycopg.Error as error:
+            raise as_store_error(error) from error
+
+    def narrow(self, author: str) -> None:
+        """Shows, until the transaction ends, one author's rows alone, of those that may be seen; "" shows all again."""
+        self.all("select set_config('csmd.of', :author, true)", author=author)
+
+
+def as_store_error(error: psycopg.Error) -> StoreError:
+    """What the server or the network said, on one line, without values of rows."""
+    primary = error.diag.message_primary or str(error).strip().splitlines()[0] if str(error).strip() else ""
+    return StoreError(f"the team's server: {primary or type(error).__name__}")
+
+
+@cached(500)
+def _in_its_words(sql: str) -> str:
+    """A statement with its parameters as psycopg names them; what stands in quotes stays."""
+
+    def named(match: re.Match[str]) -> str:
+        if match.group(1):
+            return f"%({match.group(1)})s"
+        return match.group().replace("%", "%%")
+
+    return _NAMED.sub(named, sql)
+
+
+# --- connecting
+
+
+@contextmanager
+def connected(url: str, *, password: str = "") -> Iterator[ServerRows]:
+    """A connection; StoreError where there is none."""
+    options: dict[str, Any] = {"password": password} if password else {}
+    try:
+        connection = psycopg.connect(
+            url, connect_timeout=CONNECT_S, autocommit=True, application_name="csmd",
+            options=f"-c search_path=csmd,public -c statement_timeout={STATEMENT_MS}", **options,
+        )  # fmt: skip
+    except psycopg.Error as error:
+        raise as_store_error(error) from error
+    connection.adapters.register_dumper(bool, _BoolAsNumber)
+    try:
+        yield ServerRows(connection)
+    finally:
+        connection.close()
+
+
+def prepare(rows: ServerRows) -> bool:
+    """Makes the schema where there is none; whether it was made. StoreError where the server cannot keep it."""
+    made = False
+    with rows.transaction(write=True):
+        rows.all("select pg_advisory_xact_lock(2026112900)")  # two who join at once
+        _check_extension(rows.text("select extversion from pg_extension where extname = 'vector'"))
+        if not rows.value("select 1 from pg_namespace where nspname = 'csmd'"):
+            rows.server.execute(SCHEMA.read_text(encoding="utf-8"))
+            made = True
+    if rows.number("select version from server") > VERSION:
+        raise StoreError("the team's server was made by a newer csmd", hint="csmd upgrade")
+    return made
+
+
+def _check_extension(version: str) -> None:
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < LEAST_VECTOR:
+        raise StoreError(
+            f"the team's server has {f'pgvector {version}' if version else 'no pgvector'}",
+            hint="have its administrator install 0.8 or later, and run in this database: create extension vector",
+        )
+
+
+def author_of(rows: Rows) -> str:
+    """The role that the connection has, by which its rows are known."""
+    return rows.text("select session_user")
+
+
+def epoch_of(rows: Rows) -> str:
+    """What tells this server from another one, and from itself before a backup was restored."""
+    sql = (
+        "select (select epoch from server) || ' ' || (select system_identifier from pg_control_system()) || ' ' || "
+        "(select timeline_id from pg_control_checkpoint())"
+    )
+    return rows.text(sql)
+
+
+# --- what SQLite says otherwise
+
+
+def delete_memory(rows: Rows, ident: str) -> bool:
+    """Deletes one's own memory with all that hangs on it, and notes that it is gone; whether it was there."""
+    project = rows.key("delete from memories where id = :id and author = session_user returning project_seq", id=ident)
+    if project is not None:
+        conflict = (
+            "on conflict (author, id) do update set project_seq = excluded.project_seq, changed = pg_current_xact_id()"
+        )
+        rows.insert("gone", conflict, project_seq=project, id=ident)
+    return project is not None
+
+
+def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
+    """Stores the vector of a part of a memory; that of the same part is replaced."""
+    made = rows.value("select ensure_model(:model, :size)", model=model, size=len(vector))
+    rows.upsert(
+        "vectors", "memory_seq, model_seq, start_at", model_seq=made, memory_seq=memory_seq, start_at=start, end_at=end,
+        embedding=_as_list(vector),
+    )  # fmt: skip
+
+
+def _as_list(vector: bytes) -> str:
+    return f"[{','.join(str(number - 256 if number > 127 else number) for number in vector)}]"
+
+
+def text_hits(
+    rows: Rows, kind: str, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int
+) -> list[tuple[int, float]]:
+    """(row key, score with higher better) of the memories, or digests (`kind` session), that hold any of `terms`."""
+    if not terms:
+        return []
+    names = {f"term{place}": term for place, term in enumerate(terms)}
+    query = " || ".join(f"plainto_tsquery('english', :{name})" for name in names)
+    table = {
+        "memory": "memories b",
+        "session": "(select d.seq, d.words, s.project_seq from digests d join sessions s on s.seq = d.session_seq) b",
+    }[kind]
+    return rows.all(
+        f"select b.seq, ts_rank_cd(b.words, {query}) as score from {table} where b.words @@ ({query}) "  # noqa: S608
+        f"and {in_keys('b.project_seq', projects)} order by score desc, b.seq limit :limit",
+        limit=limit, **names,
+    )  # fmt: skip
+
+
+def vector_hits(
+    rows: Rows, model: str, vector: bytes, *, projects: Sequence[int] | None, limit: int
+) -> list[tuple[int, int, int, float]]:
+    """(memory's row key, start, end, squared distance) of the memories nearest to `vector`, each once by its nearest part."""
+    known = rows.one(
+        "select seq, dim from vector_models where name = :model and dim = :size", model=model, size=len(vector)
+    )
+    if known is None:
+        return []
+    seq, size = known
+    rows.all("select set_config('hnsw.iterative_scan', 'relaxed_order', true)")
+    among = (
+        ""
+        if projects is None
+        else f"and memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"
+    )
+    found = rows.all(
+        f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as far "  # noqa: S608
+        f"from vectors where model_seq = {seq} {among} order by far limit :limit",
+        vector=_as_list(vector), limit=4 * limit,
+    )  # fmt: skip
+    nearest: dict[int, Row] = {}
+    for memory, start, end, far in sorted(found, key=lambda row: (row[3], row[0])):
+        nearest.setdefault(memory, (memory, start, end, far * far))
+    return list(nearest.values())[:limit]

@@ -1,0 +1,248 @@
+"""What a home sends to its team's server, and what becomes of what it receives.
+
+An order is made of one read, an answer is taken in by one write: whatever is killed in between is sent or received again,
+which changes nothing. All that is sent was redacted right before.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from csmd import wire
+from csmd.config import started_by
+from csmd.curator.process import build_command
+from csmd.dream import transfer
+from csmd.errors import BadInput, StoreError
+from csmd.memory import remember, supersession
+from csmd.privacy.redaction import redact
+from csmd.store import digests, exports, memories, team, tombstones, vectors
+from csmd.store.sqlite import Rows
+from csmd.store.team import DIGEST, MEMORY, PROJECT, Place, TeamRow, Waiting
+from csmd.text import tokens
+from csmd.values import Statement
+
+Json = dict[str, Any]
+#: How many memories, digests and projects one exchange sends at most, and how long it may take.
+SENT_AT_ONCE, LIMIT_S = 50, 120.0
+#: Variables that say where libpq finds a password and certificates.
+PASSWORD_FILE = "PGPASSFILE"  # noqa: S105
+#: The origin of a memory that a colleague said.
+ORIGIN = "team"
+#: What a digest's rows are read as (csmd/store/digests.py).
+_VERSION = ("version", "why", "upto", "at", "text", "outcome", "prompts", "calls", "tokens")
+
+
+def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
+    """Has a process beside the daemon carry out an order, and waits for its answer; StoreError where there is none."""
+    is_managed = started_by() == "systemd"
+    command, environment = build_command(
+        "csmd.team.exchange", is_managed=is_managed, key_from=PASSWORD_FILE, limit_s=limit_s
+    )
+    try:
+        done = subprocess.run(
+            command, env=environment, input=wire.dumps(order).encode(), stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, timeout=limit_s, check=False,
+        )  # fmt: skip
+        answer = wire.loads(done.stdout)
+    except subprocess.TimeoutExpired as error:
+        raise StoreError(f"the team's server: no answer within {limit_s:g} s") from error
+    except (OSError, BadInput) as error:
+        raise StoreError(
+            "what speaks with the team's server did not start", hint="is psycopg there? pip install 'csmd[team]'"
+        ) from error
+    if "failure" in answer:
+        raise StoreError(str(answer["failure"]), hint=str(answer["hint"]))
+    return dict(answer)
+
+
+_LOCAL = re.compile(r"localhost|127(?:\.\d+){3}|::1|/.*|")
+
+
+def check_url(url: str) -> str:
+    """A URL of a server without a password; BadInput for what is none, or holds one.
+
+    Over a network the connection is encrypted, unless the URL says otherwise.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+        raise BadInput(
+            f"{redact(url, Counter())!r} is no URL of a database",
+            hint="write e.g. postgresql://ann@db.example.org/team",
+        )
+    if parts.password is not None or "password=" in parts.query:
+        raise BadInput(
+            "a password is not typed here: it would stay in the history of your shell",
+            hint="write it into ~/.pgpass, or into the keyring: keyring set csmd URL (without the password)",
+        )
+    if _LOCAL.fullmatch(parts.hostname or "") or "sslmode=" in parts.query or "host=" in parts.query:
+        return url
+    return f"{url}{'&' if parts.query else '?'}sslmode=require"
+
+
+# --- what is sent
+
+
+def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
+    """The next exchange, and what of the queue it settles."""
+    waiting = team.waiting(rows, limit=SENT_AT_ONCE)
+    shares = {share.project_seq: share for share in team.shares(rows)}
+    gone: dict[str, list[str]] = {kind: [] for kind in (MEMORY, DIGEST, PROJECT)}
+    sent: dict[str, list[Json]] = {MEMORY: [], DIGEST: []}
+    for one in waiting:
+        if one.kind == PROJECT:
+            if one.id not in {share.name for share in shares.values()}:
+                gone[PROJECT].append(one.id)
+            continue
+        found = _memory(rows, one.id) if one.kind == MEMORY else _digest(rows, one.id)
+        if found is not None:
+            project, item = found
+            sent[one.kind].append({**item, "share": shares[project].name})
+        elif not (one.kind == MEMORY and team.is_colleagues(rows, one.id)):
+            gone[one.kind].append(one.id)
+    order = {
+        "do": "exchange", "url": joined.url, "epoch": joined.epoch, "gone": gone, "memories": sent[MEMORY], "digests": sent[DIGEST],
+        "shares": [{"name": one.name, "workspace": one.workspace, "readers": _readers(one.readers)} for one in shares.values()],
+        "names": sorted(team.names(rows)),
+        "reached": {str(place.seq): (place.xid, place.item) for place in team.places(rows)},
+    }  # fmt: skip
+    return order, waiting
+
+
+def _readers(readers: str) -> list[str] | None:
+    return None if readers == team.EVERYBODY else readers.split()
+
+
+def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
+    """A memory of a shared project as it is sent, redacted, with its project's row; None for what is not, or no longer, shared."""
+    found = team.shared_memory(rows, ident)
+    if found is None:
+        return None
+    seq, project = found
+    record = transfer.redact_record(exports.record(rows, seq), redact, Counter())
+    of_models = [
+        (name, start, end, vector.hex())
+        for name, model, start, end in team.memory_vectors(rows, seq)
+        for vector in vectors.of_row(rows, "memory", seq, model=model)
+    ]
+    return project, {
+        **{name: value for name, value in record.items() if name not in ("project", "links")},
+        "edges": exports.edges(rows, seq), "vectors": of_models,
+    }  # fmt: skip
+
+
+def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
+    """The digests of a session of a shared project as they are sent, redacted; None where there is none."""
+    found = team.shared_session(rows, ident)
+    if found is None:
+        return None
+    seq, project, parent, host, last_at = found
+    versions = [
+        {
+            **{name: getattr(version, name) for name in _VERSION},
+            "text": redact(version.text, Counter()),
+            "items": [
+                (kind, redact(text, Counter()), *rest)
+                for kind, text, *rest in digests.items(rows, version.seq)
+                if kind != "word"
+            ],
+        }
+        for version in digests.of_session(rows, seq)
+    ]
+    return (
+        (project, {"id": ident, "parent": parent, "host": host, "last_at": last_at, "versions": versions})
+        if versions
+        else None
+    )
+
+
+# --- what is received
+
+
+def take_in(rows: Rows, answer: Mapping[str, Any], sent: list[Waiting], *, key: bytes, now: str) -> int:
+    """Takes in the answer to an exchange: settles what was sent, stores what colleagues said; how much changed here."""
+    team.note_reached(rows, epoch=str(answer["epoch"]), at=now)
+    if not answer["sent"]:
+        return 1
+    team.settle(rows, sent)
+    known, here = {place.seq: place for place in team.places(rows)}, {}
+    for project in answer["projects"]:
+        seq = team.project_of(rows, project["name"], workspace=project["workspace"])
+        if seq is not None:
+            had = known.get(project["seq"])
+            at = (had.xid, had.item) if had and had.project_seq == seq and had.author == project["author"] else (0, 0)
+            here[project["seq"]] = Place(project["seq"], project["author"], seq, *at)
+    for place in known.values():
+        if place.seq not in here:  # it is shared with us no more, or is none of ours
+            team.drop_place(rows, place)
+    for place in here.values():
+        if known.get(place.seq) != place:
+            team.put_place(rows, place)
+    changed = 0
+    for change in answer["changed"]:
+        if change["place"] in here:
+            place = here[change["place"]]
+            changed += _receive(rows, place, change, key=key, now=now)
+            here[place.seq] = place._replace(xid=change["xid"], item=change["item"])
+    for place in here.values():
+        team.put_place(rows, place)
+    return changed + len(sent)
+
+
+def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes, now: str) -> bool:
+    """Stores, renews or removes one memory of a colleague; whether anything changed here."""
+    remote, record = str(change["id"]), change["record"]
+    seq = team.known_memory(rows, place, remote)
+    if record is None:
+        team.drop_memory(rows, place, remote)
+        return seq is not None
+    checked = transfer.check_record({**record, "project": {}}, 0)
+    lowered = {
+        **transfer.lower_record(checked),
+        "authority": "external",
+        "origin": ORIGIN,
+        "superseded_by": "",
+        "links": [],
+    }
+    item = transfer.drop_purged(
+        transfer.redact_record(lowered, redact, Counter()), lambda text: bool(tombstones.marks(rows, key).spans(text))
+    )
+    statement = Statement(**{name: item[name] for name in transfer.STATED})
+    if remember.is_forgotten(rows, statement, project=place.project_seq, at=item["created_at"], key=key):
+        team.drop_memory(rows, place, remote)
+        return seq is not None
+    if seq is not None:
+        known = memories.by_seqs(rows, [seq])[seq]
+        if known.text == item["text"]:
+            renewed = {name: item[name] for name in ("gate", "category", "confidence", "confirmed_at")}
+            if any(getattr(known, name) != value for name, value in renewed.items()):
+                rows.revise("memories", seq, **renewed)
+            return False
+        team.drop_memory(rows, place, remote)
+    ident = (
+        remote
+        if memories.by_id(rows, remote) is None
+        else supersession.free_identity(rows, place.project_seq, item["text"])
+    )
+    made = exports.insert_memory(
+        rows, ident, item, project=place.project_seq, text_hash=tokens.keyed_hash(item["text"], key)
+    )
+    team.note_author(rows, place, made, remote)
+    exports.add_annotations(rows, made, ident, item, renamed={})
+    exports.note_imported(rows, ident, reason=f"{place.author} said it", now=now)
+    return True
+
+
+# --- what is asked
+
+
+def search_order(joined: TeamRow, query: str, *, wall: str, model: str, vector: bytes, limit: int) -> Json:
+    """The order of a search from within a wall ("" for none); what is looked for is redacted first."""
+    words = tokens.content_words(redact(query, Counter()))
+    return {
+        "do": "search", "url": joined.url, "words": words, "wall": wall, "model": model, "vector": vector.hex(), "limit": limit,
+    }  # fmt: skip

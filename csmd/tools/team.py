@@ -1,0 +1,89 @@
+"""Tools on a team's server: join and leave it, share projects on it, search it."""
+
+from __future__ import annotations
+
+import re
+
+from csmd.capture import project_identity
+from csmd.errors import BadInput
+from csmd.store import projects, team, workspaces
+from csmd.store.sqlite import Rows
+from csmd.store.team import EVERYBODY
+from csmd.tools.projects import find_project
+from csmd.tools.registry import Json, ToolContext, Tools, between
+
+TOOLS = Tools()
+MOST_HITS = 50
+#: A role of PostgreSQL's as it is written without quotes, or nearly so.
+_ROLE = re.compile(r"[\w.@-]{1,63}")
+
+
+@TOOLS.add("csm_team_join", mutates=True, person="join a team's server")
+def _join(ctx: ToolContext, rows: Rows, url: str) -> Json:
+    """Join a team's server (PostgreSQL with pgvector); shares nothing by itself; gives a job."""
+    return {"job": ctx.submit("team", order={"do": "join", "url": url})}
+
+
+@TOOLS.add("csm_team_leave", mutates=True, person="leave a team's server")
+def _leave(ctx: ToolContext, rows: Rows, keep: bool = False) -> Json:
+    """Take what is shared off the team's server (`keep`: leave it there), and forget what colleagues said; gives a job."""
+    return {"job": ctx.submit("team", order={"do": "leave", "keep": keep})}
+
+
+@TOOLS.add("csm_team_share", mutates=True, person="share a project")
+def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: str = EVERYBODY) -> Json:
+    """Share a project's memories on the team's server. `readers`: roles with spaces between, "*" for all, "" for nobody else."""
+    if wrong := [one for one in readers.split() if one != EVERYBODY and not _ROLE.fullmatch(one)]:
+        raise BadInput(f"{wrong[0]!r} is no name of a role", hint="name a colleague as the database does")
+
+    def write(writing: Rows) -> Json:
+        if team.find_team(writing) is None:
+            raise BadInput("this home has joined no team", hint="csmd team join postgresql://NAME@HOST/DATABASE")
+        seq = find_project(writing, project)
+        if readers == EVERYBODY and projects.everywhere(writing, seq):
+            raise BadInput(
+                f"{project} is behind the wall {projects.name_of(writing, projects.everywhere(writing, seq))}",
+                hint="name who may read it: --with NAME, or --private",
+            )
+        known = name or team.remote_of(writing, seq)
+        if not known:
+            raise BadInput(
+                f"{project} has no remote by which colleagues would know it", hint="name it for the team: --as NAME"
+            )
+        if any(share.name == known and share.project_seq != seq for share in team.shares(writing)):
+            raise BadInput(f"another project is shared as {known}", hint="name it for the team: --as NAME")
+        team.share(writing, seq, name=known, readers=readers, now=ctx.now())
+        return {
+            "project": workspaces.root_of(writing, seq),
+            "name": known,
+            "readers": readers,
+            "waiting": team.count_waiting(writing),
+        }
+
+    shared = ctx.store.write(write)
+    ctx.poke()
+    return shared
+
+
+@TOOLS.add("csm_team_unshare", mutates=True)
+def _unshare(ctx: ToolContext, rows: Rows, project: str) -> Json:
+    """Share a project no more; what is on the team's server of it is taken off."""
+    name = ctx.store.write(lambda writing: team.unshare(writing, find_project(writing, project)))
+    if not name:
+        raise BadInput(f"{project} is not shared", hint="`csmd team status` shows what is")
+    ctx.poke()
+    return {"project": project, "name": name}
+
+
+@TOOLS.add("csm_team_status")
+def _status(ctx: ToolContext, rows: Rows) -> Json:
+    """Show the team's server: what is shared, what waits to be sent, what colleagues have shared."""
+    return {"team": ctx.status(rows)["team"]}
+
+
+@TOOLS.add("csm_team_search", mutates=True)
+def _search(ctx: ToolContext, rows: Rows, query: str, limit: int = 10, asking: str = "") -> Json:
+    """Search all that one may read on the team's server, from within one's wall; gives a job."""
+    wall = projects.name_of(rows, project_identity.wall(rows, asking))
+    order = {"do": "search", "query": query, "wall": wall, "limit": between(limit, MOST_HITS)}
+    return {"job": ctx.submit("team", order=order)}
