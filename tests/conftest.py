@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -26,9 +26,10 @@ import pytest
 # the test suite is not a package: its helpers are found by their folder, csmd itself as it is installed
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import team_server
 from machine import NO_HOME, TEMPORARY, Machine, temporary_directory
-from team_server import TeamServer
+
+if TYPE_CHECKING:
+    from team_server import TeamServer
 
 OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DISABLE")
 LOCAL = ("127.0.0.1", "localhost")
@@ -173,6 +174,8 @@ def shared_machine() -> Iterator[Machine]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[TeamServer]:
     """A running PostgreSQL with pgvector, for all tests of this process."""
+    import team_server
+
     with team_server.running() as server:
         yield server
 

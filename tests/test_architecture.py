@@ -34,6 +34,7 @@ LAYERS = [
     "recall",
     "curator",
     "dream",
+    "team",
     "tools",
     "daemon",
 ]
@@ -52,7 +53,7 @@ VOCABULARY = {
     "wire",
 }
 RIM = {"cli", "client", "doctor", "installer", "mcp", "web", "__main__"}
-STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "curator", "dream"}
+STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "curator", "dream", "team"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
     "capture.markdown_imports",
@@ -110,7 +111,7 @@ ONLY_IN = {
         "store.recovery",
     },
     "sqlite_vec": {"store.sqlite"},
-    "psycopg": {"store.postgres"},
+    "psycopg": {"team.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
     "yaml": {"config", "store.files", "text.entry_edits", "text.markdown", "cli.settings"},
     "snowballstemmer": {"text.tokens"},
@@ -119,9 +120,9 @@ ONLY_IN = {
     "frontmatter": {"text.markdown"},
     "filelock": {"daemon.run"},
     "psutil": {"machine", "installer.service"},
-    "urllib": {"curator.calls", "embedding.worker", "mcp.stdio_server", "tools.providers", "web"},
+    "urllib": {"curator.calls", "embedding.worker", "mcp.stdio_server", "team.sharing", "tools.providers", "web"},
     "http": {"curator.calls", "embedding.worker"},
-    "keyring": {"curator.calls", "store.keys"},
+    "keyring": {"curator.calls", "store.keys", "team.exchange"},
     "click": {"cli"},
     "rich": {"cli"},
     "platformdirs": {"config"},
@@ -154,7 +155,7 @@ LATE = {"embedding.bert_graph"}
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
     "daemon", "machine", "store.core", "embedding", "store.sqlite",
-    "cli", "client", "doctor", "installer", "web", "curator.calls", "curator.process", "curator.endpoint",
+    "cli", "client", "doctor", "installer", "web", "curator.calls", "curator.process", "curator.endpoint", "team.sharing",
 }  # fmt: skip
 
 
@@ -357,11 +358,15 @@ SQL = re.compile(
 )
 
 
+#: The SQL of a team's server, which is another database.
+OF_THE_SERVER = {"team.postgres", "team.shared_rows"}
+
+
 @pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
 def test_sql_stands_only_in_the_store() -> None:
     wrong = []
     for path in MODULES:
-        if layer_of(name_of(path)) == "store":
+        if layer_of(name_of(path)) == "store" or name_of(path) in OF_THE_SERVER:
             continue
         texts = [node.value for node in ast.walk(parsed(path)[1]) if isinstance(node, ast.Constant)]
         wrong += [f"{name_of(path)}: {text[:60]!r}" for text in texts if isinstance(text, str) and SQL.match(text)]
@@ -429,7 +434,7 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 #: Nouns that may be rows (store), questions (tools) and commands (cli) alike, and mean the same in each.
 #: What each assistant's folder below `hosts` holds by the same names.
 PARTS_OF_HOSTS = {"hooks", "transcript", "registration"}
-SHARED_NOUNS = {"projects", "sessions", "memories", "beliefs", "dreams"}
+SHARED_NOUNS = {"projects", "sessions", "memories", "beliefs", "dreams", "team"}
 #: Words that allude instead of naming; none is a module's name or part of a public function's or class's.
 RIDDLES = {
     "standing", "saying", "telling", "told", "apart", "frames", "lift", "taking", "unsaid", "owed", "easing", "moments",

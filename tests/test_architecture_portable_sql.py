@@ -69,6 +69,11 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "memories.OWN": "m.seq not in (select memory_seq from team_memories)",
+    "OWN": "m.seq not in (select memory_seq from team_memories)",
+    "_TEAM": "t.url, t.author",
+    "_PLACE": "p.seq, p.author",
+    "_SHARE": "select s.name from team_shares s",
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
     "_ABOUT": "select s.seq from sessions s",

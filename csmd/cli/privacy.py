@@ -58,6 +58,8 @@ def show_forgotten(value: dict[str, Any]) -> Screen:
     """The forgotten memory, its scope, and where the same sentence is still remembered."""
     yield f"forgotten: {value['text']}"
     yield f"kept out {_where(value['project'])}, until you say it anew"
+    if value.get("team"):
+        yield OFF_THE_SERVER
     if value["elsewhere"]:
         yield "the same sentence is still remembered, and stays so:"
     yield from _listed(value["elsewhere"], lambda row: f"{row['id']}  {_where(row['project'])}")
@@ -96,7 +98,16 @@ def show_purged(value: dict[str, Any]) -> Screen:
         yield f"still in: {file['path']}, {amount(file['count'], 'time')}{needed}"
     if not value["left"]:
         yield "nothing of it is left in csmd's files"
+    if value.get("team"):
+        yield OFF_THE_SERVER
     yield from _afterwards(value)
+
+
+#: What becomes of something forgotten that was shared.
+OFF_THE_SERVER = (
+    "what was shared of it is taken off the team's server at the next exchange, and colleagues' homes remove theirs; "
+    "out of reach: that server's write-ahead log, replicas and backups"
+)
 
 
 def _afterwards(value: dict[str, Any]) -> Screen:

@@ -54,6 +54,7 @@ from csmd.store import (
     projects,
     purge,
     purge_files,
+    team,
     tombstones,
     vectors,
 )
@@ -536,7 +537,11 @@ def _purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         yield {"step": "checking"}
         left = yield from _search_files(plan.probes, [], own=_own_places(context))
-        result |= {"left": left["left"], "took_s": _seconds_since(began)}
+        result |= {
+            "left": left["left"],
+            "team": store.read(team.find_team) is not None,
+            "took_s": _seconds_since(began),
+        }
     return result
 
 

@@ -25,6 +25,7 @@ from csmd.store import (
     markdown_pages,
     memories,
     projects,
+    team,
     tombstones,
     vectors,
     workspaces,
@@ -450,6 +451,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
         rows.update("directories", directory, path=hidden)
     # With its own number: a project that was purged twice has had two rows.
     hidden = f"{tombstones.hidden_name('project', name, key)}:{seq}"
+    team.unshare(rows, seq)
     rows.update("projects", seq, key=hidden, root=PURGED, name=PURGED, remote="", fingerprint="")
     return 1
 

@@ -38,6 +38,11 @@ class Share(NamedTuple):
     readers: str
     workspace: str
 
+    @property
+    def roles(self) -> list[str] | None:
+        """The roles that may read it; None for all."""
+        return None if self.readers == EVERYBODY else self.readers.split()
+
 
 class Waiting(NamedTuple):
     """Something that waits to be sent, and how often it has changed."""

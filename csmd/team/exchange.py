@@ -29,7 +29,7 @@ def _join(rows: ServerRows, _: Mapping[str, Any]) -> Json:
 def _leave(rows: ServerRows, _: Mapping[str, Any]) -> Json:
     """Takes everything of one's own off the server."""
     with rows.transaction(write=True):
-        return {"removed": rows.run("delete from projects where author = session_user")}
+        return {"removed": postgres.delete_all(rows)}
 
 
 def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
@@ -43,7 +43,7 @@ def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
         for ident in order["gone"]["memory"]:
             postgres.delete_memory(rows, ident)
         for ident in order["gone"]["digest"]:
-            rows.run("delete from sessions where id = :id and author = session_user", id=ident)
+            postgres.delete_session(rows, ident)
         if order["memories"]:
             shared_rows.put_memories(rows, order["memories"], projects)
         for digest in order["digests"]:

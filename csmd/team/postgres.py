@@ -145,7 +145,7 @@ def _check_extension(version: str) -> None:
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < LEAST_VECTOR:
         raise StoreError(
             f"the team's server has {f'pgvector {version}' if version else 'no pgvector'}",
-            hint="have its administrator install 0.8 or later, and run in this database: create extension vector",
+            hint="install 0.8 or later there, and run in this database as its administrator: create extension vector",
         )
 
 
@@ -175,6 +175,16 @@ def delete_memory(rows: Rows, ident: str) -> bool:
         )
         rows.insert("gone", conflict, project_seq=project, id=ident)
     return project is not None
+
+
+def delete_session(rows: Rows, ident: str) -> None:
+    """Deletes one's own session with its digests."""
+    rows.run("delete from sessions where id = :id and author = session_user", id=ident)
+
+
+def delete_all(rows: Rows) -> int:
+    """Deletes all that is one's own; how many projects."""
+    return rows.run("delete from projects where author = session_user")
 
 
 def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:

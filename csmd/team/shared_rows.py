@@ -86,10 +86,9 @@ def put_memories(rows: Rows, records: Sequence[Mapping[str, Any]], projects: Map
             for edge in record["edges"]
         ],
     )
-    changes = ("change", "before", "after", "reason", "by", "at", "undone_at")
     rows.many(
         "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) "
-        f"values (:id, {', '.join(f':{name}' for name in changes)})",
+        "values (:id, :change, :before, :after, :reason, :by, :at, :undone_at)",
         [{"id": record["id"], **change} for record in records for change in record["changes"]],
     )
     for record in records:

@@ -53,7 +53,8 @@ def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
         raise StoreError(f"the team's server: no answer within {limit_s:g} s") from error
     except (OSError, BadInput) as error:
         raise StoreError(
-            "what speaks with the team's server did not start", hint="is psycopg there? pip install 'csmd[team]'"
+            "what speaks with the team's server did not start",
+            hint="install psycopg beside csmd: pip install 'csmd[team]'",
         ) from error
     if "failure" in answer:
         raise StoreError(str(answer["failure"]), hint=str(answer["hint"]))
@@ -106,15 +107,11 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
             gone[one.kind].append(one.id)
     order = {
         "do": "exchange", "url": joined.url, "epoch": joined.epoch, "gone": gone, "memories": sent[MEMORY], "digests": sent[DIGEST],
-        "shares": [{"name": one.name, "workspace": one.workspace, "readers": _readers(one.readers)} for one in shares.values()],
+        "shares": [{"name": one.name, "workspace": one.workspace, "readers": one.roles} for one in shares.values()],
         "names": sorted(team.names(rows)),
         "reached": {str(place.seq): (place.xid, place.item) for place in team.places(rows)},
     }  # fmt: skip
     return order, waiting
-
-
-def _readers(readers: str) -> list[str] | None:
-    return None if readers == team.EVERYBODY else readers.split()
 
 
 def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:

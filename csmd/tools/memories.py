@@ -16,7 +16,7 @@ from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import advisory, brief, checkpoint, prompt, results, visibility, work_notes
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, tombstones, topics
+from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
@@ -201,12 +201,13 @@ def _forget(
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
+    is_shared = team.shared_memory(rows, target.id) is not None
     memory, elsewhere = ctx.store.write(write)
     ctx.forget_lines()
     ctx.poke()
     root_of = roots(rows)
     return {
-        "id": memory.id, "text": memory.text, "forgotten": True, "project": root_of.get(memory.project_seq, ""),
+        "id": memory.id, "text": memory.text, "forgotten": True, "team": is_shared, "project": root_of.get(memory.project_seq, ""),
         "elsewhere": [{"id": other.id, "project": root_of.get(other.project_seq, "")} for other in elsewhere],
     }  # fmt: skip
 

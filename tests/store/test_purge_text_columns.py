@@ -93,6 +93,12 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "providers": frozenset(
         {"name", "place", "model", "key_from", "added_at", "answered_at", "failed_at", "failing_since", "failure"}
     ),
+    # The server's address, roles and the remotes that projects are shared under: `csmd team unshare` and `leave` remove them.
+    "team": frozenset({"url", "author", "epoch", "joined_at", "reached_at", "failing_since", "failure"}),
+    "team_shares": frozenset({"name", "readers", "shared_at"}),
+    "team_outbox": frozenset({"kind", "id"}),
+    "team_places": frozenset({"author"}),
+    "team_memories": frozenset({"author", "remote_id"}),
     "calls": frozenset({"at", "day", "purpose", "provider", "model", "state"}),
 }  # fmt: skip
 NAMED_STRUCTURE = {(table, name) for table, names in STRUCTURE.items() for name in names}
