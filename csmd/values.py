@@ -380,6 +380,7 @@ class Hit:
     confidence: float = 0.0
     gate: str = ""
     authority: str = ""
+    author: str = ""
     superseded_by: str = ""
     superseded_at: str = ""
     refuted: bool = False

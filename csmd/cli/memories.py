@@ -68,7 +68,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
-        origin = hit["kind"], hit["gate"], hit["authority"], hit["at"][:10], _short_id(hit), session
+        origin = hit["kind"], hit["gate"], hit["author"] or hit["authority"], hit["at"][:10], _short_id(hit), session
         about = join(*origin, f"{hit['score']:.2f}", _overtaken(hit, numbers), by="  ")
         yield bold(about, head=f"{number:>2}  ")
         matched, *around = _NEIGHBOUR.split(hit["text"])
@@ -354,7 +354,7 @@ def _about(row: dict[str, Any]) -> str:
         row["pinned"] and "pinned",
         row["times"] > 1 and f"said {row['times']} times",
         row["authority"] == "assistant" and "by the assistant",
-        row["authority"] == "external" and "from another program",
+        row["authority"] == "external" and display.said_by("external", row.get("author", "")),
         row["origin"] == "model_saved" and "unsaid",
         row["attention"] == "COLD" and "cold",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
@@ -403,6 +403,7 @@ def show_memory(value: dict[str, Any]) -> Screen:
     again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
     origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
     by = "in another program" if value["authority"] == "external" else f"by the {value['authority']}{origin}"
+    by = f"by {value['author']}, a colleague" if value.get("author") else by
     pinned = value["pinned"] and "pinned"
     yield bold(value["text"], most=20)
     yield ""
@@ -542,7 +543,9 @@ def _links(value: dict[str, Any]) -> Screen:
         shown, more = first(links, MOST_SHOWN)
         for link in shown:
             other, relation = link["other"], relation_of(link["relationship"])[link["from_id"] != value["id"]]
-            about = f"{relation} {other['id']}, {said_by(other['authority'])} {when(other['at'])}"
+            about = (
+                f"{relation} {other['id']}, {said_by(other['authority'], other.get('author', ''))} {when(other['at'])}"
+            )
             lines += [Line(about, indent=2), dim(other["text"], indent=4, most=3)]
         yield from block(title, [*lines, *more], style="bold")
 
@@ -587,7 +590,7 @@ def memories_about(rows: list[dict[str, Any]], *, besides: str = "", names: Sequ
         yield ""
         if memory["text"] != besides:
             yield Line(memory["text"], head=f"  {place}", most=12)
-        origin = f"{said_by(memory['authority'])} {when(memory['at'])}"
+        origin = f"{said_by(memory['authority'], memory.get('author', ''))} {when(memory['at'])}"
         replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
         yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(place))
 

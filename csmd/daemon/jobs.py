@@ -155,7 +155,7 @@ class Background(threading.Thread):
             Job("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
             Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
             Job("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
-            Job("team", lambda jobs_pass: self.team.step(jobs_pass.now), quiet=True),
+            Job("team", lambda jobs_pass: self.team.step(jobs_pass.now)),
             Job("dream", self._dream, when="always", in_pieces=True),
             Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip

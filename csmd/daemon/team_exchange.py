@@ -35,11 +35,14 @@ class TeamExchange:
         self._context = context
         self._wait: Callable[[float], dict[str, Any] | None] | None = None
         self._sent: list[Waiting] = []
+        self._received: list[dict[str, Any]] = []
         self._at, self._rest = float("-inf"), AT_WORK_S
         self._failures = 0
 
     def step(self, now: float) -> bool:
         """Begins an exchange where one is due, or takes in what it brought; whether anything changed here."""
+        if self._received:
+            return self._receive()
         return self._begin(now) if self._wait is None else self._end(now, self._wait)
 
     def _begin(self, now: float) -> bool:
@@ -73,8 +76,16 @@ class TeamExchange:
             return False
         self._wait, self._failures = None, 0
         self._rest = 0.0 if answer.get("more") else AT_WORK_S
-        taken = partial(sharing.take_in, answer=answer, sent=self._sent, key=store.hash_key, now=now_iso())
-        return store.write(taken) > 0
+        settling = partial(sharing.settle, answer=answer, sent=self._sent, now=now_iso())
+        self._received = store.write(settling)
+        return bool(self._received)
+
+    def _receive(self) -> bool:
+        """Stores some of what was received: a hook waits for a write."""
+        store = self._context.store
+        done = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
+        self._received = self._received[done:]
+        return True
 
 
 def work_with_team(context: Context, task: Task) -> Work:

@@ -508,6 +508,8 @@ def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
     if before is not None:
         text += f" (before, {before.confirmed_at[:10]}: {display.cut(before.text, BEFORE_CHARACTERS)})"
     source = line.id if memory or not passage else f"the {passage.kind}"
+    if memory and memory.author:
+        source = f"said by {memory.author}, {source}"
     date = line.statement.at[:10]
     tail = source if date == day[:10] else f"{date}, {source}"
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)

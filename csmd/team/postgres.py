@@ -170,9 +170,7 @@ def delete_memory(rows: Rows, ident: str) -> bool:
     """Deletes one's own memory with all that hangs on it, and notes that it is gone; whether it was there."""
     project = rows.key("delete from memories where id = :id and author = session_user returning project_seq", id=ident)
     if project is not None:
-        conflict = (
-            "on conflict (author, id) do update set project_seq = excluded.project_seq, changed = pg_current_xact_id()"
-        )
+        conflict = "on conflict (author, project_seq, id) do update set changed = pg_current_xact_id()"
         rows.insert("gone", conflict, project_seq=project, id=ident)
     return project is not None
 
@@ -233,7 +231,7 @@ def vector_hits(
     among = (
         ""
         if projects is None
-        else f"and memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"
+        else f"and memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"  # noqa: S608
     )
     found = rows.all(
         f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as far "  # noqa: S608

@@ -73,8 +73,16 @@ create table gone (
   project_seq bigint not null references projects (seq) on delete cascade,
   id str not null,
   changed xid8 not null default pg_current_xact_id(),
-  unique (author, id)
+  unique (author, project_seq, id)
 );
+create function note_move() returns trigger language plpgsql as $$
+begin
+  insert into gone (author, project_seq, id) values (old.author, old.project_seq, old.id)
+    on conflict (author, project_seq, id) do update set changed = pg_current_xact_id();
+  return null;
+end $$;
+create trigger moved after update of project_seq on memories for each row
+  when (old.project_seq <> new.project_seq) execute function note_move();
 
 create table provenance (
   memory_seq bigint not null references memories (seq) on delete cascade,

@@ -58,9 +58,12 @@ def put_memories(rows: Rows, records: Sequence[Mapping[str, Any]], projects: Map
     for table in _CHILDREN:
         rows.many(f"delete from {table} where memory_seq = {_OWN}", idents)  # noqa: S608
     rows.many(f"delete from links where from_seq = {_OWN} or to_seq = {_OWN}", idents)  # noqa: S608
-    for table in ("belief_changes", "gone"):
-        column = "memory_id" if table == "belief_changes" else "id"
-        rows.many(f"delete from {table} where {column} = :id and author = session_user", idents)  # noqa: S608
+    rows.many("delete from belief_changes where memory_id = :id and author = session_user", idents)
+    rows.many(
+        "delete from gone where id = :id and author = session_user and project_seq in "
+        "(select project_seq from memories where id = :id and author = session_user)",
+        idents,
+    )
     for table, of_table in _LISTS.items():
         _put_children(rows, table, of_table, records)
     tags = [
@@ -68,7 +71,7 @@ def put_memories(rows: Rows, records: Sequence[Mapping[str, Any]], projects: Map
         for record in records
         for name, by, weight in record["tags"]
     ]
-    of_project = f"(select project_seq from memories where seq = {_OWN})"
+    of_project = f"(select project_seq from memories where seq = {_OWN})"  # noqa: S608
     rows.many(f"insert into topics (project_seq, name) values ({of_project}, :name) on conflict do nothing", tags)  # noqa: S608
     rows.many(
         f"insert into memory_topics (memory_seq, topic_seq, by_whom, weight) select {_OWN}, t.seq, :by_whom, :weight "  # noqa: S608

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ from csmd.dream import transfer
 from csmd.errors import BadInput, StoreError
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.store import digests, exports, memories, team, tombstones, vectors
+from csmd.store import core, digests, exports, memories, team, tombstones, vectors
 from csmd.store.sqlite import Rows
 from csmd.store.team import DIGEST, MEMORY, PROJECT, Place, TeamRow, Waiting
 from csmd.text import tokens
@@ -160,11 +160,11 @@ def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
 # --- what is received
 
 
-def take_in(rows: Rows, answer: Mapping[str, Any], sent: list[Waiting], *, key: bytes, now: str) -> int:
-    """Takes in the answer to an exchange: settles what was sent, stores what colleagues said; how much changed here."""
+def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, now: str) -> list[Json]:
+    """Takes what was sent out of the queue, and notes which colleagues' projects are received here; what changed in these."""
     team.note_reached(rows, epoch=str(answer["epoch"]), at=now)
     if not answer["sent"]:
-        return 1
+        return []
     team.settle(rows, sent)
     known, here = {place.seq: place for place in team.places(rows)}, {}
     for project in answer["projects"]:
@@ -179,24 +179,29 @@ def take_in(rows: Rows, answer: Mapping[str, Any], sent: list[Waiting], *, key: 
     for place in here.values():
         if known.get(place.seq) != place:
             team.put_place(rows, place)
-    changed = 0
-    for change in answer["changed"]:
-        if change["place"] in here:
-            place = here[change["place"]]
-            changed += _receive(rows, place, change, key=key, now=now)
-            here[place.seq] = place._replace(xid=change["xid"], item=change["item"])
-    for place in here.values():
-        team.put_place(rows, place)
-    return changed + len(sent)
+    return [change for change in answer["changed"] if change["place"] in here]
 
 
-def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes, now: str) -> bool:
-    """Stores, renews or removes one memory of a colleague; whether anything changed here."""
+def receive(rows: Rows, changes: Sequence[Json], *, key: bytes, now: str) -> int:
+    """Stores the first of these changes, as many as a short write has time for, with how far they were received; how many."""
+    places, done = {place.seq: place for place in team.places(rows)}, 0
+    for change in core.within_short_write(changes):
+        place = places.get(change["place"])
+        if place is not None:
+            _receive(rows, place, change, key=key, now=now)
+            places[place.seq] = place._replace(xid=change["xid"], item=change["item"])
+            team.put_place(rows, places[place.seq])
+        done += 1
+    return done
+
+
+def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes, now: str) -> None:
+    """Stores, renews or removes one memory of a colleague."""
     remote, record = str(change["id"]), change["record"]
     seq = team.known_memory(rows, place, remote)
     if record is None:
         team.drop_memory(rows, place, remote)
-        return seq is not None
+        return
     checked = transfer.check_record({**record, "project": {}}, 0)
     lowered = {
         **transfer.lower_record(checked),
@@ -211,14 +216,14 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     statement = Statement(**{name: item[name] for name in transfer.STATED})
     if remember.is_forgotten(rows, statement, project=place.project_seq, at=item["created_at"], key=key):
         team.drop_memory(rows, place, remote)
-        return seq is not None
+        return
     if seq is not None:
         known = memories.by_seqs(rows, [seq])[seq]
         if known.text == item["text"]:
             renewed = {name: item[name] for name in ("gate", "category", "confidence", "confirmed_at")}
             if any(getattr(known, name) != value for name, value in renewed.items()):
                 rows.revise("memories", seq, **renewed)
-            return False
+            return
         team.drop_memory(rows, place, remote)
     ident = (
         remote
@@ -231,7 +236,6 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     team.note_author(rows, place, made, remote)
     exports.add_annotations(rows, made, ident, item, renamed={})
     exports.note_imported(rows, ident, reason=f"{place.author} said it", now=now)
-    return True
 
 
 # --- what is asked

@@ -42,8 +42,10 @@ def amount(number: int, one: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def said_by(authority: str) -> str:
-    """Who a memory is of: `said by the user`; what comes from outside nobody here has said."""
+def said_by(authority: str, author: str = "") -> str:
+    """Who a memory is of: `said by the user`, or by a colleague; what comes from another program nobody here has said."""
+    if author:
+        return f"said by {author}"
     return "from another program" if authority == "external" else f"said by the {authority}"
 
 

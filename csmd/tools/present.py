@@ -26,7 +26,7 @@ AROUND, AROUND_CHARACTERS = 2, 240
 PASSAGE = 600
 MEMORY = (
     "id text gate type category tier decay authority origin confidence attention pinned scope project source_uuids times "
-    "session_id sessions created_at confirmed_at superseded_by is_refuted is_edited scene"
+    "session_id sessions created_at confirmed_at superseded_by is_refuted is_edited scene author"
 )
 CANDIDATE = (
     "id kind source status text reason gate category confidence reinforcement contradicted project created_at updated_at "
@@ -122,7 +122,7 @@ def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
 def brief_memory(memory: Memory) -> Json:
     """A memory as it is shown beside another: what it says, who said it, when and where first."""
     source = memory.provenance[0]
-    names = "id text authority confidence at=created_at uuid session_id superseded_by"
+    names = "id text authority author confidence at=created_at uuid session_id superseded_by"
     return as_json(memory, names, uuid=source.uuid, session_id=source.session_id)
 
 
