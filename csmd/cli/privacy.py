@@ -106,7 +106,7 @@ def show_purged(value: dict[str, Any]) -> Screen:
 #: What becomes of something forgotten that was shared.
 OFF_THE_SERVER = (
     "what was shared of it is taken off the team's server at the next exchange, and colleagues' homes remove theirs; "
-    "out of reach: that server's write-ahead log, replicas and backups"
+    "out of reach: that server's write-ahead log, replicas and backups, and backups of colleagues' homes"
 )
 
 

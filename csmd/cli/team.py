@@ -18,9 +18,9 @@ PROJECT = verb.argument("project", "[PROJECT]", required=False, default=".")
 
 @TEAM.action("join", verb.argument("url", "URL"), verb.YES)
 def join_team(url: str, yes: bool, as_json: bool) -> None:
-    """Join a team's server: postgresql://NAME@HOST/DATABASE, PostgreSQL with pgvector. Nothing is shared by that.
+    """Join a team's server, PostgreSQL with pgvector.
 
-    The password is read from ~/.pgpass, or from the keyring: keyring set csmd URL.
+    URL is postgresql://NAME@HOST/DATABASE. Nothing is shared by that. The password is read from ~/.pgpass, or from the keyring: keyring set csmd URL.
     """
     verb.confirm(
         f"Let csmd connect to {url}? It shares what `csmd team share` names, and receives what colleagues share.",
@@ -45,7 +45,7 @@ def show_joined(value: dict[str, Any]) -> Screen:
     verb.text("--as", "NAME", "What the team knows it by; else its git remote."), verb.YES,
 )  # fmt: skip
 def share(project: str, names: tuple[str, ...], private: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    """Share a project: its memories with their sources, topics, links and digests. No conversation."""
+    """Share a project's memories, links, topics and digests; no conversation."""
     readers = "" if private else " ".join(names) or EVERYBODY
     path = verb.project_params(project)["project"]
     verb.confirm(f"Share the memories of {path} with {describe_readers(readers)}?", yes=yes)
@@ -87,7 +87,10 @@ OUT_OF_REACH = "out of reach: the server's write-ahead log, replicas and backups
 
 @TEAM.action("leave", verb.flag("--keep", help="Leave what is shared on the server."), verb.YES)
 def leave(keep: bool, yes: bool, as_json: bool) -> None:
-    """Leave the team's server: take what is shared off it, and forget what colleagues said."""
+    """Leave the team's server, and take what is shared off it.
+
+    What colleagues said is forgotten here.
+    """
     verb.confirm("Leave the team's server?", yes=yes)
     verb.print_answer(verb.work("csm_team_leave", keep=keep, by_person=True), as_json, show_left)
 
@@ -100,7 +103,7 @@ def show_left(value: dict[str, Any]) -> Screen:
 @TEAM.tool("status", "csm_team_status", scope="none")
 @render.if_empty("team", "no team's server was joined; `csmd team join URL` joins one")
 def show_team(value: dict[str, Any]) -> Screen:
-    """Show the server, what is shared, what waits to be sent, and what colleagues share."""
+    """Show the server, what is shared, and what waits to be sent."""
     team = value["team"]
     yield bold(f"{team['url']} as {team['author']}")
     yield from pairs([

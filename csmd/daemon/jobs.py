@@ -105,7 +105,9 @@ class Background(threading.Thread):
         self.stages = Stages(context, self.dreaming)
         self.rehearsal = Rehearsal(store, context.poke)
         self.team = TeamExchange(context)
-        self.tasks = Tasks(context, stages=self.stages, dreaming=self.dreaming, instructions=self.instructions)
+        self.tasks = Tasks(
+            context, stages=self.stages, dreaming=self.dreaming, instructions=self.instructions, team_exchange=self.team
+        )
         self._last_full_sweep = float("-inf")
         self._commits_seen = 0
         #: Whether every directory of transcripts is watched; the sweep then is for events that were lost.

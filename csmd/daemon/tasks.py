@@ -27,12 +27,13 @@ from csmd.capture import project_identity, transcripts
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.transcripts import OnDisk
 from csmd.config import child_environment, spool_places
-from csmd.daemon import curating, housekeeping, reading, team_exchange
+from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.context import Context, Progress, Task, Work, carry_out, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
+from csmd.daemon.team_exchange import TeamExchange
 from csmd.dream import day_files, transfer
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
@@ -81,7 +82,13 @@ class Tasks:
     """Owns the tasks under way; the background thread steps the last: an order of somebody's comes before csmd's own."""
 
     def __init__(
-        self, context: Context, *, stages: Stages, dreaming: Dreaming, instructions: InstructionRefresh
+        self,
+        context: Context,
+        *,
+        stages: Stages,
+        dreaming: Dreaming,
+        instructions: InstructionRefresh,
+        team_exchange: TeamExchange,
     ) -> None:
         self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
         self._under_way: list[tuple[Task, Generator[None]]] = []
@@ -97,7 +104,7 @@ class Tasks:
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
             "endpoint": partial(curating.use_for_vectors, context),
-            "team": partial(team_exchange.work_with_team, context),
+            "team": team_exchange.work,
         }  # fmt: skip
 
     @property

@@ -6,7 +6,8 @@ Nobody waits for it, hooks least of all: what is to be sent waits in the store, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
 from typing import Any
 
@@ -38,6 +39,7 @@ class TeamExchange:
         self._received: list[dict[str, Any]] = []
         self._at, self._rest = float("-inf"), AT_WORK_S
         self._failures = 0
+        self._is_leaving = False
 
     def step(self, now: float) -> bool:
         """Begins an exchange where one is due, or takes in what it brought; whether anything changed here."""
@@ -47,7 +49,7 @@ class TeamExchange:
 
     def _begin(self, now: float) -> bool:
         store = self._context.store
-        if now - self._at < SOON_S:
+        if self._is_leaving or now - self._at < SOON_S:
             return False
         joined, waiting = store.read(lambda rows: (team.find_team(rows), team.count_waiting(rows)))
         if joined is None or now - self._at < self._rest_s(now, waiting):
@@ -87,23 +89,68 @@ class TeamExchange:
         self._received = self._received[done:]
         return True
 
+    # --- what somebody waits for
 
-def work_with_team(context: Context, task: Task) -> Work:
-    """Joins a server, leaves it, or searches it."""
-    step = {"join": _join, "leave": _leave, "search": _search}[str(task.order["do"])]
-    return (yield from step(context, task.order))
+    def work(self, task: Task) -> Work:
+        """Joins a server, leaves it, or searches it."""
+        step = {"join": self._join, "leave": self._leave, "search": self._search}[str(task.order["do"])]
+        return (yield from step(task.order))
+
+    def _join(self, order: Mapping[str, Any]) -> Work:
+        url, store = sharing.check_url(str(order["url"])), self._context.store
+        known = store.read(team.find_team)
+        if known is not None and known.url != url:
+            raise BadInput(f"this home shares on {known.url}", hint="csmd team leave")
+        yield {"step": "joining"}
+        answer = yield from _ask({"do": "join", "url": url})
+        joined = TeamRow(
+            url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now_iso(), reached_at=now_iso()
+        )
+        store.write(lambda rows: team.join(rows, joined))
+        return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
+
+    def _leave(self, order: Mapping[str, Any]) -> Work:
+        """Takes what is shared off the server, unless it is to stay, and forgets the server.
+
+        An exchange that is under way ends first: it would bring back what was taken off.
+        """
+        store, removed = self._context.store, 0
+        joined = _joined(store)
+        self._is_leaving = True
+        try:
+            while self._wait is not None:
+                self._end(time.monotonic(), self._wait)
+                time.sleep(curating.LOOK_S)
+                yield {"step": "ending an exchange"}
+            if not order["keep"]:
+                yield {"step": "taking what is shared off the server"}
+                removed = (yield from _ask({"do": "leave", "url": joined.url}))["removed"]
+            self._received = []
+            store.write(team.leave)
+        except StoreError as error:
+            raise StoreError(error.what, hint="`csmd team leave --keep` leaves what is shared where it is") from error
+        finally:
+            self._is_leaving = False
+        return {"url": joined.url, "removed": removed}
+
+    def _search(self, order: Mapping[str, Any]) -> Work:
+        context = self._context
+        joined, query = _joined(context.store), str(order["query"])
+        yield {"step": "asking the team's server"}
+        model, vector = context.model_name() or "", b""
+        if model:
+            try:
+                vector = context.embedder.embed([query], deadline_s=ASKED_S, start=True)[0]
+            except EmbeddingUnavailable:
+                log.info("the team's server is searched by words alone: no vector was made")
+        asked = sharing.search_order(
+            joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
+        )
+        return {"query": query, "hits": (yield from _ask(asked))["hits"]}
 
 
-def _join(context: Context, order: Mapping[str, Any]) -> Work:
-    url = sharing.check_url(str(order["url"]))
-    known = context.store.read(team.find_team)
-    if known is not None and known.url != url:
-        raise BadInput(f"this home shares on {known.url}", hint="csmd team leave")
-    yield {"step": "joining"}
-    answer = yield from curating.in_thread(lambda: sharing.speak({"do": "join", "url": url}, limit_s=ASKED_S))
-    joined = TeamRow(url=url, author=answer["author"], epoch=answer["epoch"], joined_at=now_iso(), reached_at=now_iso())
-    context.store.write(lambda rows: team.join(rows, joined))
-    return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
+def _ask(order: Mapping[str, Any]) -> Generator[None, None, dict[str, Any]]:
+    return (yield from curating.in_thread(partial(sharing.speak, order, limit_s=ASKED_S)))
 
 
 def _joined(store: Store) -> TeamRow:
@@ -111,33 +158,6 @@ def _joined(store: Store) -> TeamRow:
     if joined is None:
         raise BadInput("this home has joined no team", hint="csmd team join postgresql://NAME@HOST/DATABASE")
     return joined
-
-
-def _leave(context: Context, order: Mapping[str, Any]) -> Work:
-    """Takes what is shared off the server, unless it is to stay, and forgets the server."""
-    joined, removed = _joined(context.store), 0
-    if not order["keep"]:
-        yield {"step": "taking what is shared off the server"}
-        asked = {"do": "leave", "url": joined.url}
-        removed = (yield from curating.in_thread(lambda: sharing.speak(asked, limit_s=ASKED_S)))["removed"]
-    context.store.write(team.leave)
-    return {"url": joined.url, "removed": removed}
-
-
-def _search(context: Context, order: Mapping[str, Any]) -> Work:
-    joined, query = _joined(context.store), str(order["query"])
-    yield {"step": "asking the team's server"}
-    model, vector = context.model_name() or "", b""
-    if model:
-        try:
-            vector = context.embedder.embed([query], deadline_s=ASKED_S, start=True)[0]
-        except EmbeddingUnavailable:
-            log.info("the team's server is searched by words alone: no vector was made")
-    asked = sharing.search_order(
-        joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
-    )
-    answer = yield from curating.in_thread(lambda: sharing.speak(asked, limit_s=ASKED_S))
-    return {"query": query, "hits": answer["hits"]}
 
 
 def describe(rows: Rows) -> dict[str, Any] | None:

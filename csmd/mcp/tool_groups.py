@@ -1,7 +1,7 @@
 """Which of the daemon's tools `csmd mcp --tools` serves to a model, in groups; pure.
 
 Left out is what is a command's own: jobs and what shows their progress, the daemon's state, installing, importing and
-backups, sessions written by other programs, language models, projects and walls, purges, and what only a person may do.
+backups, sessions written by other programs, language models, teams, projects and walls, purges, and what only a person may do.
 """
 
 from __future__ import annotations

@@ -134,6 +134,10 @@ def prepare(rows: ServerRows) -> bool:
         rows.all("select pg_advisory_xact_lock(2026112900)")  # two who join at once
         _check_extension(rows.text("select extversion from pg_extension where extname = 'vector'"))
         if not rows.value("select 1 from pg_namespace where nspname = 'csmd'"):
+            if not rows.value("select has_database_privilege(current_database(), 'create')"):
+                raise StoreError(
+                    "the team's server has no tables of csmd yet", hint="ask the owner of the database to join first"
+                )
             rows.server.execute(SCHEMA.read_text(encoding="utf-8"))
             made = True
     if rows.number("select version from server") > VERSION:

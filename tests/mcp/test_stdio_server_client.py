@@ -150,6 +150,7 @@ def test_what_a_model_is_not_given_is_a_commands_own() -> None:
         "csm_session_",
         "csm_project_",
         "csm_provider_",
+        "csm_team_",
         "csm_privacy_",
         "csm_backup_",
         "csm_store_",

@@ -10,10 +10,12 @@ import pytest
 from machine import eventually
 from scripted_models import ScriptedModels
 from systemd_machine import ServedMachine
+from team_server import PASSWORD, TeamServer
 
 import csmd
 from csmd.installer import service
 from csmd.installer.service import Unit
+from csmd.team import postgres
 
 #: A drop-in of the user's: the same unit, only sooner.
 SOONER = "[Service]\nWatchdogSec=1\nTimeoutAbortSec=1\nRestartSec=100ms\n"
@@ -228,3 +230,20 @@ def test_a_language_model_is_asked_beside_the_unit_that_has_no_network(served: S
     )
     assert served.run("provider", "test").returncode == 1
     assert served.status()["provider"]["failure"] == "refused", "the variable is gone"
+
+
+@pytest.mark.invariant("The daemon has no network of its own; a language model is asked by a process beside its unit")
+def test_a_team_is_shared_with_beside_the_unit_that_has_no_network(served: ServedMachine, team: TeamServer) -> None:
+    (served.root / ".pgpass").write_text(f"127.0.0.1:{team.port}:*:cyd:{PASSWORD}\n")
+    (served.root / ".pgpass").chmod(0o600)
+    served.csmd("install")
+    served.csmd("remember", "I prefer tabs over spaces in Makefiles.")
+    assert "ask the owner of the database to join first" in served.run("team", "join", team.network_url("cyd"), "--yes").stderr
+    with postgres.connected(team.url("ann")) as rows:  # who owns the database makes the tables
+        postgres.prepare(rows)
+    served.csmd("team", "join", team.network_url("cyd"), "--yes")
+    served.csmd("team", "share", str(served.project), "--as", "shop", "--private", "--yes")
+    assert served.csmd("search", "--team", "tabs", "--json")["hits"] == []
+    eventually(lambda: served.csmd("team", "status", "--json")["team"]["waiting"] == 0)
+    assert team.rows("cyd", "select name, author from projects") == [("shop", "cyd")]
+    assert served.shown("RestrictAddressFamilies")["RestrictAddressFamilies"] == "AF_UNIX"
