@@ -45,7 +45,7 @@ def show_joined(value: dict[str, Any]) -> Screen:
     verb.text("--as", "NAME", "What the team knows it by; else its git remote."), verb.YES,
 )  # fmt: skip
 def share(project: str, names: tuple[str, ...], private: bool, yes: bool, as_json: bool, **options: Any) -> None:
-    """Share a project's memories, links, topics and digests; no conversation."""
+    """Share a project's memories, links, topics and digests. No conversation."""
     readers = "" if private else " ".join(names) or EVERYBODY
     path = verb.project_params(project)["project"]
     verb.confirm(f"Share the memories of {path} with {describe_readers(readers)}?", yes=yes)

@@ -189,16 +189,22 @@ def delete_all(rows: Rows) -> int:
     return rows.run("delete from projects where author = session_user")
 
 
+def ensure_model(rows: Rows, model: str, size: int) -> int:
+    """The row key of an embedding model by its name and length, made with an index when it is new."""
+    return rows.number("select ensure_model(:model, :size)", model=model, size=size)
+
+
 def add_vector(rows: Rows, model: str, memory_seq: int, start: int, end: int, vector: bytes) -> None:
     """Stores the vector of a part of a memory; that of the same part is replaced."""
-    made = rows.value("select ensure_model(:model, :size)", model=model, size=len(vector))
+    made = ensure_model(rows, model, len(vector))
     rows.upsert(
         "vectors", "memory_seq, model_seq, start_at", model_seq=made, memory_seq=memory_seq, start_at=start, end_at=end,
-        embedding=_as_list(vector),
+        embedding=as_list(vector),
     )  # fmt: skip
 
 
-def _as_list(vector: bytes) -> str:
+def as_list(vector: bytes) -> str:
+    """A vector as pgvector reads it."""
     return f"[{','.join(str(number - 256 if number > 127 else number) for number in vector)}]"
 
 
@@ -240,7 +246,7 @@ def vector_hits(
     found = rows.all(
         f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as far "  # noqa: S608
         f"from vectors where model_seq = {seq} {among} order by far limit :limit",
-        vector=_as_list(vector), limit=4 * limit,
+        vector=as_list(vector), limit=4 * limit,
     )  # fmt: skip
     nearest: dict[int, Row] = {}
     for memory, start, end, far in sorted(found, key=lambda row: (row[3], row[0])):

@@ -94,10 +94,20 @@ def put_memories(rows: Rows, records: Sequence[Mapping[str, Any]], projects: Map
         "values (:id, :change, :before, :after, :reason, :by, :at, :undone_at)",
         [{"id": record["id"], **change} for record in records for change in record["changes"]],
     )
-    for record in records:
-        for model, start, end, vector in record["vectors"]:
-            seq = rows.number(f"select {_OWN}", id=record["id"])
-            postgres.add_vector(rows, model, seq, start, end, bytes.fromhex(vector))
+    vectors = [
+        {"id": record["id"], "model": model, "start": start, "end": end, "vector": bytes.fromhex(vector)}
+        for record in records
+        for model, start, end, vector in record["vectors"]
+    ]
+    made = {key: postgres.ensure_model(rows, *key) for key in {(one["model"], len(one["vector"])) for one in vectors}}
+    rows.many(
+        "insert into vectors (memory_seq, model_seq, start_at, end_at, embedding) "  # noqa: S608
+        f"values ({_OWN}, :model, :start, :end, :vector) on conflict do nothing",
+        [
+            {**one, "model": made[one["model"], len(one["vector"])], "vector": postgres.as_list(one["vector"])}
+            for one in vectors
+        ],
+    )
 
 
 def _values(record: Mapping[str, Any], projects: Mapping[str, int]) -> dict[str, Any]:

@@ -237,13 +237,15 @@ def test_a_team_is_shared_with_beside_the_unit_that_has_no_network(served: Serve
     (served.root / ".pgpass").write_text(f"127.0.0.1:{team.port}:*:cyd:{PASSWORD}\n")
     (served.root / ".pgpass").chmod(0o600)
     served.csmd("install")
-    served.csmd("remember", "I prefer tabs over spaces in Makefiles.")
+    served.conversation()
+    served.csmd("sync")
     assert "ask the owner of the database to join first" in served.run("team", "join", team.network_url("cyd"), "--yes").stderr
     with postgres.connected(team.url("ann")) as rows:  # who owns the database makes the tables
         postgres.prepare(rows)
     served.csmd("team", "join", team.network_url("cyd"), "--yes")
     served.csmd("team", "share", str(served.project), "--as", "shop", "--private", "--yes")
-    assert served.csmd("search", "--team", "tabs", "--json")["hits"] == []
     eventually(lambda: served.csmd("team", "status", "--json")["team"]["waiting"] == 0)
     assert team.rows("cyd", "select name, author from projects") == [("shop", "cyd")]
+    (hit, *_) = served.csmd("search", "--team", "job queue", "--json")["hits"]
+    assert "LISTEN/NOTIFY" in hit["text"] and hit["author"] == "cyd"
     assert served.shown("RestrictAddressFamilies")["RestrictAddressFamilies"] == "AF_UNIX"
