@@ -190,7 +190,8 @@ def show_ran(value: dict[str, Any]) -> Screen:
 
 def show_reselection(value: dict[str, Any]) -> Screen:
     """What choosing old memories anew would do."""
-    yield f"{value['kept']} memories stay, {value['archived']} would be archived, {value['new']} statements are new"
+    stay = f"{many(value['kept'], 'memory')} {'stays' if value['kept'] == 1 else 'stay'}"
+    yield f"{stay}, {value['archived']:,} would be archived; {many(value['new'], 'new statement')}"
     texts = [("archived", row["text"]) for row in value["leaving"]] + [("new", row["text"]) for row in value["coming"]]
     for name, text in texts + [(row["id"], row["becomes"]) for row in value["reworded"]]:
         yield Line(squeeze(text), head=f"{name}: ", indent=2, most=LINES)
@@ -236,7 +237,7 @@ def _files_did(row: dict[str, Any]) -> Screen:
             style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
             yield Line(line, indent=4, most=LINES, style=style)
         if len(lines) > DIFF_LINES:
-            yield dim(f"... and {len(lines) - DIFF_LINES:,} more lines (--json has them)", indent=4)
+            yield dim(f"... and {many(len(lines) - DIFF_LINES, 'more line')} (--json)", indent=4)
         yield from _not_undone(file["kept"])
 
 

@@ -503,7 +503,7 @@ def show_purged(
 ) -> Screen:
     """What a purge has removed and left."""
     number, bytes_ = _total(parts)
-    yield f"removed {number} files, {bytes_}"
+    yield f"removed {amount(number, 'file')}, {bytes_}"
     environments = plan.virtual_environments(paths)
     for folder in environments:
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
@@ -762,7 +762,7 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
     unasked = [check for check in value["checks"] if check["level"] == "unasked"]
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
     none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
-    yield dim(f"{len(passed)} checks passed{none}{hint}", gap=True)
+    yield dim(f"{amount(len(passed), 'check')} passed{none}{hint}", gap=True)
     if everything:
         yield from (dim(check["question"], head=f"  {check['id']:<20}") for check in passed)
         yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)

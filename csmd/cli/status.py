@@ -271,7 +271,7 @@ def corrected(counts: dict[str, int]) -> str:
     """What looking again at who spoke in older sessions has changed."""
     changed = f"{many(counts['prompts'], 'prompt')} of older sessions were not the user's"
     if counts["lowered"] or counts["archived"]:
-        changed += f"; {counts['lowered']} memories are the assistant's since, {counts['archived']} archived"
+        changed += f"; {many(counts['lowered'], 'memory')} no longer counted as yours, {counts['archived']:,} archived"
     return changed + (f"; {many(counts['left'], 'prompt')} still to be looked at" if counts["left"] else "")
 
 
