@@ -27,6 +27,11 @@ _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
 
 
+#: A line longer than this was broken by its width; a mark that ends a sentence within a line.
+WRAPPED = 60
+_MARK = re.compile(r"[.!?](?:\s|$)")
+
+
 def with_newlines(text: str) -> str:
     """`text` with "\n" for every other character that breaks a line: as long as before."""
     return _BREAK.sub("\n", text)
@@ -69,7 +74,7 @@ def lines_of_prose(text: str) -> list[str]:
 def rows_of_prose(text: str) -> list[Row]:
     """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
 
-    Hard-wrapped lines are joined; code blocks, tables, rules and quotes of code are left out.
+    Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks, tables, rules and quotes of code are left out.
     """
     rows: list[list[str]] = []
     items: list[int] = []
@@ -87,7 +92,8 @@ def rows_of_prose(text: str) -> list[Row]:
             continue
         bullet = _BULLET.match(line)
         piece = line[bullet.end() :].strip() if bullet else stripped.lstrip("> ")
-        if open_row and not bullet and length > 60 and not rows[-1][-1].endswith((":", ".", "!", "?")):
+        wraps = length > WRAPPED or _goes_on(rows[-1] if rows else [], piece)
+        if open_row and not bullet and wraps and not rows[-1][-1].endswith((":", ".", "!", "?")):
             rows[-1].append(piece)
             length += 1 + len(piece)
         else:
@@ -96,6 +102,13 @@ def rows_of_prose(text: str) -> list[Row]:
             length = len(piece)
             open_row = True
     return [Row(row, item) for parts, item in zip(rows, items, strict=True) if (row := " ".join(parts))]
+
+
+def _goes_on(row: list[str], line: str) -> bool:
+    """Whether a line goes on with the sentence of a row: its writer begins sentences with capitals and ends them with marks."""
+    return bool(
+        row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _MARK.search(line)
+    )  # fmt: skip
 
 
 def sentences(line: str) -> list[str]:
