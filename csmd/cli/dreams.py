@@ -328,7 +328,7 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     if not yes:
         if as_json or not verb.is_interactive():
             raise click.UsageError("give --yes where nobody can be asked")
-        click.confirm(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", abort=True)
+        verb.ask_first(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
     # By its whole id: which dream is the latest may have changed meanwhile.
     undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
     verb.print_answer(undone, as_json, show_undone)

@@ -108,7 +108,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from _other_directories(elsewhere)
     if choice is None:
         events = display.join_names(tuple(registration.NEWER))
-        yield f"  (later with {events}, if every Claude Code in use knows them)"
+        yield _sentence(f"  (later with {events}, if every Claude Code in use knows them)")
     else:
         yield from show_events(choice, ())
     yield from _differences(planned)
@@ -129,12 +129,13 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
     """Which newer events were added, removed or left out."""
     if new := [event for event in choice.events if event not in before]:
-        yield f"with {display.join_names(new)}, which every Claude Code in use knows"
+        yield _sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
-        yield f"taken out again: {', '.join(gone)}; {_why(choice)}"
+        yield _sentence(f"taken out again: {', '.join(gone)}; {_why(choice)}")
     left_out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
     if left_out:
-        yield f"skipped {amount(len(left_out), 'optional hook')} ({display.join_names(left_out)}): {_why(choice)}"
+        hooks = f"{amount(len(left_out), 'optional hook')} ({display.join_names(left_out)})"
+        yield _sentence(f"skipped {hooks}: {_why(choice)}")
 
 
 def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
@@ -319,7 +320,7 @@ def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -
     try:
         brought = fetch_model(state["suggested"])
     except CsmdError as error:
-        click.echo(f"csmd: {error.what}; search is by words until a model is there\n  try: {error.hint}", err=True)
+        render.complain(f"{error.what}; search is by words until a model is there", hint=error.hint)
         return None
     if not as_json:
         render.show(USING(brought))
@@ -454,7 +455,8 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 def show_restored(outcomes: Sequence[Change]) -> Screen:
     """What became of each file that csmd's entries were taken out of."""
     for change in outcomes:
-        state = "left alone:" if change.trouble else "restored" if change.changed else "nothing of csmd's was in"
+        done = "removed" if change.after is None else "restored"
+        state = "left alone:" if change.trouble else done if change.changed else "nothing of csmd's was in"
         yield f"{state} {_with_target(change.path)}"
 
 

@@ -441,7 +441,7 @@ def _restart(paths: Paths, ran: bool) -> None:
         try:
             service.start(paths)
         except CsmdError as error:
-            click.echo(f"csmd: {error.what}", err=True)
+            render.complain(error.what)
 
 
 def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str, Any]:

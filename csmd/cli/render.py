@@ -370,6 +370,23 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
                 click.echo(painted(parts), color=colours)
 
 
+def complain(what: str, *, hint: str = "") -> None:
+    """Prints on stderr what went wrong and, if that is known, what to do."""
+    show_error("csmd: ", what)
+    if hint:
+        show_error("  try: ", hint)
+
+
+def show_error(head: str, text: str) -> None:
+    """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
+    lines = [text := display.visible(text)]
+    if os.isatty(2):
+        lines = wrapped(text, max(width() - len(head), MIN_WIDTH))
+    for line in lines:
+        click.echo(head + line, err=True)
+        head = " " * len(head)
+
+
 def keep_clean(stream: Any) -> None:
     """Has a stream escape what a reader of it does not see, whoever writes: strings come from outside.
 

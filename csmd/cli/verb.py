@@ -173,7 +173,7 @@ def work(tool: str, **params: Any) -> dict[str, Any]:
             return client.work(default_paths(), tool, params, watch=watch)
     except KeyboardInterrupt:
         if is_ordered:
-            click.echo("csmd: it goes on in the background; `csmd status` shows it", err=True)
+            render.complain("it goes on in the background; `csmd status` shows it")
         raise
 
 
@@ -237,7 +237,19 @@ def confirm(question: str, *, yes: bool) -> None:
         raise CsmdError(
             "not a terminal; cannot ask for confirmation", hint="type it in a terminal; a script says --yes"
         )
-    click.confirm(question, abort=True, err=True)
+    ask_first(question)
+
+
+def ask_first(question: str, *, err: bool = True) -> None:
+    """Asks a person before anything is done; a no, ^C and the end of the input leave with exit code 130, and say that nothing was done."""
+    shown = "\n".join(render.wrapped(question, render.width() - len(" [y/N]: ")))
+    try:
+        agreed = click.confirm(shown, err=err)
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        click.echo("nothing was changed", err=True)
+        raise click.Abort
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:
