@@ -84,9 +84,7 @@ def _sum(did: Mapping[str, int]) -> str:
 # --- a plan
 
 
-@DREAM.tool(
-    "plan", "csm_dream_plan", *verb.PROJECTS, verb.flag("--all", "everything", help="List every change."), scope="all"
-)
+@DREAM.tool("plan", "csm_dream_plan", *verb.ALL_UNLESS_NAMED, verb.ALL, scope="all")
 def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = False) -> Screen:
     """Show what a dream would do now. Nothing is done."""
     most = None if everything else MOST

@@ -741,7 +741,7 @@ WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("not
 LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 
 
-@VERBS.action("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
+@VERBS.action("doctor", verb.ALL)
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops it."""
     value = examine.diagnose(

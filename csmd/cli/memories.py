@@ -110,7 +110,7 @@ RELATED = {
 
 @VERBS.action(
     "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
-    verb.flag("--everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
+    verb.renamed_flag("--all-projects", "--everywhere", "everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
     verb.flag("--yes", help="Keep a question, too, and do not ask."),
 )  # fmt: skip
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
