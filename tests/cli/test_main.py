@@ -472,11 +472,9 @@ LONG_NAME = "/nowhere/" + "a-folder-with-a-long-name/" * 3 + "notes.json"
         (["config", "set", "recall.no_such_setting_at_all", "1"], 1),
         (["checkpoint", "show", "k000000"], 1),
         (["dream", "undo", "d000000"], 1),
-        (["restore", LONG_NAME], 1),
-        (["model", "add", LONG_NAME], 1),
+        (["restore", LONG_NAME], 2),
+        (["model", "add", LONG_NAME], 2),
         (["tool", "csm_no_such_tool_at_all_that_anybody_knows"], 1),
-        (["project", "merge", LONG_NAME, "."], 1),
-        (["forget", "--lift", "m00000"], 1),
     ],
     ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
 )

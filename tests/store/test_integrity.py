@@ -32,8 +32,8 @@ def story(rows: Rows, given: Any) -> None:
 #: What is broken -> a word of what is said of it.
 BROKEN: dict[str, str] = {
     "delete from session_turn where ordinal = 1": "no session's order",
-    "update session_turn set ordinal = 9 where ordinal = 2": "past their last",
-    "update sessions set last_at = '1999'": "before they begin",
+    "update session_turn set ordinal = 9 where ordinal = 2": "past the last",
+    "update sessions set last_at = '1999'": "before the beginning",
     "delete from provenance": "without a turn to rest on",
     "update counters set value = -1": "below zero",
     "update cursors set position = -1 where stage = 'distill'": "below zero",
@@ -49,7 +49,7 @@ BROKEN: dict[str, str] = {
     "delete from passages_fts_data where id > 9": "passages_fts",
     "delete from passages_fts where rowid = 1": "missing from it",
     "insert into passages_fts (rowid, text) values (99, 'planted')": "without a passage",
-    "delete from passages": "passages: 2 turns",
+    "delete from passages": "turns without one: 2",
 }
 
 
