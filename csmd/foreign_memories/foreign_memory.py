@@ -1,9 +1,7 @@
-"""What a reader of another program's file yields, how its texts and times become csmd's, and where it is
-broken; pure."""
+"""What a reader of another program's file yields, and how its texts and times become csmd's; pure."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,9 +20,6 @@ CATEGORY: dict[str, Category] = {
     "design": "decision", "howto": "procedure", "technique": "procedure", "goal": "plan", "todo": "plan",
     "user": "preference", "feedback": "convention",
 }  # fmt: skip
-
-#: A file that is no JSON within so many characters of its end was cut in the middle of a word (`tru`).
-LONGEST_WORD = 5
 
 _SLASHED = re.compile(r"[\s_-]+")
 
@@ -91,20 +86,3 @@ def utc(value: Any) -> str:
     except (ValueError, OverflowError, OSError):
         return ""
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def find_break(data: bytes) -> str:
-    """Where the first JSON value of a text breaks off, as a clause; "" for a whole value."""
-    text = data.decode("utf-8", "replace")
-    begin = len(text) - len(text.lstrip())
-    try:
-        json.JSONDecoder().raw_decode(text, begin)
-    except json.JSONDecodeError as error:
-        end = len(text.rstrip())
-        if error.pos >= end - LONGEST_WORD or error.msg.startswith("Unterminated string"):
-            last = text.count("\n", 0, end) + 1
-            return f"ends in the middle of line {last}, at byte {len(data)}: it was cut"
-        return f"is damaged at line {error.lineno}, column {error.colno}"
-    except RecursionError:
-        return "is nested too deeply to be read"
-    return ""

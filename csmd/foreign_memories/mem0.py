@@ -6,7 +6,7 @@ import re
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, find_break, shorten, utc
+from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, shorten, utc
 from csmd.hosts.json_fields import mapping
 from csmd.store.import_files import ForeignFile
 
@@ -33,7 +33,7 @@ def read(file: ForeignFile) -> Found:
     try:
         value = wire.loads(data)
     except BadInput as error:
-        damage = find_break(data) or "has more behind its end"
+        damage = wire.find_break(data) or "has more behind its end"
         raise BadInput(f"{file.path} is a file of {LABEL} and {damage}", hint="export it again") from error
     entries = value if isinstance(value, list) else value.get("results", value.get("memories"))
     if not isinstance(entries, list):

@@ -16,7 +16,7 @@ import pytest
 from planted import ALNUM, drawn
 
 from csmd.errors import BadInput, TooLarge
-from csmd.foreign_memories import importing, recognise, unknown_files
+from csmd.foreign_memories import describe_unknown, importing, recognise
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
 from csmd.recall import visibility
 from csmd.store import belief_changes, import_files, memories, projects
@@ -260,7 +260,7 @@ def complaint(path: Path) -> str:
         with import_files.open_import(path) as file:
             source = recognise(file)
             if source is None:
-                return f"{path} {unknown_files.describe(file)}"
+                return f"{path} {describe_unknown(file)}"
             list(source.read(file))
     except BadInput as error:
         return error.what
