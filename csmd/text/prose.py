@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from csmd.cache import cached
 from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
@@ -112,7 +113,11 @@ def _goes_on(row: list[str], line: str) -> bool:
 
 
 def sentences(line: str) -> list[str]:
-    """The sentences of one line of prose; abbreviations and version numbers do not end one."""
+    """The sentences of one line of prose; abbreviations and version numbers do not end one. Kept for a memory's line."""
+    return list(_sentences_of_short(line) if len(line) <= KEPT_CHARACTERS else _split_sentences(line))
+
+
+def _split_sentences(line: str) -> tuple[str, ...]:
     found: list[list[str]] = []
     at = 0
     for end in (*_SENTENCE_BREAK.finditer(line), None):
@@ -122,7 +127,12 @@ def sentences(line: str) -> list[str]:
             found[-1].append(part)
         elif part:
             found.append([part])
-    return [" ".join(parts) for parts in found]
+    return tuple(" ".join(parts) for parts in found)
+
+
+#: Lines up to this length are memories' and are asked for again and again.
+KEPT_CHARACTERS = 600
+_sentences_of_short = cached(2048)(_split_sentences)
 
 
 def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:
