@@ -83,6 +83,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
 LARGE: dict[str, tuple[str, ...]] = {
     "graph 100k": ("bench_graph.py", "--size", "100000"),
     "graph 100k, 20 projects": ("bench_graph.py", "--size", "100000", "--projects", "20"),
+    "viewer 10k": ("bench_web.py", "--json"),
     "home 1k": ("bench_size.py", "--sizes", "1000"),
     "home 10k": ("bench_size.py", "--sizes", "10000"),
     "home 100k": ("bench_size.py", "--sizes", "100000"),
@@ -94,6 +95,11 @@ OF_SIZES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
         ("store, by a bare FTS5 insert", "store_by_fts", "times", 3.0), ("store", "store_us", "us", 30.0),
         ("store in bulk", "bulk_us", "us", 86.0), ("tag", "tag_us", "us", 100.0), ("link", "link_us", "us", 200.0),
         ("by topic", "by_topic_us", "us", 77.0), ("recall of ten", "recall_us", "us", 98.0), ("stats", "stats_us", "us", 480.0),
+    ),
+    "viewer": (
+        ("page of the viewer, the slowest, processor", "slowest_ms", "ms", 300.0),
+        ("page of the viewer, the largest", "largest_bytes", "bytes", 300_000.0),
+        ("how long a memory is told, processor", "told_ms", "ms", 300.0),
     ),
     "home": (
         ("database for a turn", "bytes", "bytes", 2000.0),
