@@ -83,7 +83,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
 LARGE: dict[str, tuple[str, ...]] = {
     "graph 100k": ("bench_graph.py", "--size", "100000"),
     "graph 100k, 20 projects": ("bench_graph.py", "--size", "100000", "--projects", "20"),
-    "viewer 10k": ("bench_web.py", "--json"),
+    "viewer": ("bench_web.py",),
     "home 1k": ("bench_size.py", "--sizes", "1000"),
     "home 10k": ("bench_size.py", "--sizes", "10000"),
     "home 100k": ("bench_size.py", "--sizes", "100000"),
@@ -95,11 +95,6 @@ OF_SIZES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
         ("store, by a bare FTS5 insert", "store_by_fts", "times", 3.0), ("store", "store_us", "us", 30.0),
         ("store in bulk", "bulk_us", "us", 86.0), ("tag", "tag_us", "us", 100.0), ("link", "link_us", "us", 200.0),
         ("by topic", "by_topic_us", "us", 77.0), ("recall of ten", "recall_us", "us", 98.0), ("stats", "stats_us", "us", 480.0),
-    ),
-    "viewer": (
-        ("page of the viewer, the slowest, processor", "slowest_ms", "ms", 300.0),
-        ("page of the viewer, the largest", "largest_bytes", "bytes", 300_000.0),
-        ("how long a memory is told, processor", "told_ms", "ms", 300.0),
     ),
     "home": (
         ("database for a turn", "bytes", "bytes", 2000.0),
@@ -122,6 +117,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("vectors of passages of 45 words, two cores", "vectors", "per_s", "a second", 150.0, is_rate=True),
     Figure("vectors of passages of 45 words, one core", "vectors", "one_per_s", "a second", 75.0, is_rate=True),
     Figure("memory of the worker", "vectors", "worker_rss_mb", "MB", 300.0),
+    Figure("page of the viewer, the slowest, processor", "viewer", "slowest_ms", "ms", 300.0),
+    Figure("page of the viewer, the largest", "viewer", "largest_bytes", "bytes", 300_000.0),
+    Figure("how long a memory is told, processor", "viewer", "told_ms", "ms", 300.0),
     Figure("taking out secrets", "redact", "mb_per_s", "MB/s", 20.0, is_rate=True),
     *(
         Figure(what, bench, key, unit, limit)
