@@ -71,5 +71,5 @@ def draw(shown: list[tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    with own_machine(Path("/tmp")) as own:
+    with own_machine(Path("/tmp")) as own:  # noqa: S108
         (ROOT / "docs" / "images" / "session.svg").write_text(draw(run(own)))
