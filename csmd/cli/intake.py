@@ -260,7 +260,9 @@ def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
             program.send_signal(signal.SIGINT)
             program.wait()
             raise
-        click.echo(program.stderr.read(), err=True, nl=False)
+        for line in program.stderr.read().splitlines():
+            head = next((head for head in render.ERROR_HEADS if line.startswith(head)), "")
+            render.show_error(head, line.removeprefix(head))
     return program.returncode == 0
 
 

@@ -370,11 +370,15 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
                 click.echo(painted(parts), color=colours)
 
 
+#: What stands before what went wrong, and before what to do.
+ERROR_HEADS = ("csmd: ", "  try: ")
+
+
 def complain(what: str, *, hint: str = "") -> None:
     """Prints on stderr what went wrong and, if that is known, what to do."""
-    show_error("csmd: ", what)
-    if hint:
-        show_error("  try: ", hint)
+    for head, text in zip(ERROR_HEADS, (what, hint), strict=True):
+        if text:
+            show_error(head, text)
 
 
 def show_error(head: str, text: str) -> None:
