@@ -669,7 +669,7 @@ def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, sinc
     sql = (
         "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608
         "and (t.origin = 'model_saved' or (t.confidence < :below and t.created_at >= :since and t.authority <> 'user')) "
-        f"and {in_keys('t.project_seq', projects)} "
+        f"and t.seq not in (select memory_seq from team_memories) and {in_keys('t.project_seq', projects)} "
         "order by case t.origin when 'model_saved' then 0 else 1 end, t.confidence, t.seq desc limit :limit"
     )
     return rows.column(sql, below=below, since=since, limit=limit)

@@ -5,6 +5,7 @@ What waits is noted by triggers, in the transaction of the change (migrations/00
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from csmd.store.sqlite import Rows, column_values, columns
 
 #: What `readers` of a share say for everybody on the server.
 EVERYBODY = "*"
+#: The name of a role; another one could pass for something else where it is told.
+ROLE = re.compile(r"[\w.@-]{1,63}")
 MEMORY, DIGEST, PROJECT = "memory", "digest", "project"
 
 

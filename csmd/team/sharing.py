@@ -169,7 +169,7 @@ def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, no
     known, here = {place.seq: place for place in team.places(rows)}, {}
     for project in answer["projects"]:
         seq = team.project_of(rows, project["name"], workspace=project["workspace"])
-        if seq is not None:
+        if seq is not None and team.ROLE.fullmatch(project["author"]):
             had = known.get(project["seq"])
             at = (had.xid, had.item) if had and had.project_seq == seq and had.author == project["author"] else (0, 0)
             here[project["seq"]] = Place(project["seq"], project["author"], seq, *at)
@@ -202,16 +202,14 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     if record is None:
         team.drop_memory(rows, place, remote)
         return
-    checked = transfer.check_record({**record, "project": {}}, 0)
-    lowered = {
-        **transfer.lower_record(checked),
-        "authority": "external",
-        "origin": ORIGIN,
-        "superseded_by": "",
-        "links": [],
-    }
+    try:
+        checked = transfer.check_record({**record, "project": {}}, 0)
+    except BadInput:  # of another version, or made up: the others are received
+        team.drop_memory(rows, place, remote)
+        return
+    purged = tombstones.marks(rows, key)
     item = transfer.drop_purged(
-        transfer.redact_record(lowered, redact, Counter()), lambda text: bool(tombstones.marks(rows, key).spans(text))
+        transfer.redact_record(_as_colleagues(checked), redact, Counter()), lambda text: bool(purged.spans(text))
     )
     statement = Statement(**{name: item[name] for name in transfer.STATED})
     if remember.is_forgotten(rows, statement, project=place.project_seq, at=item["created_at"], key=key):
@@ -236,6 +234,17 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
     team.note_author(rows, place, made, remote)
     exports.add_annotations(rows, made, ident, item, renamed={})
     exports.note_imported(rows, ident, reason=f"{place.author} said it", now=now)
+
+
+def _as_colleagues(record: Mapping[str, Any]) -> Json:
+    """A record as a colleague's is kept: nobody here has said it, and its turns and sessions are none of those here."""
+    apart = {
+        "sources": [(f"team:{uuid}", f"team:{session}", at, role) for uuid, session, at, role in record["sources"]],
+        "symptoms": [(f"team:{uuid}", *rest) for uuid, *rest in record["symptoms"]],
+        "refutations": [(f"team:{uuid}", *rest) for uuid, *rest in record["refutations"]],
+        "session_id": f"team:{record['session_id']}", "superseded_by": "", "links": [],
+    }  # fmt: skip
+    return {**transfer.lower_record(record), **apart, "authority": "external", "origin": ORIGIN}
 
 
 # --- what is asked

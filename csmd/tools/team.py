@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.store import projects, team, workspaces
@@ -14,8 +12,6 @@ from csmd.tools.registry import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
 MOST_HITS = 50
-#: A role of PostgreSQL's as it is written without quotes, or nearly so.
-_ROLE = re.compile(r"[\w.@-]{1,63}")
 
 
 @TOOLS.add("csm_team_join", mutates=True, person="join a team's server")
@@ -33,7 +29,7 @@ def _leave(ctx: ToolContext, rows: Rows, keep: bool = False) -> Json:
 @TOOLS.add("csm_team_share", mutates=True, person="share a project")
 def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: str = EVERYBODY) -> Json:
     """Share a project's memories on the team's server. `readers`: roles with spaces between, "*" for all, "" for nobody else."""
-    if wrong := [one for one in readers.split() if one != EVERYBODY and not _ROLE.fullmatch(one)]:
+    if wrong := [one for one in readers.split() if one != EVERYBODY and not team.ROLE.fullmatch(one)]:
         raise BadInput(f"{wrong[0]!r} is no name of a role", hint="name a colleague as the database does")
 
     def write(writing: Rows) -> Json:

@@ -93,6 +93,8 @@ def source_words(memory: Mapping[str, Any]) -> str:
     if memory["origin"] in ("inferred", "model_saved"):
         by = "imported from another program" if memory["authority"] == "external" else "saved by the assistant"
         return "inferred from sessions" if memory["origin"] == "inferred" else by
+    if memory["author"]:
+        return f"said by {memory['author']}"
     authority = {"user": "you", "assistant": "the assistant", "external": "another source"}[memory["authority"]]
     return f"said by {authority}"
 
