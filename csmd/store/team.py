@@ -209,15 +209,6 @@ def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | N
     return (int(found[0]), int(found[1]), str(found[2]), str(found[3]), str(found[4])) if found else None
 
 
-def memory_vectors(rows: Rows, seq: int) -> list[tuple[str, int, int, int]]:
-    """(model's name, its row, start, end) of each vector that a memory has."""
-    return rows.all(
-        "select n.name, n.seq, v.start_at, v.end_at from vectors v join vector_models n on n.seq = v.model_seq "
-        "where v.kind = 'memory' and v.row_seq = :seq order by 1, 3",
-        seq=seq,
-    )
-
-
 # --- what colleagues said
 
 

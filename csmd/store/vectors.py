@@ -227,6 +227,18 @@ def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
     return [vector for vector in own if vector is not None]
 
 
+def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
+    """(model's name, start, end, vector) of every part of a row, of every model."""
+    parts = rows.all(
+        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = v.model_seq "
+        "where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at",
+        kind=kind,
+        row=row_seq,
+    )
+    found = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
+    return [(name, start, end, vector) for name, start, end, vector in found if vector is not None]
+
+
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
     """(row key, model) of a row's vectors."""
     return rows.all("select seq, model_seq from vectors where kind = :kind and row_seq = :row", kind=kind, row=row_seq)

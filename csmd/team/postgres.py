@@ -50,7 +50,7 @@ class ServerRows(Rows):
         """Every row of the result."""
         try:
             with psycopg.ClientCursor(self.server) as cursor:
-                cursor.execute(_in_its_words(sql), values)
+                cursor.execute(_in_its_words(sql), _storable(values))
                 self._changed = max(0, cursor.rowcount)
                 return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
@@ -66,7 +66,7 @@ class ServerRows(Rows):
         try:
             with psycopg.ClientCursor(self.server) as cursor:
                 statement = _in_its_words(sql)
-                text = ";".join(cursor.mogrify(statement, values) for values in rows)
+                text = ";".join(cursor.mogrify(statement, _storable(values)) for values in rows)
                 if text:
                     cursor.execute(text)
         except psycopg.Error as error:
@@ -92,6 +92,14 @@ def as_store_error(error: psycopg.Error) -> StoreError:
     """What the server or the network said, on one line, without values of rows."""
     primary = error.diag.message_primary or str(error).strip().splitlines()[0] if str(error).strip() else ""
     return StoreError(f"the team's server: {primary or type(error).__name__}")
+
+
+def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values without what PostgreSQL keeps in no text: NUL, and halves of a pair of surrogates."""
+    return {
+        name: value.replace("\0", "\ufffd").encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in values.items()
+    }
 
 
 @cached(500)

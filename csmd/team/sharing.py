@@ -121,11 +121,7 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
         return None
     seq, project = found
     record = transfer.redact_record(exports.record(rows, seq), redact, Counter())
-    of_models = [
-        (name, start, end, vector.hex())
-        for name, model, start, end in team.memory_vectors(rows, seq)
-        for vector in vectors.of_row(rows, "memory", seq, model=model)
-    ]
+    of_models = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
     return project, {
         **{name: value for name, value in record.items() if name not in ("project", "links")},
         "edges": exports.edges(rows, seq), "vectors": of_models,

@@ -79,6 +79,13 @@ def test_what_is_sent_twice_is_there_once_and_as_it_was_sent_last(rows: dict[str
     assert found[0]["record"]["days_left"] == {"hot_until": 5, "warm_until": None, "archive_at": 90}
 
 
+def test_a_text_that_postgresql_keeps_in_none_is_sent_without_what_stands_in_the_way(
+    rows: dict[str, ServerRows],
+) -> None:
+    send(rows["ann"], record("m1", "a\0b \ud800 c"))
+    assert rows["ann"].column("select text from memories") == ["a\ufffdb ? c"]
+
+
 def test_what_a_colleague_no_longer_holds_comes_without_its_words(rows: dict[str, ServerRows]) -> None:
     send(
         rows["ann"],

@@ -15,7 +15,7 @@ from csmd import wire
 from csmd.errors import BadInput, StoreError
 from csmd.memory import remember
 from csmd.recall import brief
-from csmd.store import belief_changes, exports, memories, projects, purge, topics, workspaces
+from csmd.store import belief_changes, exports, memories, projects, purge, topics, vectors, workspaces
 from csmd.store import team as store_team
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -309,10 +309,21 @@ def test_links_merges_topics_and_sources_are_on_the_server_as_at_home(
         topics.tag(rows, found[one].seq, "network", by="person")
         belief_changes.merge_memories(rows, found[aside], found[two], reason="told so", by="person", now=LATER)
 
+    def embed(rows: Rows) -> None:
+        model, long = vectors.ensure_model(rows, "m", 2, now=NOW), memories.by_id(rows, one)
+        assert long is not None
+        parts = [(long.seq, long.project_seq, start, start + 8, bytes([start, 255])) for start in (0, 8)]
+        vectors.add(rows, "memory", model, parts, reached=0)
+
     ann.share()
     ann.settle()
     ann.store.write(relate)
+    ann.store.write(embed)
     ann.settle()
+    assert team.rows("bob", "select start_at, end_at, embedding::text from vectors order by 1") == [
+        (0, 8, "[0,-1]"),
+        (8, 16, "[8,-1]"),
+    ]
     assert team.rows("bob", "select f.id, t.id, relationship from links join memories f on f.seq = from_seq join memories t on t.seq = to_seq order by 3") == [
         (aside, two, "merged_into"), (one, two, "refines"),
     ]  # fmt: skip
