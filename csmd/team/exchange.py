@@ -105,7 +105,7 @@ def main() -> None:
         answer = carry_out(wire.loads(sys.stdin.buffer.read()))
     except CsmdError as error:
         answer = {"failure": error.what, "hint": error.hint}
-    sys.stdout.buffer.write(wire.dumps(answer).encode())
+    sys.stdout.buffer.write(wire.dumps(answer).encode("utf-8", "replace"))
 
 
 if __name__ == "__main__":

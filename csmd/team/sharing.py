@@ -45,7 +45,7 @@ def speak(order: Mapping[str, Any], *, limit_s: float = LIMIT_S) -> Json:
     )
     try:
         done = subprocess.run(
-            command, env=environment, input=wire.dumps(order).encode(), stdout=subprocess.PIPE,
+            command, env=environment, input=wire.dumps(order).encode("utf-8", "replace"), stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, timeout=limit_s, check=False,
         )  # fmt: skip
         answer = wire.loads(done.stdout)

@@ -12,7 +12,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.tools import TOOLS
 from csmd.tools.registry import REQUIRED
 
-GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
+GIVEN = {"url": "postgresql://ann@/team", "query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
          "name": "acme", "places": "/p", "file": "a.md", "verb": "keep", "old": "m1",
          "topic": "tabs", "type": "concept", "from": "m1", "to": "m2", "model": "small"}  # fmt: skip
@@ -70,6 +70,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
         "csm_memory_tag", "csm_memory_untag", "csm_memory_link", "csm_dream_run", "csm_dream_undo",
         "csm_distill_again", "csm_provider_add", "csm_provider_test", "csm_provider_remove", "csm_provider_embed",
+        "csm_team_join", "csm_team_leave", "csm_team_share", "csm_team_unshare", "csm_team_search",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")
