@@ -17,8 +17,9 @@ from typing import Any, Literal
 from csmd import config, wire
 from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
-from csmd.hosts.claude import environment
-from csmd.hosts.json_fields import moment_of
+from csmd.hosts.adapter import Memo
+from csmd.hosts.adapters import CLAUDE_MEMORY
+from csmd.hosts.json_fields import json_object, moment_of
 from csmd.paths import is_directory
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
@@ -276,7 +277,7 @@ def _memory_index(folder: str, disk: Disk) -> Instruction | None:
     content = markdown_imports.read(_parts(disk, path)[1])[0].strip(SPACE)
     if not content:
         return None
-    return Instruction(path=path, kind="AutoMem", content=environment.cut_index(content), root=folder)
+    return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)
 
 
 MAX_DEPTH = 10
@@ -391,7 +392,7 @@ def _memories(start: str, user: User, chosen: list[dict[str, Any]]) -> tuple[str
         if isinstance(named, str) and named.startswith(("/", "~/")):
             return (posixpath.normpath(posixpath.join(user.home, named[2:]) if named[0] == "~" else named),)
     main = os.path.realpath(project_identity.identified(start).root)
-    return tuple(f"{config}/projects/{environment.folder_name(main)}/memory" for config in user.configs)
+    return tuple(CLAUDE_MEMORY.folder(config, main) for config in user.configs)
 
 
 def _settings(start: str, user: User) -> list[dict[str, Any]]:
@@ -406,7 +407,7 @@ def _settings(start: str, user: User) -> list[dict[str, Any]]:
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
     """The JSON object in a file of the host's; {} for none that can be read."""
-    return environment.settings_in(files.read_small(path, limit))
+    return json_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
 
 
 def _approved(config: str, user: User, roots: set[str]) -> bool:
@@ -502,7 +503,7 @@ def memory_folder(directory: str, user: User) -> Path:
     return next((folder for folder in places if is_directory(folder)), places[0])
 
 
-def scan(folder: Path) -> list[environment.Memo]:
+def scan(folder: Path) -> list[Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
     found: list[tuple[float, str, int]] = []
     for entry in _entries(str(folder)):
@@ -511,10 +512,10 @@ def scan(folder: Path) -> list[environment.Memo]:
                 info = _inside_folder(folder, entry.name).stat()
                 found.append((info.st_mtime, entry.name, info.st_size))
     memos = []
-    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: environment.MOST_FILES]:
-        data = _read_start(folder / name, environment.READ_BYTES)
+    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
+        data = _read_start(folder / name, CLAUDE_MEMORY.read_bytes)
         if data is not None:
-            memos.append(environment.memo(name, data, modified=moment_of(at), size=size))
+            memos.append(CLAUDE_MEMORY.read_memo(name, data, modified=moment_of(at), size=size))
     return memos
 
 
@@ -524,7 +525,7 @@ def load_memo(folder: Path, name: str) -> str:
     data = _read_start(path, MAX_BYTES)
     if data is None:
         raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd instructions memory` lists them")
-    return environment.body(data)
+    return CLAUDE_MEMORY.body(data)
 
 
 def _inside_folder(folder: Path, name: str) -> Path:

@@ -137,6 +137,54 @@ class Opened:
 HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memo:
+    """One file of an assistant's own memory; `modified` is UTC, `size` in bytes, `problems` what is odd in it."""
+
+    filename: str
+    name: str
+    description: str
+    type: str
+    modified: str
+    size: int
+    problems: tuple[str, ...] = ()
+
+
+class ReadMemo(Protocol):
+    """The head of a memory file, by its name, its first bytes, when it was modified (UTC) and its size in bytes."""
+
+    def __call__(self, filename: str, data: bytes, *, modified: str, size: int) -> Memo: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMemory:
+    """An assistant's own memory: a directory of notes for each project, with an index that a session is given."""
+
+    folder: Callable[[str, str], str]
+    """The directory, by a configuration directory and the project's root."""
+    read_memo: ReadMemo
+    body: Callable[[bytes], str]
+    """A file's text without its head."""
+    cut_index: Callable[[str], str]
+    """The index as far as a session is given it."""
+    most_files: int
+    """How many files are listed, the newest first."""
+    read_bytes: int
+    """How many bytes of one are read for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A transcript that an assistant resumes: its lines, the session id they carry, and how many turns of abandoned
+    branches are not in it; `place` is where it has to lie below the configuration directory, `command` what resumes it."""
+
+    session_id: str
+    lines: tuple[str, ...]
+    left_out: int
+    place: str
+    command: str
+
+
 class DecodeEvent(Protocol):
     """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed one."""
 
@@ -184,6 +232,14 @@ class Adapter:
     """Whether csmd's hooks run, by the settings in a configuration directory: of a csmd home, read by the function."""
     window: Callable[[str, int], int]
     """The context window of a model of which so many tokens are in use."""
+    expects_hooks: Callable[[bytes], bool] = lambda _: False
+    """Whether hooks should have run in a session and csmd's have not, by its transcript's first bytes."""
+
+    days_kept: Callable[[str, str, Callable[[str], str | None]], int] = lambda *_: 0
+    """The days after which transcripts are deleted, 0 for never: by a configuration directory, a project's directory ("" for
+    any) and the function that reads settings."""
+    memory: OwnMemory | None = None
+    """Its own memory, where csmd reads it."""
 
 
 # --- what several assistants have in common

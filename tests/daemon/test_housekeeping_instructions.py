@@ -195,10 +195,10 @@ def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machin
 
 
 def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
-    from csmd.hosts.claude import environment
+    from csmd.paths import folder_name
 
     machine.conversation()
-    folder = machine.assistant / "projects" / environment.folder_name(str(machine.project.resolve())) / "memory"
+    folder = machine.assistant / "projects" / folder_name(str(machine.project.resolve())) / "memory"
     folder.mkdir(parents=True)
     machine.start()
     machine.sync()
