@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
@@ -174,6 +174,23 @@ class OwnMemory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionNames:
+    """The files that an assistant tells a session at its start, by names below a directory, in its order.
+
+    Each row is a choice: of its names the first that is there is loaded. The last part of a name may be a pattern
+    (`.github/instructions/*.md`), which stands for all files that fit.
+    """
+
+    user: tuple[tuple[str, ...], ...] = ()
+    """Below the assistant's configuration directory."""
+    project: tuple[tuple[str, ...], ...] = ()
+    """Below the project's root."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for rows in (self.user, self.project) for row in rows for name in row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
     """A transcript that an assistant resumes: its lines, the session id they carry, and how many turns of abandoned
     branches are not in it; `place` is where it has to lie below the configuration directory, `command` what resumes it."""
@@ -238,6 +255,9 @@ class Adapter:
     days_kept: Callable[[str, str, Callable[[str], str | None]], int] = lambda *_: 0
     """The days after which transcripts are deleted, 0 for never: by a configuration directory, a project's directory ("" for
     any) and the function that reads settings."""
+    instructions: InstructionNames | None = None
+    """The instruction files that it loads; None for Claude Code, whose rules and imports csmd/capture/instruction_files.py
+    follows."""
     memory: OwnMemory | None = None
     """Its own memory, where csmd reads it."""
 

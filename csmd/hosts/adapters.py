@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.config import Config
-from csmd.hosts.adapter import Adapter, OwnMemory, place_below
+from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory, place_below
 from csmd.hosts.claude import environment
 from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
@@ -62,6 +62,9 @@ CODEX = Adapter(
     encode_answer=codex_hooks.encode_answer,
     hooks_state=codex_hooks.hooks_state,
     window=lambda _, used: max(codex_transcript.WINDOW, used),
+    instructions=InstructionNames(
+        user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
+    ),
 )
 
 #: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
