@@ -62,6 +62,14 @@ class Left:
     place: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reverted:
+    """That a conversation goes on from an earlier line: which of its stored turns, by uuid, it leaves behind."""
+
+    stream: str
+    is_left: Callable[[str], bool]
+
+
 @dataclass(slots=True)
 class Reading:
     """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
@@ -84,6 +92,8 @@ class Reading:
     """The tokens that each line records, in order."""
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
+    reverted: list[Reverted] = field(default_factory=list)
+    """What is left behind of what other files hold, or this one before these lines."""
     worktrees: list[tuple[str, str]] = field(default_factory=list)
     agent: str = ""
     """The sub-agent whose file is read; "" in a session's."""
