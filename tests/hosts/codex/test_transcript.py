@@ -141,7 +141,9 @@ def test_what_a_session_has_gone_back_behind_counts_no_more(home: Home) -> None:
         assert not any(searchable for _, rewound, searchable in rows if rewound)
     kept = [text for text, rewound, _ in rows if not rewound]
     first, part = (f"d/rollout-T-{REVERTED}{end}.jsonl" for end in ("", "_01a22611-f5af"))
-    assert transcript.place_of("/r", part) == transcript.place_of("/r", first), "the backlog reads it behind the first file"
+    assert transcript.place_of("/r", part) == transcript.place_of("/r", first), (
+        "the backlog reads it behind the first file"
+    )
     assert kept[0] == "Please list the coins that the ticket printer takes." and kept[-1] == "So it is."
 
 
