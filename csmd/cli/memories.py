@@ -68,7 +68,14 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
-        origin = hit["kind"], hit["gate"], hit["author"] or hit["authority"], hit["at"][:10], _short_id(hit), session
+        origin = (
+            hit["kind"],
+            hit["gate"],
+            hit.get("author") or hit["authority"],
+            hit["at"][:10],
+            _short_id(hit),
+            session,
+        )
         about = join(*origin, f"{hit['score']:.2f}", _overtaken(hit, numbers), by="  ")
         yield bold(about, head=f"{number:>2}  ")
         matched, *around = _NEIGHBOUR.split(hit["text"])

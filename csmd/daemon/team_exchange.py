@@ -40,6 +40,9 @@ class TeamExchange:
         self._at, self._rest = float("-inf"), AT_WORK_S
         self._failures = 0
         self._is_leaving = False
+        self._commits = -1
+        self._joined: TeamRow | None = None
+        self._waiting = 0
 
     def step(self, now: float) -> bool:
         """Begins an exchange where one is due, or takes in what it brought; whether anything changed here."""
@@ -51,18 +54,20 @@ class TeamExchange:
         store = self._context.store
         if self._is_leaving or now - self._at < SOON_S:
             return False
-        joined, waiting = store.read(lambda rows: (team.find_team(rows), team.count_waiting(rows)))
-        if joined is None or now - self._at < self._rest_s(now, waiting):
+        if store.commits != self._commits:  # where nothing was written the store is not asked
+            self._commits = store.commits
+            self._joined, self._waiting = store.read(lambda rows: (team.find_team(rows), team.count_waiting(rows)))
+        if self._joined is None or now - self._at < self._rest_s(now):
             return False
-        order, self._sent = store.read(partial(sharing.compose_order, joined=joined))
+        order, self._sent = store.read(partial(sharing.compose_order, joined=self._joined))
         self._at = now
         self._wait = machine.start_in_thread(partial(sharing.speak, order))
         return False
 
-    def _rest_s(self, now: float, waiting: int) -> float:
+    def _rest_s(self, now: float) -> float:
         if self._failures:
             return min(FAILED_S * 2.0 ** (self._failures - 1), IDLE_S)
-        if waiting or self._rest < SOON_S:
+        if self._waiting or self._rest < SOON_S:
             return SOON_S
         return AT_WORK_S if now - self._context.heard_at < WORKED_S else IDLE_S
 

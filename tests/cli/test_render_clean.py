@@ -80,6 +80,7 @@ class Home:
             "memdir load": [f"no{HOSTILE}"], "instructions file": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
             "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
             "provider add": ["openai", "--url", f"http://127.0.0.1:9/{HOSTILE}", "--model", f"m{HOSTILE}", "--yes"], "provider remove": ["openai"],
+            "team join": [f"https://{HOSTILE}", "--yes"], "team share": ["--yes"], "team leave": ["--yes"],
         }  # fmt: skip
         if verb in chosen:
             return chosen[verb]
