@@ -11,7 +11,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from csmd import wire
 from csmd.config import started_by
@@ -69,18 +69,20 @@ def check_url(url: str) -> str:
 
     Over a network the connection is encrypted, unless the URL says otherwise.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
-        raise BadInput(
-            f"{redact(url, Counter())!r} is no URL of a database",
-            hint="write e.g. postgresql://ann@db.example.org/team",
-        )
-    if parts.password is not None or "password=" in parts.query:
+    hint = "write e.g. postgresql://ann@db.example.org/team"
+    try:
+        parts, is_url = urlsplit(url), url.isprintable()
+    except ValueError as error:
+        raise BadInput("that is no URL of a database", hint=hint) from error
+    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/") or not is_url:
+        raise BadInput(f"{redact(url, Counter())!r} is no URL of a database", hint=hint)
+    asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    if parts.password is not None or "password" in asked:
         raise BadInput(
             "a password is not typed here: it would stay in the history of your shell",
             hint="write it into ~/.pgpass, or into the keyring: keyring set csmd URL (without the password)",
         )
-    if _LOCAL.fullmatch(parts.hostname or "") or "sslmode=" in parts.query or "host=" in parts.query:
+    if _LOCAL.fullmatch(asked.get("host", parts.hostname or "")) or "sslmode" in asked:
         return url
     return f"{url}{'&' if parts.query else '?'}sslmode=require"
 

@@ -374,7 +374,7 @@ def test_leaving_forgets_what_colleagues_said_and_takes_off_what_was_shared(
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("https://example.org/team", "no URL of a database"), ("postgresql://ann@db.example.org", "no URL of a database"),
+        ("https://example.org/team", "no URL of a database"), ("postgresql://[/team", "no URL of a database"), ("postgresql://ann@db.example.org", "no URL of a database"),
         ("postgresql://ann:s3cr@db.example.org/team", "not typed here"), ("postgresql://db.example.org/team?user=ann&password=s3cr", "not typed here"),
     ],
 )  # fmt: skip
@@ -389,6 +389,7 @@ def test_over_a_network_the_connection_is_encrypted_unless_the_url_says_otherwis
         sharing.check_url("postgresql://ann@db.example.org/team")
         == "postgresql://ann@db.example.org/team?sslmode=require"
     )
+    assert sharing.check_url("postgresql:///team?host=db.example.org").endswith("&sslmode=require")
     for url in (
         "postgresql://ann@db.example.org/team?sslmode=verify-full",
         "postgresql://ann@localhost/team",
