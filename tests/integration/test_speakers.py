@@ -48,12 +48,14 @@ def old(machine: Machine, tmp_path: Path) -> Machine:
     machine.paths.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with old_stores.store_of(machine.paths.database, tmp_path / "migrations", 5) as store:
         # What this version asks of every memory it reads, one of that time had not.
-        store.write(lambda rows: rows.run("create table judgements (memory_seq, uuid, tell, at)"))
+        for table in ("judgements (memory_seq, uuid, tell, at)", "team_memories (memory_seq, author)"):
+            store.write(lambda rows, table=table: rows.run(f"create table {table}"))
         store.write(lambda rows: fill(rows, machine, store.hash_key, first, second))
         while remember.believe(store) != (0, 0):
             pass
         store.write(lambda rows: pin(rows, store.hash_key))
-        store.write(lambda rows: rows.run("drop table judgements"))
+        for table in ("judgements", "team_memories"):
+            store.write(lambda rows, table=table: rows.run(f"drop table {table}"))
     return machine
 
 
