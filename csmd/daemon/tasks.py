@@ -34,7 +34,7 @@ from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
 from csmd.dream import day_files, transfer
-from csmd.embedding import models
+from csmd.embedding import models, token_ranks
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.foreign_memories import SOURCES, Source, importing, recognise
@@ -437,6 +437,9 @@ def _use_model(context: Context, task: Task) -> Work:
     yield {"step": "copying"}
     try:
         directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+        is_counting = token_ranks.take_from(config.paths.models, task.path) or token_ranks.take_installed(
+            config.paths.models
+        )
     finally:
         if Path(task.path) == config.paths.fetched_model:  # nobody else needs it, whoever has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
@@ -447,7 +450,7 @@ def _use_model(context: Context, task: Task) -> Work:
         dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
-    return {"model": models.model_identity(directory), "dim": dim}
+    return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
 
 
 def _back_up(context: Context, task: Task) -> Work:
