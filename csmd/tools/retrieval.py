@@ -19,6 +19,7 @@ from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
+from csmd.text.token_weights import weigh_tokens
 from csmd.tools.present import as_json, find_session, lines_of, roots
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
@@ -364,10 +365,9 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
         "project": place.start,
         "mode": mode,
         "text": body,
-        "tokens": display.estimate_tokens(body),
+        "tokens": weigh_tokens(body),
         "files": [
-            {"scope": scope.lower(), "path": path, "tokens": display.estimate_tokens(content)}
-            for scope, path, content in files
+            {"scope": scope.lower(), "path": path, "tokens": weigh_tokens(content)} for scope, path, content in files
         ],
         "problems": problems,
     }
