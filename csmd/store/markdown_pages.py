@@ -109,7 +109,7 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
     sql = (
         "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
         "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
-        "where t.kind in ('tool_call', 'tool_result') and t.dropped is null and t.kind = 'tool_call' and t.at > :since "
+        "where t.kind in ('tool_call', 'tool_result') and t.gone = 0 and t.kind = 'tool_call' and t.at > :since "
         "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
         "order by t.at desc limit :most"
     )

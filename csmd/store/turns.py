@@ -9,7 +9,18 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import activity, candidates, checkpoints, digests, memories, projects, rewinds, sessions, vectors
+from csmd.store import (
+    activity,
+    candidates,
+    checkpoints,
+    compactions,
+    digests,
+    memories,
+    projects,
+    rewinds,
+    sessions,
+    vectors,
+)
 from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
 from csmd.values import Memory, Quote, StoredTurn, Turn
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
@@ -175,7 +186,7 @@ def add_turn(
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported = _reported_turn(rows, turn, session.seq, text_hash)
+    reported, said = _reported_turn(rows, turn, session.seq, text_hash), turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
@@ -189,6 +200,7 @@ def add_turn(
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
+    _note_left_out(rows, seq, turn, said)
     list_turn(rows, session.seq, seq, turn, grown=size)
     _leave_behind(rows, turn, session.seq, seq)
     if turn.form == "queued":
@@ -222,13 +234,25 @@ def _correct_speaker(
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
+    said = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
-    rows.update("turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn))
+    rows.update(
+        "turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), counted=None,
+        gone=0,
+    )  # fmt: skip
+    compactions.forget(rows, seq)
+    _note_left_out(rows, seq, turn, said)
     grown = size - bytes_of(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
     vectors.delete_for(rows, "turn", seq)
+
+
+def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
+    """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
+    if turn.kind in TOOL_KINDS or turn.text != said:
+        compactions.note_stored(rows, seq, uuid=turn.uuid, said=said, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
@@ -252,7 +276,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
     rows.update(
         "turns", seq, uuid=turn.uuid, kind=turn.kind, text=turn.text, at=turn.at, parent_uuid=turn.parent_uuid,
         message_id=turn.message_id, tokens=turn.tokens, project_seq=project, directory_seq=directory,
-        source="transcript", provisional=0, searchable=_is_searchable(turn),
+        source="transcript", provisional=0, searchable=_is_searchable(turn), counted=None,
     )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
         recheck_turn(rows, seq)
@@ -516,7 +540,7 @@ WARN_SHARE = 0.9
 #: Counters of what was dropped.
 DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
 #: Tool traffic that still has its text.
-_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and dropped is null and text <> '{PURGED}'"
+_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
 _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 
@@ -551,21 +575,21 @@ def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
     sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
     found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, found, why=f"dropped after {days} days")
+    return _drop(rows, found, why=f"dropped after {days} days", cause="age")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
     found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, found, why="dropped for room")
+    return _drop(rows, found, why="dropped for room", cause="room")
 
 
-def _drop(rows: Rows, found: Sequence[Row], *, why: str) -> int:
+def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
     freed = 0
     for seq, kind, text in found:
-        size = len(text.encode())
-        freed += size
-        rows.update("turns", seq, text=f"[tool {_NOUNS[kind]} of {size} bytes {why}]", dropped=size)
+        freed += len(text.encode())
+        name = f"tool {_NOUNS[kind]}"
+        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
     if found:
         activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
     return len(found)

@@ -23,6 +23,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "aliases": frozenset({"key", "why", "created_at"}),
     "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
     "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
+    "compactions": frozenset({"outcome", "cause"}),
     "queued": frozenset({"key", "at", "left_at"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
     "unheard": frozenset({"session_id", "at"}),
