@@ -18,7 +18,7 @@ from csmd.config import Settings
 from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import CsmdError, StoreError
 from csmd.paths import is_directory, is_there
-from csmd.store import activity, backup, checkpoints, events, projects, turns
+from csmd.store import activity, backup, checkpoints, compactions, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -252,6 +252,7 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
         "tool_output_days": settings.storage_tool_output_days,
         "tool_outputs_dropped": counters.get(turns.DROPPED, 0),
         "tool_output_bytes_dropped": counters.get(turns.DROPPED_BYTES, 0),
+        "tokens_saved": compactions.tokens_saved(rows),
     }
 
 

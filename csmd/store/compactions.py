@@ -144,6 +144,16 @@ def totals(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> 
     )
 
 
+def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: str = "") -> float:
+    """By how many percent a turn was compressed, in the mean of all that were."""
+    share = rows.value(
+        f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
+        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session)",
+        session=session,
+    )
+    return round(float(share or 0), 1)
+
+
 def tokens_saved(rows: Rows) -> int:
     """The tokens that compaction saved in all."""
     return rows.number("select sum(tokens_before - tokens_after) from compactions where outcome = 'compressed'")

@@ -188,6 +188,18 @@ def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
     return rows.all("select seq, path from sessions where parent = '' and path <> ''")
 
 
+def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
+    """The transcripts that may hold a turn: of its sessions, forks too, and for a sub-agent's its own file and its parent's."""
+    return rows.column(
+        "select path from (select s.path as path, s.seq as seq from session_turn st "
+        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
+        "and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn "
+        "union all select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq "
+        "join sessions p on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by min(seq)",
+        turn=turn_seq,
+    )
+
+
 def read_among(rows: Rows, sessions: Sequence[int]) -> int:
     """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
     sql = (

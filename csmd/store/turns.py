@@ -470,6 +470,32 @@ def text_of(rows: Rows, uuid: str) -> str:
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
+class LeftOut(NamedTuple):
+    """A turn of a tool, or one of which not all is kept: as it is stored, and how many bytes are missing."""
+
+    seq: int
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    tool_name: str
+    tool_id: str
+    dropped: int
+    is_gone: bool
+    session_id: str
+    project_seq: int
+
+
+def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
+    """Those of these turns (row keys) that are a tool's, or of which not all is kept."""
+    found = rows.all(
+        "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, s.id, t.project_seq "  # noqa: S608
+        f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
+        "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
+    )
+    return [LeftOut(*row) for row in found]
+
+
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     """The user's latest prompts, the newest first."""
     return rows.column(
