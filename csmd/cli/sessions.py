@@ -383,6 +383,7 @@ CHECKPOINT_NUMBERS = 55
 PARTS = {
     "goal": "asked for", "plan": "plan", "correction": "corrected by the user", "decision": "decided",
     "failing": "failing", "edited": "files changed", "open": "open", "read": "files read",
+    "output": "long outputs",
 }  # fmt: skip
 CHECKPOINT_WHYS = {"compaction": "compaction", "asked": "asked for"}
 

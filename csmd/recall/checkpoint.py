@@ -24,7 +24,7 @@ from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, S
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, sentence, tokens
-from csmd.text.display import cut, defuse, squeeze
+from csmd.text.display import amount, cut, defuse, squeeze
 from csmd.text.prose import sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
@@ -82,6 +82,8 @@ def tasks(prompts: Sequence[Entry]) -> list[Entry]:
 SAID_KINDS, FORGETTABLE = ("goal", "correction", "decision", "open"), ("correction", "decision", "open")
 #: Most pieces of a kind in a checkpoint, and most characters of one.
 MOST_PIECES, PIECE_CHARACTERS = 60, 400
+#: Characters of what printed an output.
+OUTPUT_CHARACTERS = 80
 #: Most tokens of the essentials that a session is shown.
 MOST_TOKENS = 600
 #: Turns that are captured whole, from the last one back: how many, bytes of one, bytes of all.
@@ -143,6 +145,7 @@ def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str)
         *_find_failing(done),
         *_find_files(done, cwd),
         *_find_open(done, stated, prompts, answers),
+        *_find_outputs(entries, root=cwd),
     ]
     counts: Counter[str] = Counter()
     pieces: list[Piece] = []
@@ -183,6 +186,24 @@ def _find_files(done: Work, cwd: str) -> list[Piece]:
         for kind, paths in (("edited", done.files), ("read", only_read))
         for path, uuids in sorted(paths.items(), key=lambda row: -len(row[1]))
     ]
+
+
+def _find_outputs(entries: Sequence[Entry], *, root: str) -> list[Piece]:
+    """The outputs of which csmd keeps a part only, the latest first: what printed them, how long they are, the id that gives them."""
+    calls = {entry.tool_id: entry for entry in entries if entry.kind == "tool_call"}
+    pieces: list[Piece] = []
+    for entry in reversed(entries):
+        trimmed = display.find_cut(entry.text, f"turn {entry.uuid}") if entry.kind == "tool_result" else None
+        if trimmed is not None:
+            call = calls.get(entry.tool_id)
+            given = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
+            name = next(filter(None, given), call.tool if call else "") or "a tool"
+            size = len(f"{trimmed.head}{trimmed.tail}".encode()) + trimmed.left_out
+            short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
+            pieces.append(
+                Piece("output", f"{short}: {amount(size, 'byte')}, `csmd context get {entry.uuid}`", entry.uuid)
+            )
+    return pieces
 
 
 def _find_open(
@@ -231,6 +252,7 @@ ESSENTIAL: dict[str, EssentialBlock] = {
     "edited": EssentialBlock("Files changed", 10, 60, 1.2),
     "open": EssentialBlock("Open", 4, SENTENCE, 0.9),
     "read": EssentialBlock("Files read", 6, 60, 0.5),
+    "output": EssentialBlock("Long outputs, whole", 3, 200, 0.4),
 }
 NOTE_WEIGHT = 1.45
 #: The order of a plan's entries: what is under way comes first; what is done is only counted.
