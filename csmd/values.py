@@ -120,7 +120,7 @@ class StoredTurn:
 class SaidTurn:
     """A stored turn with all that its transcript's line needs to be written again.
 
-    `dropped` bytes of it are gone; `rewound` is 1 for what a rewind left behind.
+    `dropped` bytes of it are gone; `rewound` is 1 for what a rewind left behind. `tokens` are the host's, `counted` csmd's.
     """
 
     uuid: str
@@ -134,6 +134,7 @@ class SaidTurn:
     tokens: int = 0
     dropped: int = 0
     rewound: int = 0
+    counted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

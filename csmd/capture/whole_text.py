@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Generator
 from pathlib import Path
+from typing import NamedTuple
 
 from csmd.capture import project_identity, transcripts
 from csmd.capture.ingest import BEGINNING_BYTES
@@ -13,36 +14,47 @@ from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Opened, Reading, started_in
-from csmd.paths import is_file
-from csmd.privacy.fingerprints import clean
+from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import files, sessions, tombstones, turns
-from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.turns import LeftOut
 from csmd.text import display
 from csmd.values import Turn
 
 
-def read_whole(store: Store, rows: Rows, turn: LeftOut, *, excludes: Excludes) -> Generator[None, None, str | None]:
-    """Gives the whole text of a turn in steps, by the first of its transcripts that is there and says the same still; else None.
+class Sources(NamedTuple):
+    """Where the whole of a turn may stand, and what of it stays out: what was purged, and secrets that its session holds."""
 
-    What is left out by now, excluded or purged, stays out.
+    paths: list[str]
+    purged: Marks
+    secrets: Marks
+
+
+def find_sources(rows: Rows, turn: LeftOut, *, key: bytes) -> Sources:
+    """Where a turn's whole text is to be looked for; `key` is the store's."""
+    return Sources(
+        sessions.transcripts_with(rows, turn.seq), tombstones.marks(rows, key),
+        tombstones.secrets_of(rows, [turn.session_id], key),
+    )  # fmt: skip
+
+
+def read_whole(
+    turn: LeftOut, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
+) -> Generator[None, None, str | None]:
+    """Gives the whole text of a turn in steps, by the first transcript that is there and says the same still; else None.
+
+    What is left out by now, excluded or purged, stays out. Lines that name neither the turn nor its call are read only
+    by one that is thorough: what Codex calls a line may depend on those before it.
     """
-    for path in sessions.transcripts_with(rows, turn.seq):
+    for path in sources.paths:
         with contextlib.suppress(OSError):
-            said = yield from _find(Path(path), turn, excludes)
+            said = yield from _find(Path(path), turn, excludes, is_thorough)
             if said is not None:
-                text = clean(said.text, tombstones.marks(rows, store.hash_key))[0]
-                text = clean(text, tombstones.secrets_of(rows, [said.session_id], store.hash_key), hole=KNOWN_AGAIN)[0]
+                text = clean(clean(said.text, sources.purged)[0], sources.secrets, hole=KNOWN_AGAIN)[0]
                 if is_same(text, turn):
                     return text
     return None
-
-
-def has_transcript(rows: Rows, turn: LeftOut) -> bool:
-    """Whether a transcript that may hold a turn is there."""
-    return any(is_file(Path(path)) for path in sessions.transcripts_with(rows, turn.seq))
 
 
 def is_same(whole: str, turn: LeftOut) -> bool:
@@ -56,10 +68,10 @@ def is_same(whole: str, turn: LeftOut) -> bool:
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 
-def _find(path: Path, turn: LeftOut, excludes: Excludes) -> Generator[None, None, Turn | None]:
+def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
     """The turn as its transcript has it: first only the lines are read that name it or its tool's call, then all."""
     names = [name.encode() for name in (turn.uuid.partition("/")[0], turn.tool_id) if name]
-    for among in (names, []):
+    for among in (names, []) if is_thorough else (names,):
         with files.open_regular(path) as file:
             beginning = file.read(BEGINNING_BYTES)
             places, started = Places(started_in(beginning)), started_in(beginning)

@@ -91,7 +91,7 @@ class Tasks:
         self._late: dict[str, int] = {}
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
-            "model": partial(_use_model, context), "export": partial(_export, context),
+            "model": partial(_use_model, context, stages), "export": partial(_export, context),
             "purge": partial(_purge, context, dreaming=dreaming), "scan": partial(_scan, context),
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
@@ -431,7 +431,7 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
 # --- model, backup, export
 
 
-def _use_model(context: Context, task: Task) -> Work:
+def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
@@ -450,6 +450,7 @@ def _use_model(context: Context, task: Task) -> Work:
         dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
+    stages.look_again()
     return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
 
 

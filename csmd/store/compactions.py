@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Literal, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
@@ -103,6 +104,57 @@ def _tokens(rows: Rows, seq: int, text: str) -> tuple[int, int]:
     """The tokens of a turn's text, and whether they were counted."""
     counted = rows.value("select counted from turns where seq = :seq", seq=seq)
     return (weigh_tokens(text), 0) if counted is None else (int(counted), 1)
+
+
+# --- counting
+
+
+class Uncounted(NamedTuple):
+    """A turn whose tokens are still to be counted, as it is stored; `dropped` bytes of it are missing."""
+
+    seq: int
+    uuid: str
+    text: str
+    dropped: int
+
+
+def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
+    """The next turns whose tokens are to be counted: at most `limit`, and one at least that has no more `characters` with those before."""
+    found = rows.read(
+        Uncounted,
+        "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq limit :limit",
+        limit=limit,
+    )
+    sizes = accumulate(len(turn.text) for turn in found)
+    return [
+        turn for place, (turn, size) in enumerate(zip(found, sizes, strict=True)) if size <= characters or not place
+    ]
+
+
+def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
+    """Notes how many tokens a turn's stored text has, and its whole text where that could be counted, too."""
+    known = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
+    said = tokens
+    if known is not None:
+        cause, size, estimated = known
+        cut = display.find_cut(turn.text, f"turn {turn.uuid}")
+        said = estimated if whole is None else whole
+        if whole is None and cut is not None:
+            kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
+            mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
+            said = (tokens - mark) * size // max(kept, 1)
+        rows.run(
+            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = :outcome "
+            "where turn_seq = :seq",
+            before=said, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, said, tokens), seq=turn.seq,
+        )  # fmt: skip
+    # Of a text that has changed meanwhile the tokens are counted once more.
+    rows.run(
+        "update turns set counted = :tokens where seq = :seq and text = :text",
+        tokens=said,
+        seq=turn.seq,
+        text=turn.text,
+    )
 
 
 def _write(rows: Rows, seq: int, sizes: Sizes, *, cause: Cause, is_counted: int = 0) -> None:

@@ -136,7 +136,7 @@ def conversation(
     return rows.read(
         SaidTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
-        "coalesce(t.dropped, 0), st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
+        "coalesce(t.dropped, 0), st.rewound, coalesce(t.counted, 0) from session_turn st join turns t on t.seq = st.turn_seq "
         f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal limit :limit offset :offset",
         session=session_seq,
         limit=limit,

@@ -489,7 +489,8 @@ class LeftOut(NamedTuple):
 def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
     """Those of these turns (row keys) that are a tool's, or of which not all is kept."""
     found = rows.all(
-        "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, s.id, t.project_seq "  # noqa: S608
+        "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
+        "case when s.parent = '' then s.id else s.parent end, t.project_seq "
         f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
         "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
     )

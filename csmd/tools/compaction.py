@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Sequence
+from pathlib import Path
 
 from csmd.capture import whole_text
+from csmd.paths import is_file
 from csmd.store import compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
@@ -103,10 +105,9 @@ def _reread(ctx: ToolContext, rows: Rows, found: Sequence[Compaction]) -> Genera
     gone = 0
     for row in found:
         for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
-            is_there = whole_text.has_transcript(rows, turn)
-            whole = (
-                (yield from whole_text.read_whole(ctx.store, rows, turn, excludes=ctx.excludes)) if is_there else None
-            )
+            sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
+            is_there = any(is_file(Path(path)) for path in sources.paths)
+            whole = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
             same += whole is not None
             gone += not is_there
             changed += [row.uuid] * (whole is None and is_there)

@@ -176,7 +176,8 @@ def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None,
         raise BadInput(f"{turn.uuid} was purged", hint="`csmd forget --lift` with the same id lets it in again")
     if not turn.dropped:
         return {**about, "state": "whole", "source": "store", "left_out": 0, "text": turn.text}
-    found = yield from whole_text.read_whole(ctx.store, rows, turn, excludes=ctx.excludes)
+    sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
+    found = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
     captured = checkpoints.captured_text(rows, turn.uuid) if found is None and turn.is_gone else ""
     if found is not None:
         return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": found}

@@ -115,7 +115,9 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
     names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
     if not limit:
         said = _conversation(rows, session, asking)
-        conversation = [as_json(turn, names, rewound=bool(turn.rewound)) for turn in said]
+        conversation = [
+            as_json(turn, names, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in said
+        ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
         said = sessions.conversation(
@@ -123,7 +125,7 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
         )
         resting = memories.memories_by_turn(rows, [turn.uuid for turn in said])
         conversation = [
-            as_json(turn, names, rewound=bool(turn.rewound), memories=[
+            as_json(turn, names, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])

@@ -5,7 +5,7 @@ alter table turns add column counted integer;
 update turns set gone = 1 where dropped is not null;
 drop index turns_of_tools;
 create index turns_of_tools on turns (at) where kind in ('tool_call', 'tool_result') and gone = 0;
-create index turns_uncounted on turns (seq) where counted is null;
+create index turns_uncounted on turns (seq) where counted is null and gone = 0;
 
 drop trigger turns_passages_update;
 create trigger turns_passages_update after update of text, searchable, gone on turns
@@ -20,8 +20,8 @@ when old.text <> new.text or old.searchable <> new.searchable begin
     where new.searchable = 1;
 end;
 
--- A turn of which less is kept than was said; what has no row here was within the budget. Tokens are of tiktoken where
--- `is_counted`, else estimated. Causes: size (trimmed when it was stored), session (no room in its session), age, room.
+-- A turn of which less is kept than was said; what has no row here was within the budget. Tokens were all counted by
+-- tiktoken where `is_counted`, else they are estimated at least in part. Causes: size (trimmed when it was stored), session (no room in its session), age, room.
 create table compactions (
   turn_seq integer primary key references turns (seq) on delete cascade,
   outcome text not null,
@@ -32,7 +32,6 @@ create table compactions (
   tokens_after integer not null,
   is_counted integer not null default 0
 );
-create index compactions_estimated on compactions (turn_seq) where is_counted = 0;
 
 -- What was trimmed and dropped before this was noted.
 update turns set dropped =
