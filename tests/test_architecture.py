@@ -83,7 +83,6 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.project_identity": {"_by_path", "identified", "marked"},
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"spans_of", "with_times"},
-    "capture.whole_text": {"_find", "is_same"},
     "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
     "dream.page_files": {"write_page"},
     "dream.reselection": {"plan_reselection"},

@@ -14,11 +14,12 @@ from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
 from csmd.hosts.adapter import Opened, Reading, started_in
+from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN
-from csmd.store import files, sessions, tombstones, turns
+from csmd.store import sessions, tombstones
 from csmd.store.sqlite import Rows
-from csmd.store.turns import LeftOut
+from csmd.store.turns import EVERYTHING, LeftOut
 from csmd.text import display
 from csmd.values import Turn
 
@@ -61,7 +62,7 @@ def is_same(whole: str, turn: LeftOut) -> bool:
     """Whether a text is the one of which a turn keeps beginning and end; of one of which nothing is kept, it is."""
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
-        return turn.is_gone or turns.is_placeholder(turn.text) or whole == turn.text
+        return turn.is_gone or whole == turn.text
     kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
     # Of a character that the cut goes through neither side has a part.
     missing = len(whole.encode("utf-8", "replace")) - kept - cut.left_out
@@ -70,9 +71,11 @@ def is_same(whole: str, turn: LeftOut) -> bool:
 
 def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
     """The turn as its transcript has it: first only the lines are read that name it or its tool's call, then all."""
+    if not is_file(path):
+        return None
     names = [name.encode() for name in (turn.uuid.partition("/")[0], turn.tool_id) if name]
     for among in (names, []) if is_thorough else (names,):
-        with files.open_regular(path) as file:
+        with path.open("rb") as file:
             beginning = file.read(BEGINNING_BYTES)
             places, started = Places(started_in(beginning)), started_in(beginning)
             if _is_left_out(excludes, places, started):
@@ -85,7 +88,7 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
                 for _, line in lines:
                     if line is not None and (not among or any(name in line for name in among)):
                         with contextlib.suppress(BadInput):
-                            read_line(line, reading, tool_limit=turns.EVERYTHING)
+                            read_line(line, reading, tool_limit=EVERYTHING)
                 for said in reading.turns:
                     if (said.uuid, said.kind, said.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
                         return None if _is_left_out(excludes, places, said.cwd) else said

@@ -471,7 +471,7 @@ def text_of(rows: Rows, uuid: str) -> str:
 
 
 class LeftOut(NamedTuple):
-    """A turn of a tool, or one of which not all is kept: as it is stored, and how many bytes are missing."""
+    """A turn of a tool, or one of which not all is kept: as it is stored, how many bytes are missing, and whether all are."""
 
     seq: int
     uuid: str
@@ -494,7 +494,8 @@ def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
         f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
         "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
     )
-    return [LeftOut(*row) for row in found]
+    turns = [LeftOut(*row) for row in found]
+    return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
