@@ -31,7 +31,12 @@ TOOLS_TENTHS = 9
 EVERYTHING = 2**62
 #: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
-_NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
+#: And of a text that was dropped for its age.
+_CONVERSATION = "conversation"
+_NOT_KEPT = re.compile(
+    re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
+    + rf"|\[{_CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
+)
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
@@ -610,6 +615,42 @@ def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
     found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
     return _drop(rows, found, why="dropped for room", cause="room")
+
+
+#: Counter of turns of conversation that were dropped.
+SAID_DROPPED = "conversation turns dropped"
+
+
+def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
+    """Drops the text of at most `limit` turns of conversation of the first session whose last turn is from before a time; how many.
+
+    A session of which something is still to be remembered waits. What was remembered stays, as do digests.
+    """
+    session = rows.one(
+        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
+        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal > "
+        "coalesce((select min(c.position) from cursors c where c.stage in ('distill', 'digest') "
+        "and c.subject = cast(s.seq as text) having count(*) = 2), 0))) order by s.last_at, s.seq limit 1",
+        before=before, undated=UNDATED,
+    )  # fmt: skip
+    if session is None:
+        return 0
+    seq, last_at = session
+    found = rows.all(
+        "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit",
+        session=seq, purged=PURGED, limit=limit,
+    )  # fmt: skip
+    for turn, text in found:
+        rows.update("turns", turn, searchable=0)  # first: what is dropped has no passages
+        compactions.note_dropped(
+            rows, turn, text=text, name=_CONVERSATION, why=f"dropped after {days} days", cause="age"
+        )
+        vectors.delete_for(rows, "turn", turn)
+    if len(found) < limit:
+        rows.update("sessions", seq, emptied_at=last_at)
+    activity.count(rows, [(SAID_DROPPED, len(found))])
+    return max(len(found), 1)  # the next session may have some
 
 
 def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:

@@ -21,7 +21,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "migrations": frozenset({"name", "applied_at"}),
     "projects": frozenset({"key", "kind", "created_at", "fingerprint"}),
     "aliases": frozenset({"key", "why", "created_at"}),
-    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at"}),
+    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at", "emptied_at"}),
     "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
     "compactions": frozenset({"outcome", "cause"}),
     "queued": frozenset({"key", "at", "left_at"}),
