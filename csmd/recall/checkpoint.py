@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import PurePath
 from typing import Literal, NamedTuple
@@ -19,7 +19,7 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.visibility import never
-from csmd.store import checkpoints, cursors, digests, events, receipts, search, sessions, tombstones
+from csmd.store import checkpoints, compactions, cursors, digests, events, receipts, search, sessions, tombstones
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -127,8 +127,13 @@ class Checkpoint(NamedTuple):
     awaits: str = ""
 
 
-def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str) -> Checkpoint | None:
-    """The checkpoint of a session after these entries; None where nobody has said or done anything."""
+def make_pieces(
+    entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str, trimmed: Mapping[str, int] = {}
+) -> Checkpoint | None:
+    """The checkpoint of a session after these entries; None where nobody has said or done anything.
+
+    `trimmed` are the turns of which a part only is kept, by uuid, with the bytes that they had.
+    """
     prompts = [entry for entry in entries if entry.kind in ("user", "relayed") and _is_said(entry)]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:
@@ -145,7 +150,7 @@ def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str)
         *_find_failing(done),
         *_find_files(done, cwd),
         *_find_open(done, stated, prompts, answers),
-        *_find_outputs(entries, root=cwd),
+        *_find_outputs(entries, trimmed, root=cwd),
     ]
     counts: Counter[str] = Counter()
     pieces: list[Piece] = []
@@ -188,21 +193,19 @@ def _find_files(done: Work, cwd: str) -> list[Piece]:
     ]
 
 
-def _find_outputs(entries: Sequence[Entry], *, root: str) -> list[Piece]:
-    """The outputs of which csmd keeps a part only, the latest first: what printed them, how long they are, the id that gives them."""
+def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root: str) -> list[Piece]:
+    """The outputs of which a part only is kept, the latest first: what printed them, how long they were, what gives them whole."""
     calls = {entry.tool_id: entry for entry in entries if entry.kind == "tool_call"}
     pieces: list[Piece] = []
     for entry in reversed(entries):
-        trimmed = display.find_cut(entry.text, f"turn {entry.uuid}") if entry.kind == "tool_result" else None
-        if trimmed is not None:
-            call = calls.get(entry.tool_id)
-            given = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
-            name = next(filter(None, given), call.tool if call else "") or "a tool"
-            size = len(f"{trimmed.head}{trimmed.tail}".encode()) + trimmed.left_out
-            short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
-            pieces.append(
-                Piece("output", f"{short}: {amount(size, 'byte')}, `csmd context get {entry.uuid}`", entry.uuid)
-            )
+        if entry.kind != "tool_result" or entry.uuid not in trimmed:
+            continue
+        call = calls.get(entry.tool_id)
+        given = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
+        name = next(filter(None, given), call.tool if call else "") or "a tool"
+        short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
+        text = f"{short}: {amount(trimmed[entry.uuid], 'byte')}, `csmd context get {entry.uuid}`"
+        pieces.append(Piece("output", text, entry.uuid))
     return pieces
 
 
@@ -454,7 +457,7 @@ def make_checkpoint(
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
     stated = [Stated(*row) for row in digests.session_statements(rows, about.session_seq)]
-    made = make_pieces(entries, stated, cwd=about.cwd)
+    made = make_pieces(entries, stated, cwd=about.cwd, trimmed=compactions.trimmed_in(rows, about.session_seq))
     if made is None:
         return None
     last = [Captured(*row) for row in checkpoints.last_turns(rows, about.session_seq, upto=made.upto)]

@@ -206,6 +206,16 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
     return round(float(share or 0), 1)
 
 
+def trimmed_in(rows: Rows, session_seq: int) -> dict[str, int]:
+    """The turns of a session of which a part only is kept, by uuid, with the bytes that they had."""
+    found = rows.all(
+        "select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'",
+        session=session_seq,
+    )
+    return dict(found)
+
+
 def tokens_saved(rows: Rows) -> int:
     """The tokens that compaction saved in all."""
     return rows.number("select sum(tokens_before - tokens_after) from compactions where outcome = 'compressed'")

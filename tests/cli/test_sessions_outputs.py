@@ -161,6 +161,12 @@ def test_savings_are_reported_each_and_in_all_and_the_audit_recounts_them(kept: 
                                   "unnoted": 0, "changed": 0}  # fmt: skip
 
 
+def test_a_checkpoint_names_what_gives_a_long_output_whole(kept: Machine) -> None:
+    made = kept.call("csm_checkpoint_create", session="s1")
+    outputs = [part["text"] for part in made["parts"] if part["kind"] == "output"]
+    assert f"make: {len(OUTPUT.encode())} bytes, `csmd context get result-long-1`" in outputs
+
+
 def test_what_was_purged_is_not_given_back(kept: Machine) -> None:
     kept.work("csm_privacy_purge", what="result-secret-1", kind="turn", by_person=True)
     done = kept.run("context", "get", "result-secret-1")

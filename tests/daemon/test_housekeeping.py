@@ -121,7 +121,9 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
     for number in range(60):
         parts.background.step(1000.0 + number)
     held = parts.store.read(lambda rows: memories.list_memories(rows, projects=None))
-    assert held and parts.store.read(lambda rows: fulltext.text_hits(rows, "passage", ["database_url"], projects=None, limit=9))
+    assert held and parts.store.read(
+        lambda rows: fulltext.text_hits(rows, "passage", ["database_url"], projects=None, limit=9)
+    )
     for settings, now in ((Settings(), late), (chosen, SAID + timedelta(days=364))):
         assert not housekeeping.drop_expired(parts.store, settings, now=now)
     assert spoken(parts) == before
@@ -129,7 +131,10 @@ def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what
         pass
     assert all(text.endswith("bytes dropped after 365 days]") for _, text in spoken(parts))
     assert parts.store.read(lambda rows: memories.list_memories(rows, projects=None)) == held
-    assert parts.store.read(lambda rows: fulltext.text_hits(rows, "passage", ["database_url"], projects=None, limit=9)) == []
+    assert (
+        parts.store.read(lambda rows: fulltext.text_hits(rows, "passage", ["database_url"], projects=None, limit=9))
+        == []
+    )
     assert not any(
         row.problem for row in parts.store.read(lambda rows: compactions.recount(rows, after=0, projects=None))
     )
