@@ -485,6 +485,42 @@ def turn_times(rows: Rows, session_seq: int) -> list[str]:
     )
 
 
+def corrections_of(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
+    """(sentence, time) of what the user corrected in a session, in order."""
+    return rows.all(
+        "select m.text, m.at from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session "
+        "and st.rewound = 0 and m.gate = 'correction' and m.authority = 'user' order by st.ordinal, m.seq",
+        session=session_seq,
+    )
+
+
+def tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple[str, str, str, str, str]]:
+    """(kind, tool, call, beginning, time) of the calls and results of a session, in order; a result names no tool."""
+    return rows.all(
+        "select t.kind, t.tool_name, t.tool_id, substr(t.text, 1, :characters), t.at from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('tool_call', 'tool_result') order by st.ordinal",
+        session=session_seq, characters=characters,
+    )  # fmt: skip
+
+
+def prompts_left_behind(rows: Rows, session_seq: int) -> list[str]:
+    """When each prompt of a session was given that a rewind left behind."""
+    return rows.column(
+        "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and st.rewound = 1 and t.kind in ('user', 'relayed') order by st.ordinal",
+        session=session_seq,
+    )
+
+
+def modes_of(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
+    """(time, mode) of the prompts of a session of which the mode is known, in order."""
+    return rows.all(
+        "select t.at, t.mode from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and st.rewound = 0 and t.mode <> '' order by st.ordinal",
+        session=session_seq,
+    )
+
+
 def agents_of(rows: Rows, ident: str) -> list[Agent]:
     """The sub-agents of a session, in the order in which they began."""
     found = rows.read(

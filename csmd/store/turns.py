@@ -282,6 +282,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         "turns", seq, uuid=turn.uuid, kind=turn.kind, text=turn.text, at=turn.at, parent_uuid=turn.parent_uuid,
         message_id=turn.message_id, tokens=turn.tokens, project_seq=project, directory_seq=directory,
         source="transcript", provisional=0, searchable=_is_searchable(turn), counted=None,
+        mode=turn.mode,
     )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
         recheck_turn(rows, seq)
@@ -322,7 +323,7 @@ def insert_turn(
     return rows.insert_keyed(
         "turns", uuid=turn.uuid, session_seq=session, project_seq=project, kind=turn.kind, text=turn.text,
         text_hash=text_hash, at=turn.at, parent_uuid=turn.parent_uuid, message_id=turn.message_id,
-        tool_name=turn.tool_name, tool_id=turn.tool_id, tokens=turn.tokens, source=source,
+        tool_name=turn.tool_name, tool_id=turn.tool_id, tokens=turn.tokens, source=source, mode=turn.mode,
         provisional=int(source == "hook"), searchable=_is_searchable(turn), directory_seq=directory,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "projects": frozenset({"key", "kind", "created_at", "fingerprint"}),
     "aliases": frozenset({"key", "why", "created_at"}),
     "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at", "emptied_at"}),
-    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source"}),
+    "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source", "mode"}),
     "compactions": frozenset({"outcome", "cause"}),
     "queued": frozenset({"key", "at", "left_at"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),

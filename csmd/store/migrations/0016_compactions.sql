@@ -2,6 +2,8 @@
 alter table turns add column gone integer not null default 0;
 -- The tokens of what was said as tiktoken counts them; null until they are counted.
 alter table turns add column counted integer;
+-- How much the assistant may do by itself when a prompt is given, in its host's words; '' where nobody says.
+alter table turns add column mode text not null default '';
 -- Up to when a session's conversation was dropped for its age; '' for never.
 alter table sessions add column emptied_at text not null default '';
 update turns set gone = 1 where dropped is not null;
