@@ -27,15 +27,16 @@ end;
 -- A turn of which less is kept than was said; what has no row here was within the budget. Tokens were all counted by
 -- tiktoken where `is_counted`, else they are estimated at least in part. Causes: size (trimmed when it was stored), session (no room in its session), age, room.
 create table compactions (
-  turn_seq integer primary key references turns (seq) on delete cascade,
+  turn_seq integer not null references turns (seq) on delete cascade,
   outcome text not null,
   cause text not null,
   bytes_before integer not null,
   bytes_after integer not null,
   tokens_before integer not null,
   tokens_after integer not null,
-  is_counted integer not null default 0
-);
+  is_counted integer not null default 0,
+  primary key (turn_seq)
+) without rowid;
 
 -- What was trimmed and dropped before this was noted.
 update turns set dropped =
