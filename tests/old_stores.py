@@ -25,7 +25,10 @@ def store_of(path: Path, folder: Path, migrations: int) -> Iterator[Store]:
     present, migrate.FOLDER = migrate.FOLDER, folder
     try:
         store = Store(path, now=NOW)
+        # This version writes it with every turn.
+        store.write(lambda rows: rows.run("alter table turns add column mode text not null default ''"))
         yield store
+        store.write(lambda rows: rows.run("alter table turns drop column mode"))
         store.close()
     finally:
         migrate.FOLDER = present
@@ -39,7 +42,6 @@ def before_passages(path: Path, folder: Path, said: str) -> Path:
 
 
 def _fill(rows: Rows, said: str, key: bytes) -> None:
-    rows.run("alter table turns add column mode text not null default ''")  # this version fills it
     model = vectors.ensure_model(rows, "m", 4, now=NOW)
     vectors.create_vector_tables(rows, model, 4, kinds=vectors.OLD_KINDS)
     for number in range(13):
@@ -62,4 +64,3 @@ def _fill(rows: Rows, said: str, key: bytes) -> None:
     # What this version makes for a new model, one of that time had not.
     rows.run("drop trigger vec_passage_1_delete")
     rows.run("drop table vec_passage_1")
-    rows.run("alter table turns drop column mode")
