@@ -174,7 +174,7 @@ def test_a_store_of_before_learns_what_was_trimmed_and_dropped_in_it(tmp_path: P
         for uuid, (text, dropped) in texts.items():
             rows.run(insert, uuid=uuid, text=text, dropped=dropped, at=given.now)
 
-    with old_stores.store_of(old, tmp_path / "migrations", 15) as store:
+    with old_stores.store_of(old, tmp_path / "migrations", 16) as store:
         store.write(fill)
     store = Store(old, now=given.now)
     found = {row.uuid: row for row in store.read(lambda rows: compactions.latest(rows, projects=None, limit=9))}
