@@ -19,7 +19,7 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status, verb
-from csmd.cli.intake import USING, fetch_model, show_left
+from csmd.cli.intake import fetch_model, show_left, show_model
 from csmd.cli.render import Line, Screen, dim, pairs, size
 from csmd.config import Config, assistant_session, default_paths
 from csmd.doctor import examine, report
@@ -328,7 +328,7 @@ def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -
         render.complain(f"{error.what}; search is by words until a model is there", hint=error.hint)
         return None
     if not as_json:
-        render.show(USING(brought))
+        render.show(show_model(brought))
     return brought
 
 

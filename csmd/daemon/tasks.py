@@ -34,7 +34,7 @@ from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
 from csmd.dream import day_files, transfer
-from csmd.embedding import models
+from csmd.embedding import models, token_ranks
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
@@ -91,7 +91,7 @@ class Tasks:
         self._late: dict[str, int] = {}
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
-            "model": partial(_use_model, context), "export": partial(_export, context),
+            "model": partial(_use_model, context, stages), "export": partial(_export, context),
             "purge": partial(_purge, context, dreaming=dreaming), "scan": partial(_scan, context),
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
@@ -433,12 +433,15 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
 # --- model, backup, export
 
 
-def _use_model(context: Context, task: Task) -> Work:
+def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     try:
         directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+        is_counting = token_ranks.take_from(config.paths.models, task.path) or token_ranks.take_installed(
+            config.paths.models
+        )
     finally:
         if Path(task.path) == config.paths.fetched_model:  # nobody else needs it, whoever has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
@@ -449,7 +452,8 @@ def _use_model(context: Context, task: Task) -> Work:
         dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
-    return {"model": models.model_identity(directory), "dim": dim}
+    stages.look_again()
+    return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
 
 
 def _back_up(context: Context, task: Task) -> Work:

@@ -118,7 +118,8 @@ class Reading:
 class ReadLine(Protocol):
     """Adds what one line holds to a reading; BadInput when it is malformed.
 
-    `tool_limit` is how many bytes of a tool's input or output are kept.
+    `tool_limit` is how many bytes of a tool's input or output are kept; `display.cut_middle` of `turn UUID` shortens it, so
+    that what is left out is counted, and found again by that uuid.
     """
 
     def __call__(self, line: bytes, into: Reading, *, tool_limit: int) -> None: ...

@@ -230,6 +230,10 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
             texts = ask("csm_context_get", params)["items"]
         except CsmdError:
             raise unknown from None
+        if texts and "source" in texts[0]:  # a tool's output, of which there may be megabytes
+            (output,) = texts
+            head = f"{output['id']}, {output['said_at'][:16]}; `csmd context get {output['id']}` prints all of it:"
+            return _fenced([head, *output["text"].splitlines()])
         return _fenced([f"{item['id']}: {plain(item['text'])}" for item in texts if item["text"]])
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from csmd.capture import instruction_files
+from csmd.capture import instruction_files, whole_text
 from csmd.errors import BadInput
 from csmd.hosts import adapters
 from csmd.paths import is_directory
+from csmd.privacy.fingerprints import PURGED
 from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
-from csmd.store import activity, failures, memories, receipts, search, sessions, turns
+from csmd.store import activity, checkpoints, failures, memories, receipts, search, sessions, turns
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
+from csmd.store.turns import LeftOut
 from csmd.text import display, tokens
+from csmd.text.token_weights import weigh_tokens
 from csmd.tools.present import as_json, find_session, lines_of, roots
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
@@ -132,12 +135,15 @@ def _session(rows: Rows, typed: str) -> str | None:
 
 
 @RECEIPTS.add("csm_context_get")
-def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """The whole text of what a session was told.
+def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[None, None, Json]:
+    """The whole text of what a session was told, or of a tool's call or output that csmd trimmed or dropped.
 
-    The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told.
+    By the id of a memory, an error, a turn, or a receipt for all that one injection told.
     """
     ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
+    output = _left_out_named(rows, ident)
+    if output is not None and (seen is None or output.project_seq in seen):
+        return {"id": output.uuid, "items": [(yield from _whole(ctx, rows, output))]}
     content = thing(rows, ident, seen) if ident else {"state": "gone"}
     if content["state"] in BESIDE_MEMORIES.values():
         raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
@@ -154,6 +160,30 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         "id": named[0].id,
         "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
     }
+
+
+def _left_out_named(rows: Rows, ident: str) -> LeftOut | None:
+    """The turn of a tool, or one of which not all is kept, by its id or the beginning of it."""
+    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
+    return next(iter(turns.left_out(rows, exact)), None)
+
+
+def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
+    """A turn's whole text and where it was found; `state` is trimmed where only what is stored is left of it."""
+    about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
+    if turn.text == PURGED:
+        raise BadInput(f"{turn.uuid} was purged", hint="`csmd forget --lift` with the same id lets it in again")
+    if not turn.dropped:
+        return {**about, "state": "whole", "source": "store", "left_out": 0, "text": turn.text}
+    sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
+    found = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
+    captured = checkpoints.captured_text(rows, turn.uuid) if found is None and turn.is_gone else ""
+    if found is not None:
+        return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": found}
+    missing = max(turn.dropped - len(captured.encode()), 0)
+    state, source = ("trimmed", "store") if not captured or missing else ("whole", "checkpoint")
+    return {**about, "state": state, "source": source, "left_out": missing, "text": captured or turn.text}
 
 
 def _only(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
@@ -364,10 +394,9 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
         "project": place.start,
         "mode": mode,
         "text": body,
-        "tokens": display.estimate_tokens(body),
+        "tokens": weigh_tokens(body),
         "files": [
-            {"scope": scope.lower(), "path": path, "tokens": display.estimate_tokens(content)}
-            for scope, path, content in files
+            {"scope": scope.lower(), "path": path, "tokens": weigh_tokens(content)} for scope, path, content in files
         ],
         "problems": problems,
     }
