@@ -63,12 +63,10 @@ def main(_, home, event, host="claude"):
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):
             path = posix.read(posix.open(home + "/endpoint", posix.O_RDONLY), 4096).partition(b"\n")[0]
             status, answer = ask(path, ident, host, event, body, patience, deadline)
-    except (TimeoutError, BlockingIOError):  # it listens; whether it hangs is known after a fair chance only
-        waited, status = (True, b"") if patience > FAIR_CHANCE_S else (False, b"retry")
-    except Exception:
-        pass
+    except Exception as error:
+        waited = isinstance(error, (TimeoutError, BlockingIOError))
     if status != b"ok":
-        rare().keep(home, ident, event, body, waited, status, host)
+        rare().keep(home, ident, event, body, waited, patience > FAIR_CHANCE_S, status, host)
     while status == b"ok" and injecting and answer:
         answer = answer[posix.write(1, answer) :]
 
