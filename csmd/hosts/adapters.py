@@ -11,6 +11,8 @@ from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
 from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
+from csmd.hosts.copilot import hooks as copilot_hooks
+from csmd.hosts.copilot import transcript as copilot_transcript
 
 CLAUDE = Adapter(
     host=claude_transcript.HOST,
@@ -56,8 +58,30 @@ CODEX = Adapter(
     window=lambda _, used: max(codex_transcript.WINDOW, used),
 )
 
+COPILOT = Adapter(
+    host=copilot_transcript.HOST,
+    title="Copilot CLI",
+    transcripts="session-state",
+    is_transcript=copilot_transcript.is_transcript,
+    read_from=copilot_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=copilot_transcript.place_of,
+    places=copilot_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: copilot_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: copilot_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=copilot_hooks.decode_event,
+    turn_of_event=copilot_hooks.turn_of_event,
+    injecting=copilot_hooks.INJECTING,
+    encode_answer=copilot_hooks.encode_answer,
+    hooks_state=copilot_hooks.hooks_state,
+    window=lambda _, used: max(copilot_transcript.WINDOW, used),
+)
+
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, CLAUDE)}
 
 
 def of_transcript(beginning: bytes) -> Adapter:

@@ -20,6 +20,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.copilot import registration as copilot_registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.mcp import server_entries
@@ -153,11 +154,15 @@ KINDS: tuple[Kind, ...] = (
         name="codex hooks", what="hooks", file=codex_registration.hooks_file, host="codex",
         merge=codex_registration.merge_codex_hooks, remove=codex_registration.remove_codex_hooks,
     ),
+    Kind(
+        name="copilot hooks", what="hooks", file=copilot_registration.hooks_file, host="copilot",
+        merge=copilot_registration.merge_copilot_hooks, remove=copilot_registration.remove_copilot_hooks,
+    ),
 )  # fmt: skip
 #: The kinds of hooks: without one of them an assistant reports nothing.
-HOOK_KINDS = ("hooks", "codex hooks")
+HOOK_KINDS = ("hooks", "codex hooks", "copilot hooks")
 #: Host -> what it is for people.
-HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex"}
+HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", "copilot": "Copilot CLI"}
 
 
 def hosts_found() -> list[str]:
