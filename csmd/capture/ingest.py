@@ -21,7 +21,6 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
-from csmd.hosts.adapter import started_in as directory_in
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
 from csmd.store import activity, events, files, projects, tombstones
@@ -115,7 +114,7 @@ def started_in(path: str) -> str:
         return ""
     try:
         with files.open_regular(Path(path)) as file:
-            return directory_in(file.read(BEGINNING_BYTES))
+            return adapters.started_in(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
 

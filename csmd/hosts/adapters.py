@@ -65,6 +65,11 @@ def of_transcript(beginning: bytes) -> Adapter:
     return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
 
 
+def started_in(beginning: bytes) -> str:
+    """The directory a transcript's session was started in, by its first bytes; "" for none."""
+    return of_transcript(beginning).started_in(beginning)
+
+
 def is_transcript(beginning: bytes) -> bool:
     """Whether a file's first bytes are those of a transcript of any assistant."""
     return any(adapter.is_transcript(beginning) for adapter in ADAPTERS.values())
