@@ -11,6 +11,10 @@ from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
 from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
+from csmd.hosts.gemini import hooks as gemini_hooks
+from csmd.hosts.gemini import transcript as gemini_transcript
+from csmd.hosts.qwen import hooks as qwen_hooks
+from csmd.hosts.qwen import transcript as qwen_transcript
 
 CLAUDE = Adapter(
     host=claude_transcript.HOST,
@@ -56,8 +60,53 @@ CODEX = Adapter(
     window=lambda _, used: max(codex_transcript.WINDOW, used),
 )
 
+GEMINI = Adapter(
+    host=gemini_transcript.HOST,
+    title="Gemini CLI",
+    transcripts="tmp",
+    is_transcript=gemini_transcript.is_chat,
+    read_from=gemini_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=gemini_transcript.place_of,
+    places=gemini_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=gemini_hooks.decode_event,
+    turn_of_event=gemini_hooks.turn_of_event,
+    injecting=frozenset(gemini_hooks.INJECTING),
+    encode_answer=gemini_hooks.encode_answer,
+    hooks_state=gemini_hooks.hooks_state,
+    window=lambda _, used: max(gemini_transcript.WINDOW, used),
+    started_in=gemini_transcript.started_in,
+)
+
+QWEN = Adapter(
+    host=qwen_transcript.HOST,
+    title="Qwen Code",
+    transcripts="projects",
+    is_transcript=qwen_transcript.is_chat,
+    read_from=qwen_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=qwen_transcript.place_of,
+    places=qwen_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda _: False,
+    is_written_for_user=lambda _: False,
+    decode_event=qwen_hooks.decode_event,
+    turn_of_event=qwen_hooks.turn_of_event,
+    injecting=frozenset(qwen_hooks.INJECTING),
+    encode_answer=qwen_hooks.encode_answer,
+    hooks_state=qwen_hooks.hooks_state,
+    window=lambda _, used: max(qwen_transcript.WINDOW, used),
+)
+
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, GEMINI, QWEN, CLAUDE)}
 
 
 def of_transcript(beginning: bytes) -> Adapter:

@@ -94,7 +94,9 @@ def call_turn(bare: Turn, call: dict[str, Any], counts: Counter[str], withheld: 
     given = _stored_input(name, mapping(call, "args"))
     uuid, tool = f"{bare.uuid}/{ident}", _TOOLS.get(name, name)
     body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, given), counts)))
-    return _tool_turn(bare, uuid, "tool_call", body, limit, ident, tool_name=tool, writes=transcripts_written(tool, given))
+    return _tool_turn(
+        bare, uuid, "tool_call", body, limit, ident, tool_name=tool, writes=transcripts_written(tool, given)
+    )
 
 
 def result_turn(

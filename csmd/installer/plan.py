@@ -20,6 +20,8 @@ from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.gemini import registration as gemini_registration
+from csmd.hosts.qwen import registration as qwen_registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.mcp import server_entries
@@ -134,6 +136,8 @@ def state_file(folder: Path) -> Path:
     return inside if chosen else beside
 
 
+#: Settings that may hold comments.
+COMMENTED = partial(entry_edits.decode, entry_edits.JSON)
 #: In the order in which they are put in; the names stand in the install record. Those of other assistants follow below.
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -153,11 +157,19 @@ KINDS: tuple[Kind, ...] = (
         name="codex hooks", what="hooks", file=codex_registration.hooks_file, host="codex",
         merge=codex_registration.merge_codex_hooks, remove=codex_registration.remove_codex_hooks,
     ),
+    Kind(
+        name="gemini hooks", what="hooks", file=gemini_registration.hooks_file, host="gemini", decode=COMMENTED,
+        merge=gemini_registration.merge_gemini_hooks, remove=gemini_registration.remove_gemini_hooks,
+    ),
+    Kind(
+        name="qwen hooks", what="hooks", file=qwen_registration.hooks_file, host="qwen", decode=COMMENTED,
+        merge=qwen_registration.merge_qwen_hooks, remove=qwen_registration.remove_qwen_hooks,
+    ),
 )  # fmt: skip
 #: The kinds of hooks: without one of them an assistant reports nothing.
-HOOK_KINDS = ("hooks", "codex hooks")
+HOOK_KINDS = ("hooks", "codex hooks", "gemini hooks", "qwen hooks")
 #: Host -> what it is for people.
-HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex"}
+HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI", "qwen": "Qwen Code"}
 
 
 def hosts_found() -> list[str]:
@@ -488,7 +500,9 @@ def reported_version(program: Path, search: str) -> str:
 #: The rare module first: a new one serves the old hook until that is replaced, too.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
-COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, codex_registration.HOOK_SCRIPT, SERVER_SCRIPT)
+#: What the entries of assistants beside Claude Code run.
+LAUNCHERS = (codex_registration.HOOK_SCRIPT, gemini_registration.HOOK_SCRIPT, qwen_registration.HOOK_SCRIPT)
+COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, *LAUNCHERS, SERVER_SCRIPT)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -533,7 +547,7 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], codex_registration.HOOK_SCRIPT))}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",

@@ -144,7 +144,9 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
     plain, at, way = without_comments(text), root(text), list[tuple[int, list[Item], int]]()
     for key in path:
         found = items(plain, at)
-        way.append((at, found, key if isinstance(key, int) else next(n for n, item in enumerate(found) if item.key == key)))
+        way.append(
+            (at, found, key if isinstance(key, int) else next(n for n, item in enumerate(found) if item.key == key))
+        )
         at = found[way[-1][2]].value
     while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
         way.pop()

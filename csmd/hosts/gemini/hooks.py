@@ -59,5 +59,7 @@ def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> 
         return "unknown"
     chosen = mapping(settings, "hooksConfig")
     off = chosen.get("disabled")
-    is_off = chosen.get("enabled") is False or any(str(script) in str(one) for one in (off if isinstance(off, list) else ()))
+    is_off = chosen.get("enabled") is False or any(
+        str(script) in str(one) for one in (off if isinstance(off, list) else ())
+    )
     return hook_entries.state_of(settings, script, registration.EVENTS, is_off=is_off)

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -75,15 +74,9 @@ def started_in(beginning: bytes) -> str:
     """The directory a session was started in, redacted; "" where its first bytes name none."""
     found = _DIRECTORY.search(beginning)
     try:
-        return redact(wire.clean(wire.loads(b'"%b"' % found[1])), Counter()) if found else ""
+        return redact(wire.clean(wire.loads(f'"{found[1].decode("utf-8", "replace")}"')), Counter()) if found else ""
     except BadInput:
         return ""
-
-
-def titles_in(beginning: bytes) -> Mapping[str, str]:
-    """None: a title comes at a session's end."""
-    del beginning
-    return {}
 
 
 def final_message(value: dict[str, Any]) -> str:

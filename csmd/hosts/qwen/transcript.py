@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,19 +61,13 @@ def session_id(ident: str) -> str:
     return f"{HOST}:{ident}" if ident else ""
 
 
-def titles_in(beginning: bytes) -> Mapping[str, str]:
-    """None: a title has a record of its own, which is read in its turn."""
-    del beginning
-    return {}
-
-
 def read_from(opened: Opened) -> ReadLine:
     """How the lines of a transcript are read from a position on: each says all of itself."""
     if opened.withheld.excludes.files:
         for line in opened.before(BEFORE_BYTES).split(b"\n"):
-            value = json_object(line)
-            if value is not None:
-                _tool_turns(value, _bare(value, Counter()), Counter(), Reading(withheld=opened.withheld), 0)
+            value = json_object(line) or {}
+            if (bare := _bare(value, Counter())) is not None:
+                _tool_turns(value, bare, Counter(), Reading(withheld=opened.withheld), 0)
     return read_line
 
 
@@ -86,7 +79,7 @@ def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
     counts, turns = Removed(), list[Turn]()
     bare, subtype = _bare(value, counts), string(value, "subtype")
     match value.get("type"), subtype:
-        case ("user" | "assistant" | "tool_result"), _ if bare is not None:
+        case (("user" | "assistant" | "tool_result"), _) if bare is not None:
             said = _said_turn(value, bare, counts)
             turns = [*([said] if said else []), *_tool_turns(value, bare, counts, into, tool_limit)]
             into.spent += _spent(value, bare, len(into.turns) + len(turns) - 1)
@@ -140,13 +133,11 @@ def _said_turn(value: dict[str, Any], bare: Turn, counts: Counter[str]) -> Turn 
     )  # fmt: skip
 
 
-def _tool_turns(
-    value: dict[str, Any], bare: Turn | None, counts: Counter[str], into: Reading, limit: int
-) -> list[Turn]:
+def _tool_turns(value: dict[str, Any], bare: Turn, counts: Counter[str], into: Reading, limit: int) -> list[Turn]:
     """The turns of the calls and results in a record, and of what the user answered to questions."""
     turns: list[Turn | None] = []
     outcome = mapping(value, "toolCallResult")
-    for part in _parts(value) if bare is not None else ():
+    for part in _parts(value):
         if call := mapping(part, "functionCall"):
             turns.append(gemini_parts.call_turn(bare, call, counts, into.withheld, limit))
         elif response := mapping(part, "functionResponse"):
