@@ -60,9 +60,10 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts = Removed()
     event = adapters.ADAPTERS[host].decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
-    if event is not None and is_probe(event):
-        event = replace(event, by_user=False)  # no memory is looked up for it
-    return event, counts
+    if event is None:
+        return None, counts
+    probe = replace(event, session_id=event.session_id.removeprefix(f"{host}:"), by_user=False)
+    return (probe if is_probe(probe) else event), counts  # no memory is looked up for a probe
 
 
 def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:

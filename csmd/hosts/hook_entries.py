@@ -68,8 +68,10 @@ def parsed(text: str | None) -> dict[str, Any] | None:
     return settings if isinstance(settings, dict) else None
 
 
-def state_of(settings: Mapping[str, Any], script: Path, events: Iterable[str], *, is_off: bool) -> HooksState:
-    """Whether handlers of ours for all these events stand in settings, which may switch hooks off."""
+def state_of(settings: Mapping[str, Any] | None, script: Path, events: Iterable[str], *, is_off: bool) -> HooksState:
+    """Whether handlers of ours for all these events stand in settings (None: unreadable), which may switch hooks off."""
+    if settings is None:
+        return "unknown"
     hooks = settings.get(HOOKS)
     registered = [words_of(handler) for handler in _handlers_in(hooks if isinstance(hooks, dict) else {})]
     missing = [event for event in events if not any(str(script) in words and event in words for words in registered)]

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from csmd.hosts import gemini_parts, hook_entries, hook_payloads
+from csmd.hosts import gemini_parts, hook_payloads
 from csmd.hosts.adapter import HooksState
 from csmd.hosts.gemini import registration
 from csmd.hosts.gemini.transcript import HOST, final_message, session_id
-from csmd.hosts.json_fields import label, mapping
+from csmd.hosts.json_fields import label
 from csmd.values import Event, Turn
 from csmd.vocabulary import EventName
 
@@ -54,12 +54,4 @@ def turn_of_event(event: Event) -> Turn | None:
 
 def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
     """Whether Gemini CLI runs the hooks of a csmd home, by its user's settings."""
-    script, settings = registration.script(home), hook_entries.parsed(read(str(registration.hooks_file(folder))))
-    if settings is None:
-        return "unknown"
-    chosen = mapping(settings, "hooksConfig")
-    off = chosen.get("disabled")
-    is_off = chosen.get("enabled") is False or any(
-        str(script) in str(one) for one in (off if isinstance(off, list) else ())
-    )
-    return hook_entries.state_of(settings, script, registration.EVENTS, is_off=is_off)
+    return registration.hooks_state(read(str(registration.hooks_file(folder))), home)

@@ -8,7 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.hosts import hook_entries
+from csmd.hosts.adapter import HooksState
 from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.json_fields import mapping
 
 HOOK_SCRIPT = "gemini"
 #: Event -> milliseconds that Gemini CLI grants the hook.
@@ -33,3 +35,12 @@ def remove_gemini_hooks(text: str, home: Path, where: str) -> str:
 def hooks_file(folder: Path) -> Path:
     """Where Gemini CLI keeps a user's hooks, below its configuration directory."""
     return folder / "settings.json"
+
+
+def hooks_state(text: str | None, home: Path) -> HooksState:
+    """Whether Gemini CLI runs the hooks of a csmd home, by the text of its user's settings (None for no file)."""
+    settings = hook_entries.parsed(text)
+    chosen = mapping(settings or {}, "hooksConfig")
+    names = chosen.get("disabled")
+    disabled = any(str(script(home)) in str(name) for name in (names if isinstance(names, list) else ()))
+    return hook_entries.state_of(settings, script(home), EVENTS, is_off=chosen.get("enabled") is False or disabled)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from csmd.hosts import gemini_parts, hook_entries, hook_payloads
+from csmd.hosts import gemini_parts, hook_payloads
 from csmd.hosts.adapter import HooksState
 from csmd.hosts.json_fields import label, string
 from csmd.hosts.qwen import registration
@@ -59,8 +59,4 @@ def turn_of_event(event: Event) -> Turn | None:
 
 def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
     """Whether Qwen Code runs the hooks of a csmd home, by its user's settings."""
-    settings = hook_entries.parsed(read(str(registration.hooks_file(folder))))
-    if settings is None:
-        return "unknown"
-    is_off = settings.get("disableAllHooks") is True
-    return hook_entries.state_of(settings, registration.script(home), registration.EVENTS, is_off=is_off)
+    return registration.hooks_state(read(str(registration.hooks_file(folder))), home)

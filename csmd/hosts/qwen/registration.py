@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.hosts import hook_entries
+from csmd.hosts.adapter import HooksState
 from csmd.hosts.claude.registration import Registration, script_in
 
 HOOK_SCRIPT = "qwen"
@@ -30,3 +31,10 @@ def remove_qwen_hooks(text: str, home: Path, where: str) -> str:
 def hooks_file(folder: Path) -> Path:
     """Where Qwen Code keeps a user's hooks, below its configuration directory."""
     return folder / "settings.json"
+
+
+def hooks_state(text: str | None, home: Path) -> HooksState:
+    """Whether Qwen Code runs the hooks of a csmd home, by the text of its user's settings (None for no file)."""
+    settings = hook_entries.parsed(text)
+    is_off = (settings or {}).get("disableAllHooks") is True
+    return hook_entries.state_of(settings, script(home), EVENTS, is_off=is_off)
