@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -185,13 +185,14 @@ def _prompt_turns(value: dict[str, Any], chat: Chat, counts: Counter[str]) -> li
         kind, typed = "notification", said  # how the host has the model go on: what it shows is the prompt before
     if not typed:
         return []
-    turn = chat.turn(value, kind, typed)
+    if kind == "notification":  # what the assistant says next goes on with its answer
+        return [chat.turn(value, kind, typed)]
+    turn = chat.turn(value, kind, typed, is_prompt_line=True)
     place = chat.taken or _place(turn.uuid)
     if chat.taken:
         chat.places[label(value, "id", LONGEST_ID)], chat.taken = chat.taken, ""
     chat.prompt = turn.uuid
-    is_prompt = kind != "notification"
-    return [chat.turn(value, kind, typed, parent_uuid=place if is_prompt else "", is_prompt_line=is_prompt)]
+    return [replace(turn, parent_uuid=place)]
 
 
 def _place(uuid: str) -> str:

@@ -120,11 +120,13 @@ def _said_turn(value: dict[str, Any], bare: Turn, counts: Counter[str]) -> Turn 
         said, used = gemini_parts.spoken(words, counts), mapping(value, "usageMetadata")
         model, context = label(value, "model", 100), tokens(used, "promptTokenCount")
         return replace(bare, text=said, model=model, context=context) if said else None
-    said = gemini_parts.spoken(string(mapping(value, "systemPayload"), "displayText") or words, counts)
+    subtype = string(value, "subtype")
+    is_typed = subtype in _TYPED and string(value, "provenance") in _BY_PERSON
+    shown = string(mapping(value, "systemPayload"), "displayText") if is_typed else ""
+    said = gemini_parts.spoken(shown or words, counts)
     if kind != "user" or not said:
         return None
-    subtype = string(value, "subtype")
-    if subtype not in _TYPED or string(value, "provenance") not in _BY_PERSON:
+    if not is_typed:
         return replace(bare, kind="notification", text=said)
     is_prompt = not subtype and not bare.agent_id
     parent = label(value, "parentUuid", LONGEST_ID) or (ROOT if is_prompt else "")
