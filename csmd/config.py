@@ -158,11 +158,13 @@ def spool_places(home: Path) -> list[Path]:
     return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
-#: Host -> the variable that names its configuration directory, and the directory's usual name in the user's home.
+#: Host -> the variable that names its configuration directory ("" for none), and the directory's usual name in the user's home.
 HOST_DIRS: Mapping[str, tuple[str, str]] = {
     "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
     "codex": ("CODEX_HOME", ".codex"),
     "copilot": ("COPILOT_HOME", ".copilot"),
+    "gemini": ("", ".gemini"),
+    "qwen": ("QWEN_HOME", ".qwen"),
 }
 
 

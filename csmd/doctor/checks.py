@@ -27,6 +27,9 @@ from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.copilot import registration as copilot_registration
+from csmd.hosts.gemini import registration as gemini_registration
+from csmd.hosts.qwen import registration as qwen_registration
 from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import display
@@ -93,6 +96,10 @@ class Scene:
     """Codex' configuration directories that `csmd install` wrote to."""
     codex_trust: Mapping[str, str] | None = None
     """Event -> what Codex says of csmd's hook for it (`trusted`, `untrusted`, ...); None where no Codex could be asked."""
+    host_dirs: tuple[tuple[str, Path], ...] = ()
+    """(assistant, configuration directory) of those in MARKED that `csmd install` wrote to."""
+    host_hooks: tuple[Registered, ...] = ()
+    """What their settings register of this home's hooks."""
 
     @property
     def hooks(self) -> tuple[Registered, ...]:
@@ -185,6 +192,25 @@ def codex_hooks(scene: Scene) -> Iterator[Finding]:
                 f"{event} ({state})" for event, state in states.items() if state not in ("trusted", "managed")
             ]:
                 yield fail(f"Codex does not run csmd's hooks for {display.join_names(silent)}")
+
+
+#: The assistants beside Claude Code whose hooks take a marker: what csmd registers for each.
+MARKED = {"copilot": copilot_registration, "gemini": gemini_registration, "qwen": qwen_registration}
+
+
+@check("`csmd install --host NAME`")
+def host_hooks(scene: Scene) -> Iterator[Finding]:
+    """Are the hooks of other assistants registered and on?"""
+    for host, folder in scene.host_dirs:
+        file = MARKED[host].hooks_file(folder)
+        data = foreign_files.read(file)
+        state = MARKED[host].hooks_state(None if data is None else data.decode(errors="replace"), scene.paths.home)
+        if state == "gone":
+            yield fail(f"not every hook of csmd's is registered in {file}", f"`csmd install --host {host}`")
+        elif state == "off":
+            yield fail(f"{file} switches csmd's hooks off", "switch them on there")
+        elif state == "unknown":
+            yield fail(f"{file} is not JSON", "correct the file")
 
 
 @check("`csmd install` writes them anew")

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,19 @@ from typing import Any
 
 from csmd import client, config, wire
 from csmd.doctor import host_settings
-from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, HookRun, Level, Scene, open_plain, spooled_events, warn
+from csmd.doctor.checks import (
+    CHECKS,
+    LEVELS,
+    MARKED,
+    Check,
+    Finding,
+    HookRun,
+    Level,
+    Scene,
+    open_plain,
+    spooled_events,
+    warn,
+)
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
@@ -27,14 +39,17 @@ from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
-TURN_EVENTS = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}
+#: The hosts' events that bring a turn -> what csmd calls them, and the key that holds the words.
+TURN_EVENTS = {
+    "UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message"),
+    "BeforeAgent": ("prompt", "prompt"), "AfterAgent": ("stop", "prompt_response"),
+}  # fmt: skip
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is no word
 WORD_LETTERS = 20
 #: Seconds; the assistant, too, ends a hook that takes longer than its timeout.
 HOOK_S = 10.0
-#: Enough for a few configuration directories with two hooks each.
-MOST_HOOKS = 8
+#: Enough for a few configuration directories and assistants with two hooks each.
+MOST_HOOKS = 12
 #: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next step.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536
@@ -118,8 +133,10 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     problems: tuple[str, ...] = ()
     recorded: tuple[Path, ...] = ()
     codex_dirs: tuple[Path, ...] = ()
+    marked: tuple[tuple[str, Path], ...] = ()
     try:
         recorded, codex_dirs = plan.assistant_dirs(paths), plan.host_dirs(paths, "codex")
+        marked = tuple((host, folder) for host in MARKED for folder in plan.host_dirs(paths, host))
     except (CsmdError, OSError) as error:
         problems = (str(error),)
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
@@ -132,6 +149,7 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
         dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, codex_dirs=codex_dirs,
         codex_trust=ask_codex(paths, codex_dirs[0], cwd) if codex_dirs else None,
         sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
+        host_dirs=marked, host_hooks=read_host_hooks(paths, marked),
     )  # fmt: skip
     return _with_answers(scene)
 
@@ -189,7 +207,7 @@ def _with_answers(scene: Scene) -> Scene:
         scene = replace(scene, trouble=(error.what, error.hint))
     status = scene.status
     hears = status is not None and not status.get("paused")
-    runs = run_bounded(lambda: send_markers(paths, scene.ours, answers=hears), 4 * HOOK_S) or ()
+    runs = run_bounded(lambda: send_markers(paths, (*scene.ours, *scene.host_hooks), answers=hears), 4 * HOOK_S) or ()
     problems, rules = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):
@@ -217,6 +235,16 @@ def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host
         source = run_bounded(partial(host_settings.read_source, path, scope, _bytes), READ_S)
         sources.append(source or host_settings.Source(path=str(path), scope=scope, problem=problem))
     return tuple(sources)
+
+
+def read_host_hooks(paths: Paths, places: Iterable[tuple[str, Path]]) -> tuple[Registered, ...]:
+    """What the settings of other assistants register of this home's hooks."""
+    files = (MARKED[host].hooks_file(folder) for host, folder in places)
+    found = (
+        run_bounded(partial(host_settings.read_source, file, "user", _bytes, commented=True), READ_S) for file in files
+    )
+    hooks = (hook for source in found if source for hook in host_settings.registered_commands(source))
+    return tuple(hook for hook in hooks if hook.home == str(paths.home))
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.claude import registration
+from csmd.text import json_edits
 
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
@@ -45,7 +46,9 @@ OTHERS: Mapping[str, str] = {
     "deja-vu": "deja-vu",
     "claude-diary": "claude-diary",
 }
-_HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt)")
+_HOOK = re.compile(
+    r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt|copilot|gemini|qwen)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +92,14 @@ def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
     return [(path, "managed") for path in sorted(folder.glob("*.json"), reverse=True)]
 
 
-def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
-    """A settings file; `read` returns its bytes, None where there is none."""
+def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None], *, commented: bool = False) -> Source:
+    """A settings file, which may be `commented`; `read` returns its bytes, None where there is none."""
     source = Source(path=str(path), scope=scope)
     try:
         data = read(path)
         text = "" if data is None else data.decode().removeprefix("\ufeff").strip()
-        value = wire.loads(text) if text else {}
+        text = json_edits.without_comments(text) if commented else text
+        value = wire.loads(text) if text.strip() else {}
     except OSError as error:
         return replace(source, problem=error.strerror or type(error).__name__)
     except (BadInput, UnicodeDecodeError):

@@ -116,9 +116,10 @@ class ReadLine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A transcript that is read on from a position: its name, its first bytes, and what is left out of it."""
+    """A transcript that is read on from a position: its name and directory's, its first bytes, and what is left out of it."""
 
     name: str
+    folder: str
     file: BinaryIO
     beginning: bytes
     position: int
@@ -129,6 +130,18 @@ class Opened:
         begin = max(0, self.position - size)
         self.file.seek(begin)
         return self.file.read(self.position - begin)
+
+
+_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
+    found = _START.search(beginning)
+    try:
+        return redact(wire.clean(wire.loads(found[1].decode("utf-8", "replace"))), Counter()) if found else ""
+    except BadInput:
+        return ""
 
 
 # --- the contract
@@ -185,20 +198,13 @@ class Adapter:
     window: Callable[[str, int], int]
     """The context window of a model of which so many tokens are in use."""
 
+    started_in: Callable[[bytes], str] = started_in
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
+
 
 # --- what several assistants have in common
 
-_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
 _TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
-
-
-def started_in(beginning: bytes) -> str:
-    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
-    found = _START.search(beginning)
-    try:
-        return redact(wire.clean(wire.loads(found[1].decode("utf-8", "replace"))), Counter()) if found else ""
-    except BadInput:
-        return ""
 
 
 def times_in(part: bytes) -> tuple[str, str]:

@@ -13,6 +13,10 @@ from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
 from csmd.hosts.copilot import hooks as copilot_hooks
 from csmd.hosts.copilot import transcript as copilot_transcript
+from csmd.hosts.gemini import hooks as gemini_hooks
+from csmd.hosts.gemini import transcript as gemini_transcript
+from csmd.hosts.qwen import hooks as qwen_hooks
+from csmd.hosts.qwen import transcript as qwen_transcript
 
 CLAUDE = Adapter(
     host=claude_transcript.HOST,
@@ -80,13 +84,63 @@ COPILOT = Adapter(
     window=lambda _, used: max(copilot_transcript.WINDOW, used),
 )
 
+GEMINI = Adapter(
+    host=gemini_transcript.HOST,
+    title="Gemini CLI",
+    transcripts="tmp",
+    is_transcript=gemini_transcript.is_chat,
+    read_from=gemini_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=gemini_transcript.place_of,
+    places=gemini_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=gemini_hooks.decode_event,
+    turn_of_event=gemini_hooks.turn_of_event,
+    injecting=frozenset(gemini_hooks.INJECTING),
+    encode_answer=gemini_hooks.encode_answer,
+    hooks_state=gemini_hooks.hooks_state,
+    window=lambda _, used: max(gemini_transcript.WINDOW, used),
+    started_in=gemini_transcript.started_in,
+)
+
+QWEN = Adapter(
+    host=qwen_transcript.HOST,
+    title="Qwen Code",
+    transcripts="projects",
+    is_transcript=qwen_transcript.is_chat,
+    read_from=qwen_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=qwen_transcript.place_of,
+    places=qwen_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda _: False,
+    is_written_for_user=lambda _: False,
+    decode_event=qwen_hooks.decode_event,
+    turn_of_event=qwen_hooks.turn_of_event,
+    injecting=frozenset(qwen_hooks.INJECTING),
+    encode_answer=qwen_hooks.encode_answer,
+    hooks_state=qwen_hooks.hooks_state,
+    window=lambda _, used: max(qwen_transcript.WINDOW, used),
+)
+
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, GEMINI, QWEN, CLAUDE)}
 
 
 def of_transcript(beginning: bytes) -> Adapter:
     """The adapter of a transcript, by its first bytes; Claude Code's where none of them tells."""
     return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory a transcript's session was started in, by its first bytes; "" for none."""
+    return of_transcript(beginning).started_in(beginning)
 
 
 def is_transcript(beginning: bytes) -> bool:

@@ -21,6 +21,8 @@ from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
 from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.copilot import registration as copilot_registration
+from csmd.hosts.gemini import registration as gemini_registration
+from csmd.hosts.qwen import registration as qwen_registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.mcp import server_entries
@@ -135,6 +137,8 @@ def state_file(folder: Path) -> Path:
     return inside if chosen else beside
 
 
+#: Settings that may hold comments.
+COMMENTED = partial(entry_edits.decode, entry_edits.JSON)
 #: In the order in which they are put in; the names stand in the install record. Those of other assistants follow below.
 KINDS: tuple[Kind, ...] = (
     Kind(
@@ -158,11 +162,19 @@ KINDS: tuple[Kind, ...] = (
         name="copilot hooks", what="hooks", file=copilot_registration.hooks_file, host="copilot",
         merge=copilot_registration.merge_copilot_hooks, remove=copilot_registration.remove_copilot_hooks,
     ),
+    Kind(
+        name="gemini hooks", what="hooks", file=gemini_registration.hooks_file, host="gemini", decode=COMMENTED,
+        merge=gemini_registration.merge_gemini_hooks, remove=gemini_registration.remove_gemini_hooks,
+    ),
+    Kind(
+        name="qwen hooks", what="hooks", file=qwen_registration.hooks_file, host="qwen", decode=COMMENTED,
+        merge=qwen_registration.merge_qwen_hooks, remove=qwen_registration.remove_qwen_hooks,
+    ),
 )  # fmt: skip
 #: The kinds of hooks: without one of them an assistant reports nothing.
-HOOK_KINDS = ("hooks", "codex hooks", "copilot hooks")
+HOOK_KINDS = ("hooks", "codex hooks", "copilot hooks", "gemini hooks", "qwen hooks")
 #: Host -> what it is for people.
-HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", "copilot": "Copilot CLI"}
+HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", "copilot": "Copilot CLI", "gemini": "Gemini CLI", "qwen": "Qwen Code"}
 
 
 def hosts_found() -> list[str]:
@@ -206,7 +218,11 @@ SERVER_KINDS: dict[str, Kind] = {
 
 def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
     """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
-    names = load_record(paths)["settings"][str(path)]["kinds"]
+    return _kinds_in(load_record(paths), path)
+
+
+def _kinds_in(record: Mapping[str, Any], path: Path) -> tuple[Kind, ...]:
+    names = record["settings"][str(path)]["kinds"]
     return tuple(kind for kind in dict.fromkeys((*KINDS, *SERVER_KINDS.values())) if kind.name in names)
 
 
@@ -256,6 +272,8 @@ class Change:
     after: bytes | None = None
     leaves: bool = False
     """Whether the file is restored and leaves the record."""
+    gone: Kind | None = None
+    """The kind whose entry alone is taken out."""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -292,6 +310,15 @@ def plan_return(paths: Paths, path: Path) -> Change:
     change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
     return _planned(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
+
+
+def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
+    """A recorded file without our entry of one kind; as it was before install where it has no other."""
+    recorded = recorded_kinds(paths, path)
+    if recorded == (kind,):
+        return plan_return(paths, path)
+    change = Change(path=path, kinds=recorded, gone=kind)
+    return _planned(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -360,8 +387,12 @@ def _write(paths: Paths, change: Change) -> None:
     elif change.after is not None and change.after != change.before:
         # Recorded before it is written: an entry without a record could not be removed.
         previous = record["settings"].get(key)
-        entry = foreign_files.record_entry(change.before, change.after, _remover(change, paths.home), previous)
-        entry["kinds"] = [kind.name for kind in change.kinds]
+        # Hooks and the memory server may share a file, and are put in and taken out apart.
+        recorded = _kinds_in(record, change.path) if previous else ()
+        kinds = tuple(kind for kind in dict.fromkeys((*recorded, *change.kinds)) if kind is not change.gone)
+        remove = _remover(replace(change, kinds=kinds), paths.home)
+        entry = foreign_files.record_entry(change.before, change.after, remove, previous)
+        entry["kinds"] = [kind.name for kind in kinds]
         is_made = not folder.exists() or bool(record["folders"].get(key))
         settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: is_made}
         save_record(paths, {**record, "settings": settings, "folders": folders})
@@ -474,7 +505,11 @@ def reported_version(program: Path, search: str) -> str:
 #: The rare module first: a new one serves the old hook until that is replaced, too.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
-COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, codex_registration.HOOK_SCRIPT, SERVER_SCRIPT)
+#: What the entries of assistants beside Claude Code run.
+LAUNCHERS = tuple(
+    each.HOOK_SCRIPT for each in (codex_registration, copilot_registration, gemini_registration, qwen_registration)
+)
+COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, *LAUNCHERS, SERVER_SCRIPT)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -519,7 +554,7 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], codex_registration.HOOK_SCRIPT))}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
@@ -655,13 +690,14 @@ def install_server(config: Config, host: str, arguments: Sequence[str]) -> Chang
 
 def remove_server(config: Config, host: str) -> Change:
     """Takes the memory server's entry out of an assistant's settings again; CsmdError where csmd put none there."""
-    path = SERVER_KINDS[host].file(config.assistant_dirs[0])
+    kind = SERVER_KINDS[host]
+    path = kind.file(config.assistant_dirs[0])
     with install_lock(config.paths):
-        if str(path) not in load_record(config.paths)["settings"]:
+        if str(path) not in load_record(config.paths)["settings"] or kind not in recorded_kinds(config.paths, path):
             raise CsmdError(
                 f"csmd put nothing into {path}", hint=f"`csmd mcp --print-config {host}` shows what it would"
             )
-        return carry_out(config.paths, partial(plan_return, config.paths, path))
+        return carry_out(config.paths, partial(plan_one_return, config.paths, path, kind))
 
 
 def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tuple[Path, str]:

@@ -63,5 +63,4 @@ def turn_of_event(event: Event) -> Turn | None:
 
 def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
     """Whether Copilot runs the hooks of a csmd home, by the file that they stand in."""
-    text = read(str(registration.hooks_file(folder))) or ""
-    return "there" if registration.are_registered(text, home) else "gone"
+    return registration.hooks_state(read(str(registration.hooks_file(folder))), home)

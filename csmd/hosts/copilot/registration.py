@@ -1,4 +1,4 @@
-"""csmd's hooks of Copilot CLI, in a file of their own below its configuration directory; pure.
+"""csmd's hooks of Copilot CLI, in a file of their own; pure.
 
 Copilot reads every file in `hooks/`, takes Claude Code's form of one, and hands Claude Code's payload to events that
 are registered by its names.
@@ -6,44 +6,30 @@ are registered by its names.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from csmd import wire
-from csmd.hosts.claude.registration import HOOK_SCRIPT, Form, Registration, merge_hooks, remove_hooks, script_in
+from csmd.hosts import hook_entries
+from csmd.hosts.adapter import HooksState
+from csmd.hosts.claude.registration import Registration, script_in
 
-#: Event -> seconds that Copilot grants the hook.
-EVENTS: Mapping[str, int] = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SubagentStop": 5, "SessionEnd": 5}
-
-
-def hook_command(interpreter: str, home: Path, event: str) -> str:
-    """The command line registered for an event; it ends with 0 even where the script or the interpreter is gone."""
-    return f"{shlex.join([interpreter, '-I', '-S', *_hook_words(home, event)])} || true"
+HOOK_SCRIPT = "copilot"
+#: Event -> seconds that Copilot CLI grants the hook.
+EVENTS = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SubagentStop": 5, "SessionEnd": 5}
 
 
-def _hook_words(home: Path, event: str) -> list[str]:
-    return [str(script_in(home, HOOK_SCRIPT)), str(home), event, "copilot"]
-
-
-def _group(wanted: Registration, event: str) -> dict[str, Any]:
-    command = hook_command(wanted.interpreter, wanted.home, event)
-    return {"hooks": [{"type": "command", "command": command, "timeout": EVENTS[event]}]}
-
-
-FORM = Form(HOOK_SCRIPT, _group)
+def script(home: Path) -> Path:
+    """The script that the entries run."""
+    return script_in(home, HOOK_SCRIPT)
 
 
 def merge_copilot_hooks(text: str, wanted: Registration, where: str) -> str:
     """The file with our hooks in it."""
-    return merge_hooks(text, replace(wanted, events=tuple(EVENTS)), where, FORM)
+    return hook_entries.merge(text, hook_entries.handlers(script(wanted.home), EVENTS), script(wanted.home), where)
 
 
 def remove_copilot_hooks(text: str, home: Path, where: str) -> str:
     """The file without our hooks."""
-    return remove_hooks(text, home, where, form=FORM)
+    return hook_entries.remove(text, script(home), where)
 
 
 def hooks_file(folder: Path) -> Path:
@@ -51,6 +37,8 @@ def hooks_file(folder: Path) -> Path:
     return folder / "hooks" / "csmd.json"
 
 
-def are_registered(text: str, home: Path) -> bool:
-    """Whether a file has the hook of every event."""
-    return all(wire.dumps(shlex.join(_hook_words(home, event)))[1:-1] in text for event in EVENTS)
+def hooks_state(text: str | None, home: Path) -> HooksState:
+    """Whether Copilot CLI runs the hooks of a csmd home, by the text of the file (None for no file)."""
+    settings = hook_entries.parsed(text)
+    is_off = (settings or {}).get("disableAllHooks") is True
+    return hook_entries.state_of(settings, script(home), EVENTS, is_off=is_off)

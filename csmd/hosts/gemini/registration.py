@@ -1,0 +1,46 @@
+"""csmd's hooks in Gemini CLI's `settings.json`, which may hold comments; pure.
+
+The four events that a turn needs: each further one costs a process at every model call.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csmd.hosts import hook_entries
+from csmd.hosts.adapter import HooksState
+from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.json_fields import mapping
+
+HOOK_SCRIPT = "gemini"
+#: Event -> milliseconds that Gemini CLI grants the hook.
+EVENTS = {"SessionStart": 10_000, "BeforeAgent": 5_000, "AfterAgent": 5_000, "SessionEnd": 5_000}
+
+
+def script(home: Path) -> Path:
+    """The script that the entries run."""
+    return script_in(home, HOOK_SCRIPT)
+
+
+def merge_gemini_hooks(text: str, wanted: Registration, where: str) -> str:
+    """The settings with our hooks in them, behind others'."""
+    return hook_entries.merge(text, hook_entries.handlers(script(wanted.home), EVENTS), script(wanted.home), where)
+
+
+def remove_gemini_hooks(text: str, home: Path, where: str) -> str:
+    """The settings without our hooks."""
+    return hook_entries.remove(text, script(home), where)
+
+
+def hooks_file(folder: Path) -> Path:
+    """Where Gemini CLI keeps a user's hooks, below its configuration directory."""
+    return folder / "settings.json"
+
+
+def hooks_state(text: str | None, home: Path) -> HooksState:
+    """Whether Gemini CLI runs the hooks of a csmd home, by the text of its user's settings (None for no file)."""
+    settings = hook_entries.parsed(text)
+    chosen = mapping(settings or {}, "hooksConfig")
+    names = chosen.get("disabled")
+    disabled = any(str(script(home)) in str(name) for name in (names if isinstance(names, list) else ()))
+    return hook_entries.state_of(settings, script(home), EVENTS, is_off=chosen.get("enabled") is False or disabled)
