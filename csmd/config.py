@@ -163,6 +163,7 @@ HOST_DIRS: Mapping[str, tuple[str, str]] = {
     "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
     "codex": ("CODEX_HOME", ".codex"),
     "copilot": ("COPILOT_HOME", ".copilot"),
+    "droid": ("", ".factory"),
     "gemini": ("", ".gemini"),
     "qwen": ("QWEN_HOME", ".qwen"),
 }

@@ -499,7 +499,7 @@ def tail(
         sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)
         opened = Opened(
-            name=path.name, folder=path.parent.name, file=file, beginning=beginning, position=begin, withheld=withheld
+            path=path, file=file, beginning=beginning, position=begin, withheld=withheld
         )
         read_line = read_line or adapter.read_from(opened)
         leave_out = LeaveOut(

@@ -25,9 +25,11 @@ from csmd.cli import render
 from csmd.doctor import host_settings
 from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
+from csmd.hosts.adapters import ADAPTERS
 from csmd.hosts.claude import registration
 from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.copilot import registration as copilot_registration
+from csmd.hosts.droid import registration as droid_registration
 from csmd.hosts.gemini import registration as gemini_registration
 from csmd.hosts.qwen import registration as qwen_registration
 from csmd.installer import foreign_files, plan, service
@@ -195,7 +197,9 @@ def codex_hooks(scene: Scene) -> Iterator[Finding]:
 
 
 #: The assistants beside Claude Code whose hooks take a marker: what csmd registers for each.
-MARKED = {"copilot": copilot_registration, "gemini": gemini_registration, "qwen": qwen_registration}
+MARKED = {
+    "copilot": copilot_registration, "droid": droid_registration, "gemini": gemini_registration, "qwen": qwen_registration,
+}  # fmt: skip
 
 
 @check("`csmd install --host NAME`")
@@ -203,14 +207,20 @@ def host_hooks(scene: Scene) -> Iterator[Finding]:
     """Are the hooks of other assistants registered and on?"""
     for host, folder in scene.host_dirs:
         file = MARKED[host].hooks_file(folder)
-        data = foreign_files.read(file)
-        state = MARKED[host].hooks_state(None if data is None else data.decode(errors="replace"), scene.paths.home)
+        state = ADAPTERS[host].hooks_state(folder, scene.paths.home, _text_of)
         if state == "gone":
             yield fail(f"not every hook of csmd's is registered in {file}", f"`csmd install --host {host}`")
         elif state == "off":
-            yield fail(f"{file} switches csmd's hooks off", "switch them on there")
+            remedy = "move the hooks of hooks.json into settings.json" if host == "droid" else "switch hooks on there"
+            yield fail(f"settings in {folder} keep csmd's hooks from running", remedy)
         elif state == "unknown":
             yield fail(f"{file} is not JSON", "correct the file")
+
+
+def _text_of(path: str) -> str | None:
+    """The text of a settings file; None for no file."""
+    data = foreign_files.read(Path(path))
+    return None if data is None else data.decode(errors="replace")
 
 
 @check("`csmd install` writes them anew")

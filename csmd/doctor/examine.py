@@ -49,7 +49,7 @@ WORD_LETTERS = 20
 #: Seconds; the assistant, too, ends a hook that takes longer than its timeout.
 HOOK_S = 10.0
 #: Enough for a few configuration directories and assistants with two hooks each.
-MOST_HOOKS = 12
+MOST_HOOKS = 16
 #: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next step.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536

@@ -47,7 +47,7 @@ OTHERS: Mapping[str, str] = {
     "claude-diary": "claude-diary",
 }
 _HOOK = re.compile(
-    r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt|copilot|gemini|qwen)"
+    r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt|copilot|droid|gemini|qwen)"
 )
 
 

@@ -116,14 +116,31 @@ class ReadLine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A transcript that is read on from a position: its name and directory's, its first bytes, and what is left out of it."""
+    """A transcript that is read on from a position: its path, its first bytes, and what is left out of it."""
 
-    name: str
-    folder: str
+    path: Path
     file: BinaryIO
     beginning: bytes
     position: int
     withheld: Withheld
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.path.name
+
+    @property
+    def folder(self) -> str:
+        """Its directory's name."""
+        return self.path.parent.name
+
+    def beside(self, suffix: str, limit: int) -> bytes:
+        """At most `limit` bytes of the file of its name with another suffix; b"" for none that can be read."""
+        try:
+            with self.path.with_suffix(suffix).open("rb") as file:
+                return file.read(limit)
+        except OSError:
+            return b""
 
     def before(self, size: int) -> bytes:
         """At most `size` bytes before the position."""

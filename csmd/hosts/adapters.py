@@ -13,6 +13,8 @@ from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
 from csmd.hosts.copilot import hooks as copilot_hooks
 from csmd.hosts.copilot import transcript as copilot_transcript
+from csmd.hosts.droid import hooks as droid_hooks
+from csmd.hosts.droid import transcript as droid_transcript
 from csmd.hosts.gemini import hooks as gemini_hooks
 from csmd.hosts.gemini import transcript as gemini_transcript
 from csmd.hosts.qwen import hooks as qwen_hooks
@@ -84,6 +86,28 @@ COPILOT = Adapter(
     window=lambda _, used: max(copilot_transcript.WINDOW, used),
 )
 
+DROID = Adapter(
+    host=droid_transcript.HOST,
+    title="Droid",
+    transcripts="sessions",
+    is_transcript=droid_transcript.is_transcript,
+    read_from=droid_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=droid_transcript.titles_in,
+    place_of=lambda _root, _inside: None,
+    places=droid_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: droid_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: droid_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=droid_hooks.decode_event,
+    turn_of_event=droid_hooks.turn_of_event,
+    injecting=frozenset(droid_hooks.INJECTING),
+    encode_answer=droid_hooks.encode_answer,
+    hooks_state=droid_hooks.hooks_state,
+    window=lambda _, used: max(droid_transcript.WINDOW, used),
+)
+
 GEMINI = Adapter(
     host=gemini_transcript.HOST,
     title="Gemini CLI",
@@ -130,7 +154,7 @@ QWEN = Adapter(
 )
 
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, GEMINI, QWEN, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, CLAUDE)}
 
 
 def of_transcript(beginning: bytes) -> Adapter:

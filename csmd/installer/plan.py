@@ -21,6 +21,7 @@ from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
 from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.copilot import registration as copilot_registration
+from csmd.hosts.droid import registration as droid_registration
 from csmd.hosts.gemini import registration as gemini_registration
 from csmd.hosts.qwen import registration as qwen_registration
 from csmd.installer import foreign_files
@@ -163,6 +164,10 @@ KINDS: tuple[Kind, ...] = (
         merge=copilot_registration.merge_copilot_hooks, remove=copilot_registration.remove_copilot_hooks,
     ),
     Kind(
+        name="droid hooks", what="hooks", file=droid_registration.hooks_file, host="droid", decode=COMMENTED,
+        merge=droid_registration.merge_droid_hooks, remove=droid_registration.remove_droid_hooks,
+    ),
+    Kind(
         name="gemini hooks", what="hooks", file=gemini_registration.hooks_file, host="gemini", decode=COMMENTED,
         merge=gemini_registration.merge_gemini_hooks, remove=gemini_registration.remove_gemini_hooks,
     ),
@@ -172,9 +177,9 @@ KINDS: tuple[Kind, ...] = (
     ),
 )  # fmt: skip
 #: The kinds of hooks: without one of them an assistant reports nothing.
-HOOK_KINDS = ("hooks", "codex hooks", "copilot hooks", "gemini hooks", "qwen hooks")
+HOOK_KINDS = ("hooks", "codex hooks", "copilot hooks", "droid hooks", "gemini hooks", "qwen hooks")
 #: Host -> what it is for people.
-HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", "copilot": "Copilot CLI", "gemini": "Gemini CLI", "qwen": "Qwen Code"}
+HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", "copilot": "Copilot CLI", "droid": "Droid", "gemini": "Gemini CLI", "qwen": "Qwen Code"}
 
 
 def hosts_found() -> list[str]:
@@ -507,7 +512,8 @@ HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 #: What the entries of assistants beside Claude Code run.
 LAUNCHERS = tuple(
-    each.HOOK_SCRIPT for each in (codex_registration, copilot_registration, gemini_registration, qwen_registration)
+    each.HOOK_SCRIPT
+    for each in (codex_registration, copilot_registration, droid_registration, gemini_registration, qwen_registration)
 )
 COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, *LAUNCHERS, SERVER_SCRIPT)
 README = (
