@@ -384,10 +384,10 @@ def _write(paths: Paths, change: Change) -> None:
         previous = record["settings"].get(key)
         # Hooks and the memory server may share a file, and are put in and taken out apart.
         recorded = _kinds_in(record, change.path) if previous else ()
-        kinds = tuple(kind for kind in dict.fromkeys((*recorded, *change.kinds)) if kind is not change.gone)
+        kinds = tuple(dict.fromkeys((*recorded, *change.kinds)))
         remove = _remover(replace(change, kinds=kinds), paths.home)
         entry = foreign_files.record_entry(change.before, change.after, remove, previous)
-        entry["kinds"] = [kind.name for kind in kinds]
+        entry["kinds"] = [kind.name for kind in kinds if kind is not change.gone]
         is_made = not folder.exists() or bool(record["folders"].get(key))
         settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: is_made}
         save_record(paths, {**record, "settings": settings, "folders": folders})
