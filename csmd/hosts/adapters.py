@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.config import Config
-from csmd.hosts.adapter import Adapter, place_below
+from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory, place_below
 from csmd.hosts.claude import environment
 from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
+from csmd.hosts.claude.export import export
 from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
 from csmd.hosts.gemini import hooks as gemini_hooks
@@ -16,6 +17,10 @@ from csmd.hosts.gemini import transcript as gemini_transcript
 from csmd.hosts.qwen import hooks as qwen_hooks
 from csmd.hosts.qwen import transcript as qwen_transcript
 
+CLAUDE_MEMORY = OwnMemory(
+    folder=environment.memory_folder, read_memo=environment.memo, body=environment.body, cut_index=environment.cut_index,
+    most_files=environment.MOST_FILES, read_bytes=environment.READ_BYTES,
+)  # fmt: skip
 CLAUDE = Adapter(
     host=claude_transcript.HOST,
     title="Claude Code",
@@ -36,6 +41,9 @@ CLAUDE = Adapter(
     encode_answer=claude_hooks.encode_answer,
     hooks_state=environment.hooks_state_in,
     window=environment.window,
+    expects_hooks=environment.expects_hooks,
+    days_kept=environment.days_kept,
+    memory=CLAUDE_MEMORY,
 )
 
 CODEX = Adapter(
@@ -58,6 +66,9 @@ CODEX = Adapter(
     encode_answer=codex_hooks.encode_answer,
     hooks_state=codex_hooks.hooks_state,
     window=lambda _, used: max(codex_transcript.WINDOW, used),
+    instructions=InstructionNames(
+        user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
+    ),
 )
 
 GEMINI = Adapter(
@@ -81,6 +92,7 @@ GEMINI = Adapter(
     hooks_state=gemini_hooks.hooks_state,
     window=lambda _, used: max(gemini_transcript.WINDOW, used),
     started_in=gemini_transcript.started_in,
+    instructions=InstructionNames(user=(("GEMINI.md",),), project=(("GEMINI.md",),)),
 )
 
 QWEN = Adapter(
@@ -103,7 +115,11 @@ QWEN = Adapter(
     encode_answer=qwen_hooks.encode_answer,
     hooks_state=qwen_hooks.hooks_state,
     window=lambda _, used: max(qwen_transcript.WINDOW, used),
+    instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
 )
+
+#: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
+EXPORT = export
 
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
 ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, GEMINI, QWEN, CLAUDE)}

@@ -140,7 +140,7 @@ def test_what_hooks_and_transcript_bring_is_one_turn_in_either_order(machine: Ma
     eventually(is_once)
 
 
-@pytest.mark.invariant("What the host deletes of its transcripts is not forgotten")
+@pytest.mark.invariant("What an assistant deletes of its transcripts is not forgotten")
 def test_what_a_hook_reported_stays_where_the_file_is_gone_before_it_is_read(machine: Machine, host: str) -> None:
     installed(machine, host)
     machine.start()
@@ -165,7 +165,7 @@ def test_what_is_reported_without_a_daemon_waits_and_is_taken_in(machine: Machin
     assert conversation(machine, host) == [("user", SAID)]
 
 
-@pytest.mark.invariant("Leaving is clean: uninstall restores the assistant's settings byte for byte")
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 def test_hooks_and_the_memory_server_share_a_file_and_go_apart(machine: Machine, host: str) -> None:
     file = installed(machine, host) / "settings.json"
     hooked = file.read_bytes()
@@ -190,14 +190,14 @@ def test_doctor_runs_a_marker_through_its_hooks_and_says_what_is_wrong(machine: 
         return {row["id"]: row for row in json.loads(done.stdout)["checks"]}
 
     checks = look()
-    assert (checks["host-hooks"]["level"], checks["capture"]["level"]) == ("ok", "ok"), checks
+    assert (checks["other-assistants"]["level"], checks["capture"]["level"]) == ("ok", "ok"), checks
     (machine.paths.hook_dir / host).write_text("#!/bin/sh\necho no such daemon >&2\n")
     wrong = look()["capture"]["findings"]
     assert [finding["what"] for finding in wrong] == [
         f"the hook for {event} does not work: no such daemon" for event in HOSTS[host][1:3]
     ]
     (folder / "settings.json").write_text("{}")
-    (finding,) = look()["host-hooks"]["findings"]
+    (finding,) = look()["other-assistants"]["findings"]
     assert finding["try"] == f"`csmd install --host {host}`"
     assert not any(row["id"].startswith(host) for row in machine.call("csm_session_list", project="")["sessions"])
     shutil.rmtree(folder)

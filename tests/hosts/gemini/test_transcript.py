@@ -55,7 +55,7 @@ def test_a_log_that_grows_line_by_line_is_stored_like_a_whole_one(home: Home, tm
     assert home.rows(f"select title from sessions where id = 'gemini:{SESSION}'") == [("Round ship fares to cents",)]
 
 
-@pytest.mark.invariant("What the host deletes of its transcripts is not forgotten")
+@pytest.mark.invariant("What an assistant deletes of its transcripts is not forgotten")
 @pytest.mark.parametrize("fate", ["gone", "empty", "only a header", "another file"])
 def test_what_a_file_held_stays_whatever_becomes_of_it(home: Home, tmp_path: Path, fate: str) -> None:
     path = tmp_path / MAIN.name

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from csmd.hosts.claude.registration import Registration
+from csmd.hosts.host_files import Registration
 from csmd.hosts.qwen import hooks, registration
 from csmd.values import Event
 
