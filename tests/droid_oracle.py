@@ -33,7 +33,11 @@ def of_tree(root: Path) -> dict[str, list[Said]]:
 
 def _said(message: dict[str, Any], asked: str) -> list[Said]:
     found: list[Said] = []
-    texts = [block["text"] for block in message["content"] if block["type"] == "text" and "<system-reminder>" not in block["text"]]
+    texts = [
+        block["text"]
+        for block in message["content"]
+        if block["type"] == "text" and "<system-reminder>" not in block["text"]
+    ]
     if texts:
         kind = "assistant" if message["role"] == "assistant" else "command" if texts[0].startswith("/") else asked
         found.append((kind, "\n\n".join(texts)))
@@ -43,7 +47,9 @@ def _said(message: dict[str, Any], asked: str) -> list[Said]:
             if "input" in given:
                 found += [("tool_call", name) for name in re.findall(r"\*\*\* \w+ File: (.*)", given["input"])]
             else:
-                found.append(("tool_call", given.get("command") or given.get("file_path") or next(iter(given.values()))))
+                found.append(
+                    ("tool_call", given.get("command") or given.get("file_path") or next(iter(given.values())))
+                )
         elif block["type"] == "tool_result":
             content = block["content"]
             text = content if isinstance(content, str) else "\n".join(part["text"] for part in content)

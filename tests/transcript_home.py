@@ -29,7 +29,7 @@ class Home:
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""
-        for path in transcripts.transcripts(tree):
+        for path in sorted(transcripts.transcripts(tree)):  # as the backlog orders the files of a session
             self.tail(path)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,32 +17,20 @@ from typing import Any
 
 from csmd import client, config, wire
 from csmd.doctor import host_settings
-from csmd.doctor.checks import (
-    CHECKS,
-    LEVELS,
-    MARKED,
-    Check,
-    Finding,
-    HookRun,
-    Level,
-    Scene,
-    open_plain,
-    spooled_events,
-    warn,
-)
+from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, HookRun, Level, Scene, open_plain, spooled_events, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
-from csmd.hosts.claude import registration
-from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.host_files import HostFiles, Question
+from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import plan, service
 from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The hosts' events that bring a turn -> what csmd calls them, and the key that holds the words.
+#: The assistants' events that bring a turn -> what csmd calls them, and the key that holds the words.
 TURN_EVENTS = {
     "UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message"),
-    "BeforeAgent": ("prompt", "prompt"), "AfterAgent": ("stop", "prompt_response"),
+    **{event: marker for files in FILES.values() for event, marker in files.markers.items()},
 }  # fmt: skip
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is no word
 WORD_LETTERS = 20
@@ -132,68 +120,70 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     """Reads the settings, asks the daemon, sends the marker."""
     problems: tuple[str, ...] = ()
     recorded: tuple[Path, ...] = ()
-    codex_dirs: tuple[Path, ...] = ()
-    marked: tuple[tuple[str, Path], ...] = ()
+    others: tuple[tuple[str, Path], ...] = ()
     try:
-        recorded, codex_dirs = plan.assistant_dirs(paths), plan.host_dirs(paths, "codex")
-        marked = tuple((host, folder) for host in MARKED for folder in plan.host_dirs(paths, host))
+        recorded, others = plan.assistant_dirs(paths), plan.host_dirs(paths)
     except (CsmdError, OSError) as error:
         problems = (str(error),)
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
-    managed = managed or Path(registration.MANAGED.get(sys.platform, registration.MANAGED["linux"]))
+    managed = managed or Path(CLAUDE.managed_file(sys.platform))
     process = service.running_service(paths)
     mask = os.umask(0o077)
     os.umask(mask)
     scene = Scene(
         paths=paths, cwd=cwd, user_home=config.user_home(), now_s=now_s, env=config.environment(), recorded=recorded,
-        dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, codex_dirs=codex_dirs,
-        codex_trust=ask_codex(paths, codex_dirs[0], cwd) if codex_dirs else None,
+        dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, host_dirs=others,
+        answers={host: ask_program(paths, FILES[host], folder, cwd) for host, folder in others},
         sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
-        host_dirs=marked, host_hooks=read_host_hooks(paths, marked),
     )  # fmt: skip
     return _with_answers(scene)
 
 
-#: What is asked of Codex' app server, which then says of each hook whether it runs.
-CODEX_S = 10.0
+#: Seconds that an assistant's program may take to say whether it runs csmd's hooks.
+ASKED_S = 10.0
 
 
-def ask_codex(paths: Paths, folder: Path, cwd: Path) -> dict[str, str] | None:
-    """Event -> whether Codex trusts csmd's hook for it; None where no `codex` answers. No model is called."""
-    search = config.child_environment().get("PATH", os.defpath)
-    programs = plan.programs_in(search.split(os.pathsep), "codex")
-    if not programs:
+def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict[str, str] | None:
+    """Event -> what an assistant's program says of csmd's hook for it; None where it cannot be asked or does not answer."""
+    search, question = config.child_environment().get("PATH", os.defpath), files.question
+    programs = plan.programs_in(search.split(os.pathsep), files.program) if question else []
+    if question is None or not programs:
         return None
-    asked: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "csmd", "version": "1"}}},
-        {"method": "initialized"},
-        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(cwd)]}},
-    ]
-    environment = {**config.child_environment(), "CODEX_HOME": str(folder)}
+    environment = {**config.child_environment(), files.variable: str(folder)}
     with contextlib.suppress(OSError), subprocess.Popen(
-        [str(programs[0]), "app-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [str(programs[0]), *question.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment, cwd=cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            return run_bounded(lambda: _trust_of(child, asked, paths), CODEX_S)
+            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), ASKED_S)
         finally:
             child.kill()
     return None
 
 
-def _trust_of(child: subprocess.Popen[bytes], asked: list[dict[str, Any]], paths: Paths) -> dict[str, str] | None:
+def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, home: Path) -> dict[str, str] | None:
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write("".join(f"{wire.dumps(one)}\n" for one in asked).encode())
+    child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.asked(cwd)).encode())
     child.stdin.flush()
-    script = str(codex_registration.script(paths.home))
     for line in child.stdout:
         with contextlib.suppress(BadInput, KeyError, TypeError, AttributeError):
-            answer = wire.loads(line)
-            if answer.get("id") == 2:
-                hooks = [hook for place in answer["result"]["data"] for hook in place["hooks"]]
-                ours = {hook["eventName"].lower(): hook["trustStatus"] for hook in hooks if script in hook["command"]}
-                return {event: str(ours[event.lower()]) for event in codex_registration.EVENTS if event.lower() in ours}
+            states = question.read(wire.loads(line), home)
+            if states is not None:
+                return states
     return None
+
+
+def _of_others(scene: Scene) -> list[Registered]:
+    """The hooks of other assistants that take a marker, as far as they are registered."""
+    return [
+        Registered(
+            event=event, command=files.hook_command("", scene.paths.home, event), home=str(scene.paths.home),
+            timeout=float(files.events[event]), path=str(files.kinds[0].file(folder)), scope="user",
+        )
+        for host, folder in scene.host_dirs
+        if plan.is_in((files := FILES[host]).kinds[0], files.kinds[0].file(folder), scene.paths.home)
+        for event in files.markers
+    ]  # fmt: skip
 
 
 def _with_answers(scene: Scene) -> Scene:
@@ -207,7 +197,7 @@ def _with_answers(scene: Scene) -> Scene:
         scene = replace(scene, trouble=(error.what, error.hint))
     status = scene.status
     hears = status is not None and not status.get("paused")
-    runs = run_bounded(lambda: send_markers(paths, (*scene.ours, *scene.host_hooks), answers=hears), 4 * HOOK_S) or ()
+    runs = run_bounded(lambda: send_markers(paths, (*scene.ours, *_of_others(scene)), answers=hears), 4 * HOOK_S) or ()
     problems, rules = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):
@@ -235,16 +225,6 @@ def read_sources(dirs: tuple[Path, ...], cwd: Path, managed: Path) -> tuple[host
         source = run_bounded(partial(host_settings.read_source, path, scope, _bytes), READ_S)
         sources.append(source or host_settings.Source(path=str(path), scope=scope, problem=problem))
     return tuple(sources)
-
-
-def read_host_hooks(paths: Paths, places: Iterable[tuple[str, Path]]) -> tuple[Registered, ...]:
-    """What the settings of other assistants register of this home's hooks."""
-    files = (MARKED[host].hooks_file(folder) for host, folder in places)
-    found = (
-        run_bounded(partial(host_settings.read_source, file, "user", _bytes, commented=True), READ_S) for file in files
-    )
-    hooks = (hook for source in found if source for hook in host_settings.registered_commands(source))
-    return tuple(hook for hook in hooks if hook.home == str(paths.home))
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.claude import registration
-from csmd.text import json_edits
+from csmd.hosts.host_files import in_shell, split
+from csmd.hosts.registrations import CLAUDE
 
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
@@ -46,9 +46,7 @@ OTHERS: Mapping[str, str] = {
     "deja-vu": "deja-vu",
     "claude-diary": "claude-diary",
 }
-_HOOK = re.compile(
-    r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt|copilot|droid|gemini|qwen)"
-)
+_HOOK = re.compile(r"(/.*)/hook/(?:csmd_hook\.py|post-turn|pre-compact|session-start|session-end|subagent-stop|prompt)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,14 +90,13 @@ def managed_pieces(managed: Path) -> list[tuple[Path, Scope]]:
     return [(path, "managed") for path in sorted(folder.glob("*.json"), reverse=True)]
 
 
-def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None], *, commented: bool = False) -> Source:
-    """A settings file, which may be `commented`; `read` returns its bytes, None where there is none."""
+def read_source(path: Path, scope: Scope, read: Callable[[Path], bytes | None]) -> Source:
+    """A settings file; `read` returns its bytes, None where there is none."""
     source = Source(path=str(path), scope=scope)
     try:
         data = read(path)
         text = "" if data is None else data.decode().removeprefix("\ufeff").strip()
-        text = json_edits.without_comments(text) if commented else text
-        value = wire.loads(text) if text.strip() else {}
+        value = wire.loads(text) if text else {}
     except OSError as error:
         return replace(source, problem=error.strerror or type(error).__name__)
     except (BadInput, UnicodeDecodeError):
@@ -142,13 +139,13 @@ def _registered(event: str, handler: dict[str, Any], source: Source) -> Register
 
 
 def _home(command: str) -> str:
-    matches = map(_HOOK.fullmatch, registration.in_shell([command]))
+    matches = map(_HOOK.fullmatch, in_shell([command]))
     return next((match[1] for match in matches if match), "")
 
 
 def program(command: str) -> str:
     """The name of the program that a command runs, without its directory and arguments."""
-    words = registration.split(command)
+    words = split(command)
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words = words[1:]
     return words[0].rpartition("/")[2] if words else ""
@@ -174,7 +171,7 @@ def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
     """(days after which transcripts are deleted, the file that sets them, "" for the default)."""
     days, path = value_of(sources, "cleanupPeriodDays")
     is_valid = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
-    return (int(days), path) if is_valid else (registration.CLEANUP_DAYS, "")
+    return (int(days), path) if is_valid else (CLAUDE.transcript_days, "")
 
 
 def plugins(sources: Sequence[Source]) -> list[str]:

@@ -5,21 +5,30 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd.config import Config
-from csmd.hosts.adapter import Adapter, place_below
+from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory, place_below
 from csmd.hosts.claude import environment
 from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
+from csmd.hosts.claude.export import export
 from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
 from csmd.hosts.copilot import hooks as copilot_hooks
+from csmd.hosts.copilot import registration as copilot_registration
 from csmd.hosts.copilot import transcript as copilot_transcript
 from csmd.hosts.droid import hooks as droid_hooks
+from csmd.hosts.droid import registration as droid_registration
 from csmd.hosts.droid import transcript as droid_transcript
 from csmd.hosts.gemini import hooks as gemini_hooks
+from csmd.hosts.gemini import registration as gemini_registration
 from csmd.hosts.gemini import transcript as gemini_transcript
 from csmd.hosts.qwen import hooks as qwen_hooks
+from csmd.hosts.qwen import registration as qwen_registration
 from csmd.hosts.qwen import transcript as qwen_transcript
 
+CLAUDE_MEMORY = OwnMemory(
+    folder=environment.memory_folder, read_memo=environment.memo, body=environment.body, cut_index=environment.cut_index,
+    most_files=environment.MOST_FILES, read_bytes=environment.READ_BYTES,
+)  # fmt: skip
 CLAUDE = Adapter(
     host=claude_transcript.HOST,
     title="Claude Code",
@@ -40,6 +49,9 @@ CLAUDE = Adapter(
     encode_answer=claude_hooks.encode_answer,
     hooks_state=environment.hooks_state_in,
     window=environment.window,
+    expects_hooks=environment.expects_hooks,
+    days_kept=environment.days_kept,
+    memory=CLAUDE_MEMORY,
 )
 
 CODEX = Adapter(
@@ -62,6 +74,9 @@ CODEX = Adapter(
     encode_answer=codex_hooks.encode_answer,
     hooks_state=codex_hooks.hooks_state,
     window=lambda _, used: max(codex_transcript.WINDOW, used),
+    instructions=InstructionNames(
+        user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
+    ),
 )
 
 COPILOT = Adapter(
@@ -82,8 +97,18 @@ COPILOT = Adapter(
     turn_of_event=copilot_hooks.turn_of_event,
     injecting=copilot_hooks.INJECTING,
     encode_answer=copilot_hooks.encode_answer,
-    hooks_state=copilot_hooks.hooks_state,
+    hooks_state=copilot_registration.hooks_state,
     window=lambda _, used: max(copilot_transcript.WINDOW, used),
+    instructions=InstructionNames(
+        user=(("copilot-instructions.md",),),
+        project=(
+            (".github/copilot-instructions.md",),
+            ("AGENTS.md",),
+            ("CLAUDE.md",),
+            ("GEMINI.md",),
+            (".github/instructions/*.instructions.md",),
+        ),
+    ),
 )
 
 DROID = Adapter(
@@ -104,8 +129,9 @@ DROID = Adapter(
     turn_of_event=droid_hooks.turn_of_event,
     injecting=frozenset(droid_hooks.INJECTING),
     encode_answer=droid_hooks.encode_answer,
-    hooks_state=droid_hooks.hooks_state,
+    hooks_state=droid_registration.hooks_state,
     window=lambda _, used: max(droid_transcript.WINDOW, used),
+    instructions=InstructionNames(user=(("AGENTS.md",),), project=(("AGENTS.md",), ("CLAUDE.md",))),
 )
 
 GEMINI = Adapter(
@@ -126,9 +152,10 @@ GEMINI = Adapter(
     turn_of_event=gemini_hooks.turn_of_event,
     injecting=frozenset(gemini_hooks.INJECTING),
     encode_answer=gemini_hooks.encode_answer,
-    hooks_state=gemini_hooks.hooks_state,
+    hooks_state=gemini_registration.hooks_state,
     window=lambda _, used: max(gemini_transcript.WINDOW, used),
     started_in=gemini_transcript.started_in,
+    instructions=InstructionNames(user=(("GEMINI.md",),), project=(("GEMINI.md",),)),
 )
 
 QWEN = Adapter(
@@ -149,9 +176,13 @@ QWEN = Adapter(
     turn_of_event=qwen_hooks.turn_of_event,
     injecting=frozenset(qwen_hooks.INJECTING),
     encode_answer=qwen_hooks.encode_answer,
-    hooks_state=qwen_hooks.hooks_state,
+    hooks_state=qwen_registration.hooks_state,
     window=lambda _, used: max(qwen_transcript.WINDOW, used),
+    instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
 )
+
+#: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
+EXPORT = export
 
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
 ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, CLAUDE)}

@@ -10,16 +10,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.claude.registration import words_of
+from csmd.hosts.host_files import words_of
 from csmd.text import json_edits
 from csmd.text.json_edits import Item
 
 HOOKS = "hooks"
+#: Whether hooks of ours stand in settings, and are on.
+State = Literal["there", "gone", "off", "unknown"]
 #: Where a handler stands: event, place of its group, place in the group.
 Place = tuple[str, int, int]
 
@@ -42,14 +43,14 @@ def remove(text: str, script: Path, where: str) -> str:
     return text
 
 
-def handlers(script: Path, events: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-    """Event -> the handler that runs a script for it, with its timeout in the host's unit.
+def handlers(script: Path, events: Mapping[str, int], *, second: int = 1000) -> dict[str, dict[str, Any]]:
+    """Event -> the handler that runs a script for it and is granted these seconds; `second` is what the settings call one.
 
     The command is the same for every version of csmd: what may change is in the script.
     """
     return {
-        event: {"type": "command", "command": command(script, event), "timeout": timeout}
-        for event, timeout in events.items()
+        event: {"type": "command", "command": command(script, event), "timeout": seconds * second}
+        for event, seconds in events.items()
     }
 
 
@@ -68,7 +69,7 @@ def parsed(text: str | None) -> dict[str, Any] | None:
     return settings if isinstance(settings, dict) else None
 
 
-def state_of(settings: Mapping[str, Any] | None, script: Path, events: Iterable[str], *, is_off: bool) -> HooksState:
+def state_of(settings: Mapping[str, Any] | None, script: Path, events: Iterable[str], *, is_off: bool) -> State:
     """Whether handlers of ours for all these events stand in settings (None: unreadable), which may switch hooks off."""
     if settings is None:
         return "unknown"

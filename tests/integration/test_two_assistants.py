@@ -108,7 +108,7 @@ def test_uninstalling_gives_codex_back_every_byte(machine: Machine) -> None:
     before = b'{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}\n}'
     file.write_bytes(before)
     shown = machine.run("install", "--host", "codex", "--no-start")
-    assert shown.returncode == 0 and "once you trust them" in " ".join(shown.stdout.split())
+    assert shown.returncode == 0 and "for Codex to run csmd's hooks, start `codex`" in " ".join(shown.stdout.split())
     assert shlex.quote(str(machine.paths.hook_dir / "codex")) in file.read_text()
     assert not (machine.assistant / "settings.json").exists(), "only the assistant that was named"
     written = file.read_bytes()

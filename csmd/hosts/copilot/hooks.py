@@ -7,14 +7,10 @@ prompt and a stop under the agent's id in place of the session's: its transcript
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 from csmd import wire
 from csmd.hosts import hook_payloads
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.copilot import registration
 from csmd.hosts.copilot.transcript import HOST, prompt_kind, session_id, spoken
 from csmd.hosts.json_fields import label, string
 from csmd.values import Event, Turn
@@ -59,8 +55,3 @@ def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
 def turn_of_event(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and a sub-agent's final messages are turns."""
     return hook_payloads.reported_turn(event, prompt_kind(event.text, by_person=True))
-
-
-def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether Copilot runs the hooks of a csmd home, by the file that they stand in."""
-    return registration.hooks_state(read(str(registration.hooks_file(folder))), home)

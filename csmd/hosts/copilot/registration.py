@@ -6,15 +6,15 @@ are registered by its names.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from csmd.hosts import hook_entries
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.host_files import HostFiles, Kind, Registration, script_in
 
 HOOK_SCRIPT = "copilot"
 #: Event -> seconds that Copilot CLI grants the hook.
-EVENTS = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SubagentStop": 5, "SessionEnd": 5}
+EVENTS: Mapping[str, int] = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SubagentStop": 5, "SessionEnd": 5}
 
 
 def script(home: Path) -> Path:
@@ -24,7 +24,8 @@ def script(home: Path) -> Path:
 
 def merge_copilot_hooks(text: str, wanted: Registration, where: str) -> str:
     """The file with our hooks in it."""
-    return hook_entries.merge(text, hook_entries.handlers(script(wanted.home), EVENTS), script(wanted.home), where)
+    handlers = hook_entries.handlers(script(wanted.home), EVENTS, second=1)
+    return hook_entries.merge(text, handlers, script(wanted.home), where)
 
 
 def remove_copilot_hooks(text: str, home: Path, where: str) -> str:
@@ -37,8 +38,20 @@ def hooks_file(folder: Path) -> Path:
     return folder / "hooks" / "csmd.json"
 
 
-def hooks_state(text: str | None, home: Path) -> HooksState:
-    """Whether Copilot CLI runs the hooks of a csmd home, by the text of the file (None for no file)."""
-    settings = hook_entries.parsed(text)
+def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> hook_entries.State:
+    """Whether Copilot CLI runs the hooks of a csmd home, by their file, which `read` reads."""
+    settings = hook_entries.parsed(read(str(hooks_file(folder))))
     is_off = (settings or {}).get("disableAllHooks") is True
     return hook_entries.state_of(settings, script(home), EVENTS, is_off=is_off)
+
+
+FILES = HostFiles(
+    host="copilot", title="Copilot CLI", folder=".copilot", variable="COPILOT_HOME", program="copilot", events=EVENTS,
+    launcher=HOOK_SCRIPT, hook_command=lambda _, home, event: hook_entries.command(script(home), event),
+    kinds=(
+        Kind(
+            name="copilot hooks", what="hooks", file=hooks_file, merge=merge_copilot_hooks, remove=remove_copilot_hooks,
+        ),
+    ),
+    state=hooks_state, markers={"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")},
+)  # fmt: skip

@@ -45,7 +45,13 @@ _FIRST = re.compile(rb'\s*\{"type":\s?"session\.start",\s?"data":\s?\{"sessionId
 _FILE = re.compile(r"(?P<session>[\w-]+)/events\.jsonl", re.ASCII)
 #: Events that change what later lines depend on: where the session is, who hands in its prompts, what was said last.
 _PLACES, _MODE = ("session.start", "session.resume", "session.context_changed"), "system.message"
-_SAID = ("user.message", "assistant.message", "tool.execution_start", "tool.execution_complete", "session.compaction_complete")
+_SAID = (
+    "user.message",
+    "assistant.message",
+    "tool.execution_start",
+    "tool.execution_complete",
+    "session.compaction_complete",
+)
 _TYPE = re.compile(rb'\s*\{"type":\s?"([\w.]{1,60})"')
 #: What the prompt of the model begins with where a program hands in the prompts.
 _BY_PROGRAM = re.compile(r"[^\n]{0,400}\bnon-interactive mode\b")

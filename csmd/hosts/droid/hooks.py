@@ -6,12 +6,8 @@ The end of a turn is reported without its words: the transcript tells them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 from csmd.hosts import hook_payloads
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.droid import registration
 from csmd.hosts.droid.transcript import HOST, prompt_kind, session_id, spoken
 from csmd.hosts.json_fields import label
 from csmd.values import Event, Turn
@@ -48,13 +44,3 @@ def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
 def turn_of_event(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: a prompt is a turn."""
     return hook_payloads.reported_turn(event, prompt_kind(event.text, by_person=True))
-
-
-def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether Droid runs the hooks of a csmd home, by its user's settings.
-
-    An event that `hooks.json` has is not looked for in them.
-    """
-    shadowing = registration.shadowed(read(str(folder / "hooks.json")))
-    state = registration.hooks_state(read(str(registration.hooks_file(folder))), home)
-    return "off" if shadowing and state == "there" else state

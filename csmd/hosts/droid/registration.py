@@ -6,16 +6,18 @@ the place of all that the settings have of it: an entry of csmd's there could si
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from csmd.hosts import hook_entries
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.host_files import HostFiles, Kind, Registration, script_in
 from csmd.hosts.json_fields import mapping
+from csmd.text import entry_edits
 
 HOOK_SCRIPT = "droid"
 #: Event -> seconds that Droid grants the hook.
-EVENTS = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SessionEnd": 5}
+EVENTS: Mapping[str, int] = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SessionEnd": 5}
 
 
 def script(home: Path) -> Path:
@@ -25,7 +27,8 @@ def script(home: Path) -> Path:
 
 def merge_droid_hooks(text: str, wanted: Registration, where: str) -> str:
     """The settings with our hooks in them, behind others'."""
-    return hook_entries.merge(text, hook_entries.handlers(script(wanted.home), EVENTS), script(wanted.home), where)
+    handlers = hook_entries.handlers(script(wanted.home), EVENTS, second=1)
+    return hook_entries.merge(text, handlers, script(wanted.home), where)
 
 
 def remove_droid_hooks(text: str, home: Path, where: str) -> str:
@@ -38,13 +41,23 @@ def hooks_file(folder: Path) -> Path:
     return folder / "settings.json"
 
 
-def hooks_state(text: str | None, home: Path) -> HooksState:
-    """Whether the settings have the hooks of a csmd home, by their text (None for no file)."""
-    settings = hook_entries.parsed(text)
-    is_off = mapping(settings or {}, "hooks").get("hooksDisabled") is True
+def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> hook_entries.State:
+    """Whether Droid runs the hooks of a csmd home, by its user's settings, which `read` reads."""
+    settings = hook_entries.parsed(read(str(hooks_file(folder))))
+    others = hook_entries.parsed(read(str(folder / "hooks.json"))) or {}
+    is_off = mapping(settings or {}, "hooks").get("hooksDisabled") is True or any(others.get(event) for event in EVENTS)
     return hook_entries.state_of(settings, script(home), EVENTS, is_off=is_off)
 
 
-def shadowed(text: str | None) -> list[str]:
-    """The events of csmd's hooks that the text of `hooks.json` (None for no file) has hooks for."""
-    return [event for event in EVENTS if (hook_entries.parsed(text) or {}).get(event)]
+FILES = HostFiles(
+    host="droid", title="Droid", folder=".factory", program="droid", events=EVENTS, launcher=HOOK_SCRIPT,
+    hook_command=lambda _, home, event: hook_entries.command(script(home), event),
+    kinds=(
+        Kind(
+            name="droid hooks", what="hooks", file=hooks_file, merge=merge_droid_hooks, remove=remove_droid_hooks,
+            decode=partial(entry_edits.decode, entry_edits.JSON),
+        ),
+    ),
+    switched_off="switch hooks on there, and move what hooks.json has of csmd's events into settings.json",
+    state=hooks_state, markers={"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")},
+)  # fmt: skip

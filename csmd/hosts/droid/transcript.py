@@ -152,7 +152,12 @@ def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) 
 
 
 def _message_turns(
-    value: dict[str, Any], message: dict[str, Any], session: Session, counts: Counter[str], withheld: Withheld, limit: int
+    value: dict[str, Any],
+    message: dict[str, Any],
+    session: Session,
+    counts: Counter[str],
+    withheld: Withheld,
+    limit: int,
 ) -> list[Turn]:
     """The turns in a line in which somebody speaks or a tool works."""
     content, is_prompt = message.get("content"), message.get("role") == "user"

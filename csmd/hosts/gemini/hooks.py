@@ -7,12 +7,8 @@ that was said in it. A sub-agent is not reported.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 from csmd.hosts import gemini_parts, hook_payloads
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.gemini import registration
 from csmd.hosts.gemini.transcript import HOST, final_message, session_id
 from csmd.hosts.json_fields import label
 from csmd.values import Event, Turn
@@ -50,8 +46,3 @@ def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
 def turn_of_event(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and final messages are turns."""
     return hook_payloads.reported_turn(event, gemini_parts.prompt_kind(event.text))
-
-
-def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether Gemini CLI runs the hooks of a csmd home, by its user's settings."""
-    return registration.hooks_state(read(str(registration.hooks_file(folder))), home)

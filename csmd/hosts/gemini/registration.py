@@ -5,16 +5,18 @@ The four events that a turn needs: each further one costs a process at every mod
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from csmd.hosts import hook_entries
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.host_files import HostFiles, Kind, Registration, script_in
 from csmd.hosts.json_fields import mapping
+from csmd.text import entry_edits
 
 HOOK_SCRIPT = "gemini"
-#: Event -> milliseconds that Gemini CLI grants the hook.
-EVENTS = {"SessionStart": 10_000, "BeforeAgent": 5_000, "AfterAgent": 5_000, "SessionEnd": 5_000}
+#: Event -> seconds that Gemini CLI grants the hook.
+EVENTS: Mapping[str, int] = {"SessionStart": 10, "BeforeAgent": 5, "AfterAgent": 5, "SessionEnd": 5}
 
 
 def script(home: Path) -> Path:
@@ -37,10 +39,23 @@ def hooks_file(folder: Path) -> Path:
     return folder / "settings.json"
 
 
-def hooks_state(text: str | None, home: Path) -> HooksState:
-    """Whether Gemini CLI runs the hooks of a csmd home, by the text of its user's settings (None for no file)."""
-    settings = hook_entries.parsed(text)
+def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> hook_entries.State:
+    """Whether Gemini CLI runs the hooks of a csmd home, by its user's settings, which `read` reads."""
+    settings = hook_entries.parsed(read(str(hooks_file(folder))))
     chosen = mapping(settings or {}, "hooksConfig")
     names = chosen.get("disabled")
     disabled = any(str(script(home)) in str(name) for name in (names if isinstance(names, list) else ()))
     return hook_entries.state_of(settings, script(home), EVENTS, is_off=chosen.get("enabled") is False or disabled)
+
+
+FILES = HostFiles(
+    host="gemini", title="Gemini CLI", folder=".gemini", program="gemini", events=EVENTS, launcher=HOOK_SCRIPT,
+    hook_command=lambda _, home, event: hook_entries.command(script(home), event),
+    kinds=(
+        Kind(
+            name="gemini hooks", what="hooks", file=hooks_file, merge=merge_gemini_hooks, remove=remove_gemini_hooks,
+            decode=partial(entry_edits.decode, entry_edits.JSON),
+        ),
+    ),
+    state=hooks_state, markers={"BeforeAgent": ("prompt", "prompt"), "AfterAgent": ("stop", "prompt_response")},
+)  # fmt: skip

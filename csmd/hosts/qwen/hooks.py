@@ -7,13 +7,9 @@ a user's message. What the user typed stands beside the prompt, which has files 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 from csmd.hosts import gemini_parts, hook_payloads
-from csmd.hosts.adapter import HooksState
 from csmd.hosts.json_fields import label, string
-from csmd.hosts.qwen import registration
 from csmd.hosts.qwen.transcript import HOST, session_id
 from csmd.values import Event, Turn
 from csmd.vocabulary import EventName
@@ -55,8 +51,3 @@ def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
 def turn_of_event(event: Event) -> Turn | None:
     """The provisional turn that an event reports, or None: prompts and final messages are turns."""
     return hook_payloads.reported_turn(event, gemini_parts.prompt_kind(event.text))
-
-
-def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether Qwen Code runs the hooks of a csmd home, by its user's settings."""
-    return registration.hooks_state(read(str(registration.hooks_file(folder))), home)

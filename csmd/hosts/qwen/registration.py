@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from csmd.hosts import hook_entries
-from csmd.hosts.adapter import HooksState
-from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.host_files import HostFiles, Kind, Registration, script_in
+from csmd.text import entry_edits
 
 HOOK_SCRIPT = "qwen"
-#: Event -> milliseconds that Qwen Code grants the hook.
-EVENTS = {"SessionStart": 10_000, "UserPromptSubmit": 5_000, "Stop": 5_000, "SubagentStop": 5_000, "SessionEnd": 5_000}
+#: Event -> seconds that Qwen Code grants the hook.
+EVENTS: Mapping[str, int] = {"SessionStart": 10, "UserPromptSubmit": 5, "Stop": 5, "SubagentStop": 5, "SessionEnd": 5}
 
 
 def script(home: Path) -> Path:
@@ -33,8 +35,21 @@ def hooks_file(folder: Path) -> Path:
     return folder / "settings.json"
 
 
-def hooks_state(text: str | None, home: Path) -> HooksState:
-    """Whether Qwen Code runs the hooks of a csmd home, by the text of its user's settings (None for no file)."""
-    settings = hook_entries.parsed(text)
+def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> hook_entries.State:
+    """Whether Qwen Code runs the hooks of a csmd home, by its user's settings, which `read` reads."""
+    settings = hook_entries.parsed(read(str(hooks_file(folder))))
     is_off = (settings or {}).get("disableAllHooks") is True
     return hook_entries.state_of(settings, script(home), EVENTS, is_off=is_off)
+
+
+FILES = HostFiles(
+    host="qwen", title="Qwen Code", folder=".qwen", variable="QWEN_HOME", program="qwen", events=EVENTS, launcher=HOOK_SCRIPT,
+    hook_command=lambda _, home, event: hook_entries.command(script(home), event),
+    kinds=(
+        Kind(
+            name="qwen hooks", what="hooks", file=hooks_file, merge=merge_qwen_hooks, remove=remove_qwen_hooks,
+            decode=partial(entry_edits.decode, entry_edits.JSON),
+        ),
+    ),
+    state=hooks_state, markers={"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")},
+)  # fmt: skip

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from csmd.errors import BadInput
-from csmd.hosts.claude.registration import Registration
 from csmd.hosts.copilot import hooks, registration
+from csmd.hosts.host_files import Registration
 from csmd.values import Event
 
 SESSION = "c0b11070-0000-4000-8000-000000000001"
@@ -19,13 +19,23 @@ HOME = Path("/h/a home's/csmd")
 
 
 def decode(name: str, **fields: Any) -> Event | None:
-    value = {"hook_event_name": name, "session_id": SESSION, "timestamp": "2026-04-06T10:00:00.250Z", "cwd": "/p", **fields}
+    value = {
+        "hook_event_name": name,
+        "session_id": SESSION,
+        "timestamp": "2026-04-06T10:00:00.250Z",
+        "cwd": "/p",
+        **fields,
+    }
     return hooks.decode_event(json.dumps(value).encode(), name=name, event_id="e1", at="2026-04-06T10:00:00.000Z", counts=Counter())  # fmt: skip
 
 
 def test_a_prompt_is_the_users_and_a_sub_agents_is_not() -> None:
     event = decode("UserPromptSubmit", prompt="Keep <private>my pin</private> prices in cents.")
-    assert event is not None and (event.host, event.session_id, event.by_user) == ("copilot", f"copilot:{SESSION}", True)
+    assert event is not None and (event.host, event.session_id, event.by_user) == (
+        "copilot",
+        f"copilot:{SESSION}",
+        True,
+    )
     assert "my pin" not in event.text
     turn = hooks.turn_of_event(event)
     assert turn is not None and turn.kind == "user"
@@ -92,4 +102,4 @@ def test_whether_the_hooks_run_is_told_by_that_file(text: str | None, state: str
     merged = registration.merge_copilot_hooks("{}", Registration(home=HOME, interpreter="p"), "x")
     text = text and text.replace("HOOKS", json.dumps(json.loads(merged)["hooks"]))
     files = {"/h/.copilot/hooks/csmd.json": text}
-    assert hooks.hooks_state(Path("/h/.copilot"), HOME, files.get) == state
+    assert registration.hooks_state(Path("/h/.copilot"), HOME, files.get) == state

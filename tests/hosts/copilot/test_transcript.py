@@ -51,7 +51,7 @@ def test_a_transcript_that_grows_line_by_line_is_stored_like_a_whole_one(home: H
                 file.write(line)
             home.tail(path)
     check(home.streams(), copilot_oracle.of_tree(DATA))
-    listed = {row for row in home.rows("select distinct uuid from turns")}
+    listed = set(home.rows("select distinct uuid from turns"))
     assert len(listed) == len(home.rows("select seq from turns"))
     parents = home.rows("select uuid, parent_uuid from turns where kind in ('user', 'relayed') order by uuid")
     (tmp_path / "whole").mkdir()
@@ -123,7 +123,10 @@ def test_what_a_rewind_undoes_counts_no_more(home: Home, tmp_path: Path) -> None
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(DATA)
-    named = [(name, json.loads(text)) for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")]
+    named = [
+        (name, json.loads(text))
+        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
+    ]
     assert {given["command"] for name, given in named if name == "Bash"} == {
         "make test", "rm -r tables", "ls tables", "git status",
     }  # fmt: skip
@@ -159,7 +162,7 @@ def test_tokens_are_counted_once_and_apart_from_what_was_cached(home: Home) -> N
     for _ in range(2):
         home.read(DATA)
     used = home.rows("select s.id, sum(input), sum(output), sum(cache_read) from usage u join sessions s on s.seq = u.session_seq group by s.id order by s.id")  # fmt: skip
-    assert dict((row[0], row[1:]) for row in used)[f"copilot:{MAIN}/{AGENT}"] == (350, 21, 300)
+    assert {row[0]: row[1:] for row in used}[f"copilot:{MAIN}/{AGENT}"] == (350, 21, 300)
 
 
 def test_what_an_excluded_file_held_is_not_kept(home: Home) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from csmd.errors import BadInput
-from csmd.hosts.claude.registration import Registration
 from csmd.hosts.droid import hooks, registration
+from csmd.hosts.host_files import Registration
 from csmd.values import Event
 
 SESSION = "d401d000-0000-4000-8000-000000000001"
@@ -76,4 +76,4 @@ def test_hooks_run_where_they_are_registered_and_nothing_takes_their_place(
 ) -> None:
     text = registration.merge_droid_hooks(COMMENTED, Registration(home=HOME, interpreter="p"), "x").replace(*edit, 1)
     files = {"/h/.factory/settings.json": text, "/h/.factory/hooks.json": others}
-    assert hooks.hooks_state(FOLDER, HOME, files.get) == state
+    assert registration.hooks_state(FOLDER, HOME, files.get) == state

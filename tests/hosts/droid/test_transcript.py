@@ -73,7 +73,10 @@ def test_only_what_a_person_typed_is_the_users(home: Home) -> None:
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(DATA)
-    named = [(name, json.loads(text)) for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")]
+    named = [
+        (name, json.loads(text))
+        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
+    ]
     assert {given["command"] for name, given in named if name == "Bash"} == {"make test", "ls tables"}
     assert {(name, given["file_path"]) for name, given in named if "file_path" in given} == {
         ("Edit", "/home/mira/ferry/fare.go"), ("Write", "/home/mira/ferry/docs/fares.md"), ("Edit", "fare_test.go"),

@@ -99,4 +99,4 @@ def test_hooks_run_where_all_are_registered_and_none_is_switched_off(settings: s
     elif state == "off":
         settings = f'{settings}"hooks": {own}}}'
     files = {} if settings is None else {"/h/.gemini/settings.json": settings}
-    assert hooks.hooks_state(FOLDER, HOME, files.get) == state
+    assert registration.hooks_state(FOLDER, HOME, files.get) == state

@@ -10,11 +10,14 @@ from pathlib import Path
 
 import gemini_oracle
 import pytest
-from transcript_home import Home, check
+from transcript_home import NOW, Home, check
 
+from csmd.capture import ingest
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.gemini import transcript
+from csmd.store import events
+from csmd.store.sqlite import Rows
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "gemini" / "tmp"
 CHATS = DATA / "ferry" / "chats"
@@ -52,7 +55,7 @@ def test_a_log_that_grows_line_by_line_is_stored_like_a_whole_one(home: Home, tm
     assert home.rows(f"select title from sessions where id = 'gemini:{SESSION}'") == [("Round ship fares to cents",)]
 
 
-@pytest.mark.invariant("What the host deletes of its transcripts is not forgotten")
+@pytest.mark.invariant("What an assistant deletes of its transcripts is not forgotten")
 @pytest.mark.parametrize("fate", ["gone", "empty", "only a header", "another file"])
 def test_what_a_file_held_stays_whatever_becomes_of_it(home: Home, tmp_path: Path, fate: str) -> None:
     path = tmp_path / MAIN.name
@@ -120,6 +123,30 @@ def test_a_prompt_that_was_taken_back_counts_no_more(home: Home, tmp_path: Path,
         "Print the date on receipts in the short form.", "The date is short.",
         "Print the date on receipts in the long form.", "The date is long.",
     ]  # fmt: skip
+
+
+@pytest.mark.invariant("Every turn exactly once, whatever the assistant")
+@pytest.mark.parametrize("first", ["hook", "transcript"])
+def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(home: Home, first: str) -> None:
+    whole = "Fares have two digits now.\nThe tests pass, too."
+    value = {"session_id": SESSION, "cwd": "/home/mira/ferry", "prompt_response": whole}
+    event, redacted = ingest.decode_event(
+        "gemini", json.dumps(value).encode(), name="AfterAgent", event_id="e1", at="2026-03-02T09:01:12.500Z"
+    )
+    assert event is not None
+
+    def record(rows: Rows) -> None:
+        place = ingest.place_of(rows, event)
+        ingest.record(rows, event, redacted=redacted, key=home.store.hash_key, now=NOW, place=place)
+
+    if first == "transcript":
+        home.read(MAIN)
+    home.store.write(record)
+    home.read(MAIN)
+    assert whole in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
+    expired, _ = home.store.read(lambda rows: events.expired_provisional(rows, before=NOW, after=events.FIRST, most=9))
+    assert home.store.write(lambda rows: events.close_provisional(rows, expired)) == (1, 0)
+    assert whole not in [text for _, text in home.streams()[f"gemini:{SESSION}"]]
 
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from csmd.hosts.claude.registration import Registration
+from csmd.hosts.host_files import Registration
 from csmd.hosts.qwen import hooks, registration
 from csmd.values import Event
 
@@ -65,5 +65,5 @@ def test_other_events_are_dropped_and_answers_have_claude_codes_form() -> None:
 @pytest.mark.parametrize(("more", "state"), [({}, "there"), ({"disableAllHooks": True}, "off")])
 def test_hooks_run_unless_all_are_switched_off(more: dict[str, Any], state: str) -> None:
     text = json.dumps({**json.loads(registration.merge_qwen_hooks("{}", WANTED, "x")), **more})
-    assert hooks.hooks_state(Path("/h/.qwen"), HOME, {"/h/.qwen/settings.json": text}.get) == state
-    assert hooks.hooks_state(Path("/h/.qwen"), HOME, lambda _: None) == "gone"
+    assert registration.hooks_state(Path("/h/.qwen"), HOME, {"/h/.qwen/settings.json": text}.get) == state
+    assert registration.hooks_state(Path("/h/.qwen"), HOME, lambda _: None) == "gone"
