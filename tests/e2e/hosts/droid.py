@@ -18,7 +18,7 @@ def prepare(home: Path, _project: Path, api: str) -> None:
         "model": "scripted-model", "displayName": "scripted", "baseUrl": f"{api}/v1", "apiKey": KEY,
         "provider": "generic-chat-completion-api", "maxOutputTokens": 8000,
     }  # fmt: skip
-    (config / "settings.json").write_text(f"{{\n  // mine\n  \"customModels\": {json.dumps([model])}\n}}\n")
+    (config / "settings.json").write_text(f'{{\n  // mine\n  "customModels": {json.dumps([model])}\n}}\n')
 
 
 def environment(_home: Path, _api: str) -> dict[str, str]:
