@@ -56,7 +56,7 @@ def ask(path, ident, host, event, body, patience, deadline):
 
 
 def main(_, home, event, host="claude"):
-    injecting = event in ("SessionStart", "UserPromptSubmit", "BeforeAgent", "PreCompact", "PostToolUseFailure")
+    injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
     waited, body, status, ident = False, read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
     patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
     try:
@@ -72,6 +72,6 @@ def main(_, home, event, host="claude"):
 
 
 try:
-    (rare().pass_by if posix.environ.get(b"CSMD_DISABLE") == b"1" else main)(*sys.argv)
+    ({b"CSMD_DISABLE", b"COPILOT_CLI"} & posix.environ.keys() and rare().passes_by(*sys.argv)) or main(*sys.argv)
 finally:
     posix._exit(0)

@@ -176,11 +176,18 @@ def _is_full(spool):
         return False
 
 
-def pass_by(_, home, _event, _host=None):
-    """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
-    posix.umask(0o077)
-    if posix.access(home + "/run", posix.F_OK):
-        _touch(_in_home("/run", 0o022)(home) + "/passed-by", b"")
+def passes_by(_, home, _event, host="claude"):
+    """Whether nothing is to be done with an event.
+
+    Where the user wants nothing of this session kept (CSMD_DISABLE), word is left that hooks run. Copilot CLI runs the hooks
+    in a project's settings of Claude Code, too, under Claude Code's names for events: it has hooks of its own.
+    """
+    if posix.environ.get(b"CSMD_DISABLE") == b"1":
+        posix.umask(0o077)
+        if posix.access(home + "/run", posix.F_OK):
+            _touch(_in_home("/run", 0o022)(home) + "/passed-by", b"")
+        return True
+    return host == "claude" and b"COPILOT_CLI" in posix.environ and b"CLAUDECODE" not in posix.environ
 
 
 def _mark(home):

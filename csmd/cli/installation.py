@@ -210,6 +210,7 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
         "--host", "hosts", multiple=True, type=click.Choice(list(FILES)),
         help="Install for this assistant only; may be repeated. Without it a terminal is asked about those found.",
     ),
+    verb.flag("--all", "every", help="Install for every assistant that is found here."),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
     verb.option(
@@ -221,6 +222,7 @@ def install(
     dry_run: bool,
     config_dirs: tuple[Path, ...],
     hosts: tuple[str, ...],
+    every: bool,
     no_start: bool,
     no_service: bool,
     model: bool | None,
@@ -229,12 +231,14 @@ def install(
     """Put hooks and service in place, import past sessions."""
     if model and no_start:
         raise click.UsageError("--model needs the daemon: leave --no-start out")
+    if every and hosts:
+        raise click.UsageError("--all is for every assistant: leave --host out")
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
-    hosts = hosts or (
+    hosts = (tuple(plan.all_hosts()) if every else hosts) or (
         CLAUDE.host,
         *(host for host, _ in config.host_dirs),
         *_ask_for_hosts(config, silent=as_json or dry_run),

@@ -43,19 +43,13 @@ def remove(text: str, script: Path, where: str) -> str:
     return text
 
 
-def handlers(script: Path, events: Mapping[str, int], *, second: int = 1000) -> dict[str, dict[str, Any]]:
-    """Event -> the handler that runs a script for it and is granted these seconds; `second` is what the settings call one.
-
-    The command is the same for every version of csmd: what may change is in the script.
-    """
-    return {
-        event: {"type": "command", "command": command(script, event), "timeout": seconds * second}
-        for event, seconds in events.items()
-    }
+def handler(command: str, seconds: int, *, second: int = 1000) -> dict[str, Any]:
+    """What runs a command line and is granted these seconds; `second` is what the settings call one."""
+    return {"type": "command", "command": command, "timeout": seconds * second}
 
 
 def command(script: Path, event: str) -> str:
-    """The command line registered for an event; it ends with 0 even where the script is gone."""
+    """The command line that runs a script for an event; it ends with 0 even where the script is gone."""
     return f"{shlex.join([str(script), event])} || true"
 
 
@@ -74,16 +68,16 @@ def state_of(settings: Mapping[str, Any] | None, script: Path, events: Iterable[
     if settings is None:
         return "unknown"
     hooks = settings.get(HOOKS)
-    registered = [words_of(handler) for handler in _handlers_in(hooks if isinstance(hooks, dict) else {})]
-    missing = [event for event in events if not any(str(script) in words and event in words for words in registered)]
+    hooks = hooks if isinstance(hooks, dict) else {}
+    missing = [event for event in events if not any(str(script) in words_of(own) for own in _handlers_in(hooks, event))]
     return "gone" if missing else "off" if is_off else "there"
 
 
-def _handlers_in(hooks: Mapping[str, Any]) -> Iterator[Any]:
-    for groups in hooks.values():
-        for group in groups if isinstance(groups, list) else ():
-            found = group.get(HOOKS) if isinstance(group, dict) else None
-            yield from found if isinstance(found, list) else ()
+def _handlers_in(hooks: Mapping[str, Any], event: str) -> Iterator[Any]:
+    groups = hooks.get(event)
+    for group in groups if isinstance(groups, list) else ():
+        found = group.get(HOOKS) if isinstance(group, dict) else None
+        yield from found if isinstance(found, list) else ()
 
 
 def _ours(text: str, script: Path, where: str) -> list[tuple[Place, Any]]:

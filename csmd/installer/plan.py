@@ -103,6 +103,11 @@ def hosts_found() -> list[str]:
     return [host for host, files in FILES.items() if files is not CLAUDE and is_directory(files.directory())]
 
 
+def all_hosts() -> list[str]:
+    """Every assistant that has a configuration directory here; Claude Code where none has."""
+    return [host for host, files in FILES.items() if is_directory(files.directory())] or [CLAUDE.host]
+
+
 def installed_hosts(paths: Paths) -> list[str]:
     """The assistants in whose files entries of csmd's are recorded."""
     names = {name for entry in load_record(paths)["settings"].values() for name in entry["kinds"]}

@@ -134,3 +134,32 @@ def test_a_daemon_that_is_down_for_a_session_loses_nothing(
     in_order(made.run(MORE, *work(made, MORE_DONE), session=resumed(made, first)), 2)
     csmd("start")
     assert_stored_once(csmd, DECIDED, DONE, MORE, MORE_DONE)
+
+
+#: Host -> what it calls a tool of csmd's memory server.
+TOOL_NAMES = {"gemini": "mcp_csmd_{}", "qwen": "mcp__csmd__{}"}
+KEPT = "The heron exporter must run before the pelican one, because it makes the tables."
+
+
+@pytest.mark.parametrize("host", [host for host in HOSTS if host in TOOL_NAMES])
+@pytest.mark.long
+def test_what_a_model_keeps_by_the_memory_server_it_finds_in_its_next_session(
+    host: str, csmd: Csmd, start_client: StartClient
+) -> None:
+    made = start_client(host)
+    made.servers = True
+    csmd("install", "--host", host, "--json")
+    csmd("mcp", "--install", host)
+
+    def use(name: str, **given: str) -> dict[str, Any]:
+        return {"text": "I will look.", "tool": TOOL_NAMES[host].format(name), "input": given}
+
+    in_order(made.run("Mind the order of the exporters.", use("remember", text=KEPT), "Kept."), 2)
+    found = in_order(made.run("What runs first?", use("search", query="heron exporter"), "The heron one."), 2)
+    assert KEPT not in scripted_api.seen_by_model(found.main[0]), "nobody is told unasked what a model saved"
+    assert KEPT in scripted_api.seen_by_model(found.main[1])
+    csmd("sync", "--json")
+    (memory,) = [row for row in csmd("memories", "--json")["memories"] if row["text"] == KEPT]
+    assert memory["authority"] == "assistant"
+    hits = csmd("search", "heron exporter", "--kind", "turn", "--json")["hits"]
+    assert not [hit for hit in hits if "csmd-notes" in hit["text"]], "what csmd answered is not taken in again"

@@ -30,8 +30,7 @@ import zmq
 import csmd
 from csmd import wire
 from csmd.config import base_interpreter
-from csmd.hosts.claude import hooks as claude_hooks
-from csmd.hosts.gemini import hooks as gemini_hooks
+from csmd.hosts.claude import hooks
 from csmd.store import files
 
 SHARED = Path(csmd.__file__).parent / "_share" / "hooks"
@@ -45,7 +44,7 @@ SHELL_SCRIPTS = {
     "session-end": "SessionEnd",
 }
 SILENT = ("Stop", "SubagentStop", "SessionEnd")
-INJECTING = ("SessionStart", "UserPromptSubmit", "BeforeAgent", "PreCompact", "PostToolUseFailure")
+INJECTING = ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
 #: What it reports stands in the transcript: it is never spooled.
 ONLY_ASKS = "PostToolUseFailure"
 #: Of a session that was compacted: there no hook tells the user anything (tests/hooks/test_telling.py).
@@ -248,8 +247,7 @@ def test_the_hook_waits_for_an_answer_to_just_the_events_that_the_daemon_answers
         and ast.unparse(node.left) == "event"
         and isinstance(node.comparators[0], ast.Tuple)
     ]
-    answered = {*claude_hooks.INJECTING.values(), *gemini_hooks.INJECTING.values()}  # others have Claude Code's names
-    assert [set(names) for names in literals] == [answered] == [set(INJECTING)]
+    assert [set(names) for names in literals] == [set(hooks.INJECTING.values())] == [set(INJECTING)]
 
 
 @pytest.mark.parametrize("event", INJECTING)
@@ -574,6 +572,16 @@ def test_csmd_disable_stops_everything(home: Path) -> None:
         assert run_hook(home, "SessionStart", CSMD_DISABLE="1") == b""
         assert run_hook(home, "SessionStart", CSMD_DISABLE="0") == b"hello"
     assert len(daemon.asked) == 1
+    assert spooled(home) == []
+
+
+def test_a_hook_that_another_assistant_runs_beside_its_own_says_and_keeps_nothing(home: Path) -> None:
+    with running(home, says(b"hello")) as daemon:
+        assert run_hook(home, "SessionStart", COPILOT_CLI="1") == b""
+        # Claude Code that was started by a command of the other one's.
+        assert run_hook(home, "SessionStart", COPILOT_CLI="1", CLAUDECODE="1") == b"hello"
+    assert len(daemon.asked) == 1
+    assert run_hook(home, "Stop", COPILOT_CLI="1") == b""
     assert spooled(home) == []
 
 

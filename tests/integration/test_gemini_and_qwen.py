@@ -13,7 +13,6 @@ import pytest
 from machine import Machine, eventually
 
 from csmd.hosts.gemini import registration as gemini
-from csmd.hosts.hook_entries import command
 from csmd.hosts.qwen import registration as qwen
 
 SAID = "From now on we always round fares to five cents in the ticket printer."
@@ -74,7 +73,7 @@ def chat(machine: Machine, host: str, *said: str) -> Path:
 def hook(machine: Machine, host: str, event: str, session: str = SESSION, **more: Any) -> str:
     """What the registered line prints for an event."""
     payload = {"session_id": session, "cwd": str(machine.project), "hook_event_name": event, **more}
-    line = command(HOSTS[host][0].script(machine.home), event)
+    line = HOSTS[host][0].hook_command(machine.home, event)
     done = subprocess.run(
         ["bash", "-c", line], input=json.dumps(payload).encode(), capture_output=True, timeout=60, check=False,
         env={"PATH": os.environ["PATH"]},
@@ -158,7 +157,7 @@ def test_what_is_reported_without_a_daemon_waits_and_is_taken_in(machine: Machin
     prompt = HOSTS[host][1]
     assert hook(machine, host, prompt, prompt=SAID) == ""
     (waiting,) = machine.spooled()
-    assert waiting.read_bytes().split(b"\n")[0].split(b" ")[3:5] == [host.encode(), prompt.encode()]
+    assert waiting.read_bytes().split(b"\n")[0].split(b" ")[3:5] == [host.encode(), b"UserPromptSubmit"]
     machine.start()
     machine.sync()
     assert machine.spooled() == []

@@ -24,7 +24,10 @@ def script(home: Path) -> Path:
 
 def merge_copilot_hooks(text: str, wanted: Registration, where: str) -> str:
     """The file with our hooks in it."""
-    handlers = hook_entries.handlers(script(wanted.home), EVENTS, second=1)
+    handlers = {
+        event: hook_entries.handler(hook_entries.command(script(wanted.home), event), seconds, second=1)
+        for event, seconds in EVENTS.items()
+    }
     return hook_entries.merge(text, handlers, script(wanted.home), where)
 
 

@@ -14,10 +14,11 @@ from csmd.hosts.json_fields import label
 from csmd.values import Event, Turn
 from csmd.vocabulary import EventName
 
+#: By the names on the hook's command line.
 EVENTS: dict[str, EventName] = {
     "SessionStart": "session_start",
-    "BeforeAgent": "prompt",
-    "AfterAgent": "stop",
+    "UserPromptSubmit": "prompt",
+    "Stop": "stop",
     "SessionEnd": "session_end",
 }
 #: Events whose answer the assistant reads.

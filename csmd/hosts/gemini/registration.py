@@ -17,6 +17,8 @@ from csmd.text import entry_edits
 HOOK_SCRIPT = "gemini"
 #: Event -> seconds that Gemini CLI grants the hook.
 EVENTS: Mapping[str, int] = {"SessionStart": 10, "BeforeAgent": 5, "AfterAgent": 5, "SessionEnd": 5}
+#: Event -> its name on the hook's command line, where that is another: Claude Code's, by which a hook knows what it waits for.
+NAMES: Mapping[str, str] = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop"}
 
 
 def script(home: Path) -> Path:
@@ -24,9 +26,17 @@ def script(home: Path) -> Path:
     return script_in(home, HOOK_SCRIPT)
 
 
+def hook_command(home: Path, event: str) -> str:
+    """The command line registered for an event: the same for every version of csmd."""
+    return hook_entries.command(script(home), NAMES.get(event, event))
+
+
 def merge_gemini_hooks(text: str, wanted: Registration, where: str) -> str:
     """The settings with our hooks in them, behind others'."""
-    return hook_entries.merge(text, hook_entries.handlers(script(wanted.home), EVENTS), script(wanted.home), where)
+    handlers = {
+        event: hook_entries.handler(hook_command(wanted.home, event), seconds) for event, seconds in EVENTS.items()
+    }
+    return hook_entries.merge(text, handlers, script(wanted.home), where)
 
 
 def remove_gemini_hooks(text: str, home: Path, where: str) -> str:
@@ -50,7 +60,7 @@ def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> 
 
 FILES = HostFiles(
     host="gemini", title="Gemini CLI", folder=".gemini", program="gemini", events=EVENTS, launcher=HOOK_SCRIPT,
-    hook_command=lambda _, home, event: hook_entries.command(script(home), event),
+    hook_command=lambda _, home, event: hook_command(home, event),
     kinds=(
         Kind(
             name="gemini hooks", what="hooks", file=hooks_file, merge=merge_gemini_hooks, remove=remove_gemini_hooks,

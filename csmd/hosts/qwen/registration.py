@@ -20,9 +20,17 @@ def script(home: Path) -> Path:
     return script_in(home, HOOK_SCRIPT)
 
 
+def hook_command(home: Path, event: str) -> str:
+    """The command line registered for an event: the same for every version of csmd."""
+    return hook_entries.command(script(home), event)
+
+
 def merge_qwen_hooks(text: str, wanted: Registration, where: str) -> str:
     """The settings with our hooks in them, behind others'."""
-    return hook_entries.merge(text, hook_entries.handlers(script(wanted.home), EVENTS), script(wanted.home), where)
+    handlers = {
+        event: hook_entries.handler(hook_command(wanted.home, event), seconds) for event, seconds in EVENTS.items()
+    }
+    return hook_entries.merge(text, handlers, script(wanted.home), where)
 
 
 def remove_qwen_hooks(text: str, home: Path, where: str) -> str:
@@ -44,7 +52,7 @@ def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> 
 
 FILES = HostFiles(
     host="qwen", title="Qwen Code", folder=".qwen", variable="QWEN_HOME", program="qwen", events=EVENTS, launcher=HOOK_SCRIPT,
-    hook_command=lambda _, home, event: hook_entries.command(script(home), event),
+    hook_command=lambda _, home, event: hook_command(home, event),
     kinds=(
         Kind(
             name="qwen hooks", what="hooks", file=hooks_file, merge=merge_qwen_hooks, remove=remove_qwen_hooks,

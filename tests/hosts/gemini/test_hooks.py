@@ -12,7 +12,6 @@ import pytest
 from csmd.capture import ingest
 from csmd.errors import BadInput
 from csmd.hosts.gemini import hooks, registration
-from csmd.hosts.hook_entries import command
 from csmd.values import Event
 from csmd.vocabulary import PROBE_TEXT
 
@@ -27,7 +26,11 @@ def body(name: str, **fields: Any) -> bytes:
 
 def decode(name: str, **fields: Any) -> Event | None:
     return hooks.decode_event(
-        body(name, **fields), name=name, event_id="e1", at="2026-03-02T09:00:00.000Z", counts=Counter()
+        body(name, **fields),
+        name=registration.NAMES.get(name, name),
+        event_id="e1",
+        at="2026-03-02T09:00:00.000Z",
+        counts=Counter(),
     )
 
 
@@ -60,7 +63,7 @@ def test_what_is_no_event_of_csmds_is_dropped_and_what_names_no_session_refused(
     assert start is not None and (start.name, start.source) == ("session_start", "resume")
     for broken in (b"[]", b"{", b'{"session_id": 7}', b'{"session_id": ""}'):
         with pytest.raises(BadInput):
-            hooks.decode_event(broken, name="AfterAgent", event_id="e", at="", counts=Counter())
+            hooks.decode_event(broken, name="Stop", event_id="e", at="", counts=Counter())
 
 
 def test_an_answer_has_geminis_form_and_only_where_it_is_read() -> None:
@@ -75,7 +78,7 @@ def test_a_marker_is_one_under_any_assistant_and_is_never_a_turn() -> None:
     word = "bcdfg"
     marker = {"session_id": f"csmd-probe-{word}", "transcript_path": "", "cwd": ""}
     said = body("BeforeAgent", **marker, prompt=PROBE_TEXT.format(event="prompt", word=word))
-    event, _ = ingest.decode_event("gemini", said, name="BeforeAgent", event_id="e", at="2026-03-02T09:00:00.000Z")
+    event, _ = ingest.decode_event("gemini", said, name="UserPromptSubmit", event_id="e", at="2026-03-02T09:00:00.000Z")
     assert event is not None and ingest.is_probe(event) and event.session_id == f"csmd-probe-{word}"
     assert not event.by_user
 
@@ -88,7 +91,7 @@ def test_a_marker_is_one_under_any_assistant_and_is_never_a_turn() -> None:
     ],
 )  # fmt: skip
 def test_hooks_run_where_all_are_registered_and_none_is_switched_off(settings: str | None, state: str) -> None:
-    lines = {event: command(registration.script(HOME), event) for event in registration.EVENTS}
+    lines = {event: registration.hook_command(HOME, event) for event in registration.EVENTS}
     if settings == "one missing":
         del lines["AfterAgent"]
     own = json.dumps({event: [{"hooks": [{"type": "command", "command": line}]}] for event, line in lines.items()})

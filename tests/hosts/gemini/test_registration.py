@@ -67,8 +67,8 @@ def test_the_lines_run_a_script_of_the_home_and_end_with_0() -> None:
     merged = json.loads(gemini.merge_gemini_hooks("{}", wanted(Path("/h/csmd")), "x"))
     assert [groups[0]["hooks"][0]["command"] for groups in merged["hooks"].values()] == [
         "/h/csmd/hook/gemini SessionStart || true",
-        "/h/csmd/hook/gemini BeforeAgent || true",
-        "/h/csmd/hook/gemini AfterAgent || true",
+        "/h/csmd/hook/gemini UserPromptSubmit || true",
+        "/h/csmd/hook/gemini Stop || true",
         "/h/csmd/hook/gemini SessionEnd || true",
     ]
 

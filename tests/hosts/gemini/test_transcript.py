@@ -131,7 +131,7 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
     whole = "Fares have two digits now.\nThe tests pass, too."
     value = {"session_id": SESSION, "cwd": "/home/mira/ferry", "prompt_response": whole}
     event, redacted = ingest.decode_event(
-        "gemini", json.dumps(value).encode(), name="AfterAgent", event_id="e1", at="2026-03-02T09:01:12.500Z"
+        "gemini", json.dumps(value).encode(), name="Stop", event_id="e1", at="2026-03-02T09:01:12.500Z"
     )
     assert event is not None
 
