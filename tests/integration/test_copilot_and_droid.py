@@ -137,7 +137,7 @@ def test_what_is_reported_without_a_daemon_waits_and_is_taken_in(machine: Machin
     assert conversation(machine, host) == [("user", SAID)]
 
 
-@pytest.mark.invariant("Leaving is clean: uninstall restores the assistant's settings byte for byte")
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 def test_uninstalling_gives_every_file_back(machine: Machine, host: str) -> None:
     folder = installed(machine, host)
     file = HOSTS[host][0].hooks_file(folder)

@@ -85,7 +85,7 @@ def test_the_hooks_stand_in_a_file_of_their_own_and_run_a_script_of_the_home() -
     }
 
 
-@pytest.mark.invariant("Leaving is clean: uninstall restores the assistant's settings byte for byte")
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 def test_what_others_put_into_that_file_stays() -> None:
     wanted = Registration(home=HOME, interpreter="/usr/bin/python3")
     foreign = '{"version": 1, "hooks": {"sessionStart": [{"type": "command", "bash": "say hello"}], "Stop": []}}'

@@ -53,7 +53,7 @@ def test_an_answer_has_claude_codes_form_and_only_where_it_is_read() -> None:
     assert hooks.encode_answer("stop", "x") == hooks.encode_answer("prompt", "") == b""
 
 
-@pytest.mark.invariant("Leaving is clean: uninstall restores the assistant's settings byte for byte")
+@pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 def test_ours_stand_behind_others_and_leave_every_byte_alone() -> None:
     wanted = Registration(home=HOME, interpreter="/usr/bin/python3")
     once = registration.merge_droid_hooks(COMMENTED, wanted, "x")
@@ -68,7 +68,7 @@ def test_ours_stand_behind_others_and_leave_every_byte_alone() -> None:
         (("", ""), '{"PreToolUse": [{"hooks": []}]}', "there"),
         (("", ""), '{"SessionStart": [{"hooks": []}]}', "off"),
         (('"hooksDisabled": false', '"hooksDisabled": true'), None, "off"),
-        (("SessionStart || true", ""), None, "gone"),
+        (('"SessionStart"', '"Other"'), None, "gone"),
     ],
 )
 def test_hooks_run_where_they_are_registered_and_nothing_takes_their_place(
