@@ -11,6 +11,7 @@ program handed the prompts in (`copilot -p`) stands nowhere but in the first wor
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -109,7 +110,7 @@ class Session:
     last: str = ROOT
     """The line in which the session's own conversation went on last: the next prompt goes on from there."""
     prompt: Turn | None = None
-    """The prompt in the line before."""
+    """The prompt in the line before. A program's waits for the line behind it, which may say that a person goes on."""
     context: int = 0
 
     def follow(self, value: dict[str, Any], data: dict[str, Any]) -> None:
@@ -155,7 +156,9 @@ def read_from(opened: Opened) -> ReadLine:
     for line in _lines_depended_on(opened):
         value = json_object(line) or {}
         data = mapping(value, "data")
-        session.prompt = _prompt(value, data, session, Counter())
+        session.prompt = (
+            _prompt(value, data, session, Counter()) if opened.before(len(line) + 1) == line + b"\n" else None
+        )
         session.follow(value, data)
 
     def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
@@ -169,17 +172,18 @@ def _refuse(*_: object, **__: object) -> None:
 
 
 def _lines_depended_on(opened: Opened) -> list[bytes]:
-    """The lines before the position that say where the session is and who types, and the last one in which something was said."""
+    """The lines before the position that say where the session is and who types, and the last two in which something was said."""
     for size in (*BACK_BYTES, opened.position):
         before = opened.before(size).splitlines()
         types = [found[1].decode() if (found := _TYPE.match(line)) else "" for line in before]
-        is_whole = size >= opened.position
-        if is_whole or (_MODE in types and not set(_PLACES).isdisjoint(types)):
+        state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_PLACES, _MODE)]
+        # A sub-agent's prompt of the model says nothing of its session's.
+        own_state = {kind == _MODE for kind, line in state if b'"agentId":' not in line}
+        if size >= opened.position or own_state == {True, False}:
             break
-    state = [line for line, kind in zip(before, types, strict=True) if kind in (*_PLACES, _MODE)]
     said = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SAID)
-    last = next((line for line in said if not (json_object(line) or {"agentId": ""}).get("agentId")), None)
-    return [*state, *([last] if last else [])]
+    own = (line for line in said if not (json_object(line) or {"agentId": ""}).get("agentId"))
+    return [*(line for _, line in state), *reversed(list(itertools.islice(own, 2)))]
 
 
 def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) -> None:
@@ -193,7 +197,7 @@ def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) 
     match value.get("type"):
         case "user.message":
             session.prompt = _prompt(value, data, session, counts)
-            turns = [session.prompt] if session.prompt else []
+            turns = [session.prompt] if session.prompt and session.prompt.kind != "relayed" else []
         case "assistant.message":
             said = spoken(string(data, "content"), counts)
             names = {"model": label(data, "model", 100), "message_id": label(data, "messageId", LONGEST_ID)}
@@ -214,15 +218,16 @@ def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) 
             into.spent += _spent(value, usage, session, len(into.turns) - 1)
         case _:
             into.skipped += 1
-    was_by_person = session.by_person
     session.follow(value, data)
-    if prompt and prompt.kind == "user" and was_by_person and not session.by_person:
+    if counts:
+        into.note_removed(turns or ([session.prompt] if session.prompt else []), counts)
+    if prompt and prompt.kind == "relayed":
+        turns = [replace(prompt, kind="user" if session.by_person else "relayed"), *turns]
+    elif prompt and prompt.kind == "user" and not (prompt.agent_id or session.by_person):
         if prompt in into.turns:
             into.turns[into.turns.index(prompt)] = replace(prompt, kind="relayed")
         else:  # it is stored already, with what it goes on from
             turns = [replace(prompt, kind="relayed", parent_uuid="")]
-    if counts:
-        into.note_removed(turns, counts)
     into.turns += [turn for turn in turns if turn.uuid]
 
 

@@ -88,18 +88,20 @@ def test_only_what_a_person_typed_is_the_users(home: Home) -> None:
     assert parents == [(f"copilot:{MAIN}",)]
 
 
-def test_a_person_who_goes_on_with_a_programs_session_is_believed_from_the_next_prompt_on(
-    home: Home, tmp_path: Path
+@pytest.mark.parametrize("line_by_line", [False, True])
+def test_a_person_who_goes_on_with_a_programs_session_is_believed(
+    home: Home, tmp_path: Path, line_by_line: bool
 ) -> None:
-    """The host says only behind the first prompt that it has changed its mode: that one stays the program's."""
-    first, system = lines_of(MAIN)[5:7]
+    """The host says only behind a prompt that it has changed its mode."""
     path = tmp_path / PROGRAM / "events.jsonl"
     path.parent.mkdir()
-    second = lines_of(MAIN)[-7]
-    path.write_bytes(b"".join([*lines_of(PROGRAM), first, system, second]))
-    home.tail(path)
+    first, system, second = [*lines_of(MAIN)[5:7], lines_of(MAIN)[-7]]
+    lines = [*lines_of(PROGRAM), first, system, second]
+    for end in range(1, len(lines) + 1) if line_by_line else [len(lines)]:
+        path.write_bytes(b"".join(lines[:end]))
+        home.tail(path)
     kinds = [kind for kind, _ in home.streams()[f"copilot:{PROGRAM}"] if kind != "assistant"]
-    assert kinds == ["relayed", "relayed", "relayed", "user"]
+    assert kinds == ["relayed", "relayed", "user", "user"]
 
 
 def test_what_a_rewind_undoes_counts_no_more(home: Home, tmp_path: Path) -> None:
@@ -191,3 +193,20 @@ def test_notices_in_the_users_name_are_known_again_in_the_store() -> None:
         assert transcript.prompt_kind(said, by_person=True) == "notification"
         assert adapters.is_notice(said) and adapters.is_written_for_user(said)
     assert transcript.prompt_kind("/etc/hosts is wrong", by_person=True) == "user"
+
+
+def test_who_types_is_known_where_the_host_said_it_long_before(home: Home, tmp_path: Path) -> None:
+    """Behind 300 KB of output, with a sub-agent's prompt of the model in between."""
+    lines = lines_of(PROGRAM)
+    result = json.loads(lines_of(MAIN)[11])
+    result["data"]["result"]["content"] = "fares " * 50_000
+    agents = next(line for line in lines_of(MAIN)[7:] if b"system.message" in line)
+    assert b'"agentId"' in agents and result["type"] == "tool.execution_complete"
+    path = tmp_path / PROGRAM / "events.jsonl"
+    path.parent.mkdir()
+    early = [*lines[:8], json.dumps(result, separators=(",", ":")).encode() + b"\n", agents, lines[8]]
+    for whole in (early, [*early, *lines[9:]]):
+        path.write_bytes(b"".join(whole))
+        home.tail(path)
+    kinds = {kind for kind, text in home.streams()[f"copilot:{PROGRAM}"] if text.startswith(("Summarise", "And once"))}
+    assert kinds == {"relayed"}
