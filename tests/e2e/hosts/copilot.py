@@ -18,8 +18,12 @@ def prepare(home: Path, project: Path, _api: str) -> None:
 
 
 def environment(home: Path, api: str) -> dict[str, str]:
-    """The scripted API is the model's provider, and nothing else is asked for."""
+    """The scripted API is the model's provider, and nothing else is asked for.
+
+    The program unpacks 235 MB of itself into the cache, which all runs share.
+    """
     return {
+        "XDG_CACHE_HOME": str(client.directory() / "copilot-cache"),
         "COPILOT_HOME": str(home / ".copilot"), "COPILOT_PROVIDER_BASE_URL": f"{api}/v1", "COPILOT_PROVIDER_TYPE": "openai",
         "COPILOT_PROVIDER_API_KEY": KEY, "COPILOT_MODEL": "scripted-model", "COPILOT_OFFLINE": "true",
         "COPILOT_AUTO_UPDATE": "false",
