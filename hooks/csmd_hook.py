@@ -72,6 +72,7 @@ def main(_, home, event, host="claude"):
 
 
 try:
-    ({b"CSMD_DISABLE", b"COPILOT_CLI"} & posix.environ.keys() and rare().passes_by(*sys.argv)) or main(*sys.argv)
+    marks = {b"CSMD_DISABLE"} if sys.argv[3:] else {b"CSMD_DISABLE", b"COPILOT_CLI"}  # what names its host is its own
+    (marks & posix.environ.keys() and rare().passes_by(*sys.argv)) or main(*sys.argv)
 finally:
     posix._exit(0)
