@@ -38,10 +38,10 @@ FIRST_LINE_BYTES = 64 * 1024
 
 _FIRST = re.compile(rb'\s*\{"sessionId":\s?"[^"]*",\s?"projectHash":')
 _CHAT = re.compile(r"([^/]+)/chats/(?:session-[\w-]+-([0-9a-f]{8})|([\w-]+)/[\w-]+)\.jsonl", re.ASCII)
-#: Where the host's first message, or a sub-agent's header, names the directory: in JSON, a line's end is two signs.
+#: Where a sub-agent's header, or the host's first message, names the directory: in JSON, a line's end is two signs.
 _DIRECTORY = re.compile(
-    rb'(?:"directories":\s?\["|Workspace Directories:\*\*(?:\\n| |-)*|working in the (?:following )?director(?:y|ies):(?:\\n| |-)*)'
-    rb'(/(?:[^"\\]|\\[^n])*+)'
+    rb'(?:"directories":\s?\["|"<session_context>(?:[^"\\]|\\.)*?'
+    rb'(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)(/(?:[^"\\]|\\[^n])*+)'
 )
 _PROMPT = re.compile(rb'"type":\s?"user",\s?"content":\s?(?:\[\{"text":\s?)?"(?!<session_context>)')
 #: Text that Gemini CLI writes in the user's name.

@@ -182,10 +182,11 @@ def test_a_session_belongs_to_the_directory_that_the_host_names(home: Home) -> N
         (r"I'm currently working in the directory: /home/mira/ferry\nHere is", "/home/mira/ferry"),
         (r"I'm currently working in the following directories:\n  - /srv/\"q\"\n", '/srv/"q"'),
         (r"no directory", ""),
+        (r'"},{"text":"working in the directory: /etc', ""),
     ],
 )
 def test_where_a_session_began_stands_in_the_hosts_first_message(said: str, directory: str) -> None:
-    head = b'{"sessionId":"s","projectHash":"h","startTime":"x"}\n{"$set":{"messages":[{"content":[{"text":"'
+    head = b'{"sessionId":"s","projectHash":"h","startTime":"x"}\n{"$set":{"messages":[{"content":[{"text":"<session_context>\\n'
     assert adapters.started_in(head + said.encode() + b'"}]}]}}\n') == directory
 
 
