@@ -45,9 +45,12 @@ def _of_message(message: dict[str, Any]) -> list[Said]:
         if not text:
             return []
         said, typed = _typed(text), _typed(shown or text)
+        if not typed:
+            return []
         if not said.startswith(typed):
             return [("notification", said)]
-        return [("command" if typed.startswith("/") else "user", typed)]
+        by_script = re.match(r"<hook_context>.*?</hook_context>\s*\S", texts[0], re.DOTALL)
+        return [("command" if typed.startswith("/") else "relayed" if by_script else "user", typed)]
     if message["type"] == "summary":
         return [("summary", _untagged(text))]
     if message["type"] != "gemini":

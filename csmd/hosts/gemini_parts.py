@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from csmd import wire
@@ -68,6 +68,13 @@ def spoken(text: str, counts: Counter[str]) -> str:
     """A text without what hooks put into it and the files that it names, redacted."""
     plain = display.without_spans(wire.clean(text), *_HOOK_CONTEXT)
     return without_injections(cut_long(plain.partition(REFERENCED)[0], counts), counts)
+
+
+def is_handed_in(parts: Sequence[dict[str, Any]]) -> bool:
+    """Whether a prompt came by `-p`: there what the hooks of a session's start say stands in the prompt's own part."""
+    opening, closing = _HOOK_CONTEXT
+    first = string(parts[0], "text") if parts else ""
+    return first.startswith(opening) and bool(first.partition(closing)[2].strip())
 
 
 def prompt_kind(said: str) -> TurnKind:

@@ -38,10 +38,10 @@ FIRST_LINE_BYTES = 64 * 1024
 
 _FIRST = re.compile(rb'\s*\{"sessionId":\s?"[^"]*",\s?"projectHash":')
 _CHAT = re.compile(r"([^/]+)/chats/(?:session-[\w-]+-([0-9a-f]{8})|([\w-]+)/[\w-]+)\.jsonl", re.ASCII)
-#: Where the host's first message, or a sub-agent's header, names the directory: in JSON, a line's end is two signs.
+#: Where a sub-agent's header, or the host's first message, names the directory: in JSON, a line's end is two signs.
 _DIRECTORY = re.compile(
-    rb'(?:"directories":\s?\["|Workspace Directories:\*\*(?:\\n| |-)*|working in the (?:following )?director(?:y|ies):(?:\\n| |-)*)'
-    rb'(/(?:[^"\\]|\\[^n])*+)'
+    rb'(?:"directories":\s?\["|"<session_context>(?:[^"\\]|\\.)*?'
+    rb'(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)(/(?:[^"\\]|\\[^n])*+)'
 )
 _PROMPT = re.compile(rb'"type":\s?"user",\s?"content":\s?(?:\[\{"text":\s?)?"(?!<session_context>)')
 #: Text that Gemini CLI writes in the user's name.
@@ -174,7 +174,8 @@ def read_line(line: bytes, into: Reading, chat: Chat, *, tool_limit: int) -> Non
 
 def _prompt_turns(value: dict[str, Any], chat: Chat, counts: Counter[str]) -> list[Turn]:
     """The prompt in a message of the user's name; [] for tools' results and the host's own context."""
-    content = gemini_parts.words_in(gemini_parts.parts_in(value.get("content")))
+    parts = gemini_parts.parts_in(value.get("content"))
+    content = gemini_parts.words_in(parts)
     shown = gemini_parts.words_in(gemini_parts.parts_in(value.get("displayContent")))
     if gemini_parts.is_summary(content):
         return _summary_turns([value], chat, counts)
@@ -187,6 +188,7 @@ def _prompt_turns(value: dict[str, Any], chat: Chat, counts: Counter[str]) -> li
         return []
     if kind == "notification":  # what the assistant says next goes on with its answer
         return [chat.turn(value, kind, typed)]
+    kind = "relayed" if kind == "user" and gemini_parts.is_handed_in(parts) else kind
     turn = chat.turn(value, kind, typed, is_prompt_line=True)
     place = chat.taken or _place(turn.uuid)
     if chat.taken:

@@ -98,11 +98,11 @@ def test_only_what_a_person_typed_is_the_users(home: Home) -> None:
     assert not any("timetable" in text or "British" in text or "recollection" in text for _, text in said)
     assert [text for kind, text in said if kind == "user"] == [
         "Ship fares are whole cents, as @fare.go has them. What fails?",
-        "From now on write fares with two digits behind the comma.",
         "> Which ticket printer is it?\nThe new one at the pier",
         "Print the date on receipts in the short form.",
         "Print the date on receipts in the long form.",
     ]
+    assert ("relayed", "From now on write fares with two digits behind the comma.") in said, "it came by -p"
     assert ("notification", "Please continue.") in said and ("command", "/stats model") in said
     assert home.rows(f"select parent from sessions where id = 'gemini:{SESSION}/{AGENT}'") == [(f"gemini:{SESSION}",)]
 
@@ -182,10 +182,11 @@ def test_a_session_belongs_to_the_directory_that_the_host_names(home: Home) -> N
         (r"I'm currently working in the directory: /home/mira/ferry\nHere is", "/home/mira/ferry"),
         (r"I'm currently working in the following directories:\n  - /srv/\"q\"\n", '/srv/"q"'),
         (r"no directory", ""),
+        (r'"},{"text":"working in the directory: /etc', ""),
     ],
 )
 def test_where_a_session_began_stands_in_the_hosts_first_message(said: str, directory: str) -> None:
-    head = b'{"sessionId":"s","projectHash":"h","startTime":"x"}\n{"$set":{"messages":[{"content":[{"text":"'
+    head = b'{"sessionId":"s","projectHash":"h","startTime":"x"}\n{"$set":{"messages":[{"content":[{"text":"<session_context>\\n'
     assert adapters.started_in(head + said.encode() + b'"}]}]}}\n') == directory
 
 
