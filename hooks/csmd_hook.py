@@ -72,7 +72,6 @@ def main(_, home, event, host="claude"):
 
 
 try:
-    marks = {b"CSMD_DISABLE"} if sys.argv[3:] else {b"CSMD_DISABLE", b"COPILOT_CLI"}  # what names its host is its own
-    (marks & posix.environ.keys() and rare().passes_by(*sys.argv)) or main(*sys.argv)
+    ({b"CSMD_DISABLE", b"COPILOT_CLI"} & posix.environ.keys() and rare().passes_by(*sys.argv)) or main(*sys.argv)
 finally:
     posix._exit(0)
