@@ -175,7 +175,7 @@ def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
 #: What assistants set for the commands that they run, and what their programs are called.
 ASSISTANT_VARIABLES = (
     "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CLINE_ACTIVE",
-    "CURSOR_AGENT", "GOOSE_TERMINAL",
+    "COPILOT_CLI", "CURSOR_AGENT", "GOOSE_TERMINAL",
 )  # fmt: skip
 ASSISTANT_PROGRAMS = frozenset({
     "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cline", "droid", "cn", "kilo", "amp", "auggie", "crush", "goose",

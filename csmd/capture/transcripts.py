@@ -28,7 +28,7 @@ from csmd.capture.project_identity import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Pauses, Withheld
 from csmd.hosts import adapters
-from csmd.hosts.adapter import Adapter, Left, Opened, Reading, ReadLine, started_in, times_in
+from csmd.hosts.adapter import Adapter, Left, Opened, Reading, ReadLine, times_in
 from csmd.hosts.json_fields import EPOCH, moment_of
 from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
@@ -487,7 +487,7 @@ def tail(
         )
         if reason == "unchanged":
             return report
-        started = started_in(beginning)
+        started = adapters.started_in(beginning)
         places = Places(started)
         home = places.of("")
         roots = project_identity.roots(home)
@@ -500,7 +500,7 @@ def tail(
         is_dropped = adapter.drops(beginning)
         sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)
-        opened = Opened(name=path.name, file=file, beginning=beginning, position=begin, withheld=withheld)
+        opened = Opened(path=path, file=file, beginning=beginning, position=begin, withheld=withheld)
         read_line = read_line or adapter.read_from(opened)
         leave_out = LeaveOut(
             excludes=excludes, place_of=places.of, off=report.excluded, began=times_in(beginning)[0],

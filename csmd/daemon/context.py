@@ -414,13 +414,16 @@ class Context:
             self._hints[path] = None
         self.wake.set()
 
-    def hint_of_hook(self, path: str) -> None:
-        """Hints at the transcript that a hook named, which anybody can call: only below the assistants' directories."""
+    def hint_of_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
+        """Hints at the transcript that a host's hook named, which anybody can call: only below the assistants' directories.
+
+        Of Claude Code, which may have several, another directory is noted.
+        """
         self.heard_at = time.monotonic()
         place = os.path.normpath(path)
         if any(Path(place).is_relative_to(root) for root in adapters.roots(self.config)):
             self.hint(place)
-        elif path:
+        elif path and host == adapters.CLAUDE.host:
             with self._lock:
                 if len(self._elsewhere) < MOST_ELSEWHERE:
                     self._elsewhere[path] = None

@@ -315,7 +315,7 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
         context.left_alone.add(path)
         raise
     else:
-        context.hint_of_hook(event.transcript_path if event else "")
+        context.hint_of_hook(*(event.transcript_path, event.host) if event else ("",))
         if event is not None:
             context.starts.reopen(event)
             if is_pending:

@@ -113,6 +113,13 @@ class HostFiles:
     transcript_days: int = 0
     """Days after which it deletes a transcript where nobody chose another number; 0 for never."""
 
+    markers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Events whose hooks `csmd doctor` runs with a marker -> what csmd calls the event, and the field that holds the words."""
+    state: Callable[[Path, Path, Callable[[str], str | None]], str] | None = None
+    """Whether its hooks are `there`, `off`, `gone` or `unknown`, by the settings in a configuration directory: of a csmd home,
+    read by the function."""
+    switched_off: str = "switch hooks on there"
+    """What its user has to do where they are `off`."""
     question: Question | None = None
     to_do: str = ""
     """What its user has to do before hooks run; "" for nothing."""

@@ -152,7 +152,11 @@ SERVER_KINDS: dict[str, Kind] = {
 
 def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
     """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
-    names = load_record(paths)["settings"][str(path)]["kinds"]
+    return _kinds_in(load_record(paths), path)
+
+
+def _kinds_in(record: Mapping[str, Any], path: Path) -> tuple[Kind, ...]:
+    names = record["settings"][str(path)]["kinds"]
     return tuple(kind for kind in dict.fromkeys((*KINDS, *SERVER_KINDS.values())) if kind.name in names)
 
 
@@ -202,6 +206,8 @@ class Change:
     after: bytes | None = None
     leaves: bool = False
     """Whether the file is restored and leaves the record."""
+    gone: Kind | None = None
+    """The kind whose entry alone is taken out."""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -238,6 +244,15 @@ def plan_return(paths: Paths, path: Path) -> Change:
     change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
     return _planned(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
+
+
+def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
+    """A recorded file without our entry of one kind; as it was before install where it has no other."""
+    recorded = recorded_kinds(paths, path)
+    if recorded == (kind,):
+        return plan_return(paths, path)
+    change = Change(path=path, kinds=recorded, gone=kind)
+    return _planned(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -306,8 +321,12 @@ def _write(paths: Paths, change: Change) -> None:
     elif change.after is not None and change.after != change.before:
         # Recorded before it is written: an entry without a record could not be removed.
         previous = record["settings"].get(key)
-        entry = foreign_files.record_entry(change.before, change.after, _remover(change, paths.home), previous)
-        entry["kinds"] = [kind.name for kind in change.kinds]
+        # Hooks and the memory server may share a file, and are put in and taken out apart.
+        recorded = _kinds_in(record, change.path) if previous else ()
+        kinds = tuple(dict.fromkeys((*recorded, *change.kinds)))
+        remove = _remover(replace(change, kinds=kinds), paths.home)
+        entry = foreign_files.record_entry(change.before, change.after, remove, previous)
+        entry["kinds"] = [kind.name for kind in kinds if kind is not change.gone]
         is_made = not folder.exists() or bool(record["folders"].get(key))
         settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: is_made}
         save_record(paths, {**record, "settings": settings, "folders": folders})
@@ -607,13 +626,14 @@ def install_server(config: Config, host: str, arguments: Sequence[str]) -> Chang
 
 def remove_server(config: Config, host: str) -> Change:
     """Takes the memory server's entry out of an assistant's settings again; CsmdError where csmd put none there."""
-    path = SERVER_KINDS[host].file(config.assistant_dirs[0])
+    kind = SERVER_KINDS[host]
+    path = kind.file(config.assistant_dirs[0])
     with install_lock(config.paths):
-        if str(path) not in load_record(config.paths)["settings"]:
+        if str(path) not in load_record(config.paths)["settings"] or kind not in recorded_kinds(config.paths, path):
             raise CsmdError(
                 f"csmd put nothing into {path}", hint=f"`csmd mcp --print-config {host}` shows what it would"
             )
-        return carry_out(config.paths, partial(plan_return, config.paths, path))
+        return carry_out(config.paths, partial(plan_one_return, config.paths, path, kind))
 
 
 def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tuple[Path, str]:

@@ -106,7 +106,7 @@ HOSTS: Mapping[str, Host] = {
         documented="https://opencode.ai/docs/mcp-servers",
     ),
     "qwen": Host(
-        name="Qwen Code", folder=".qwen", file="settings.json",
+        name="Qwen Code", folder=".qwen", variable="QWEN_HOME", file="settings.json",
         documented="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp",
     ),
 }  # fmt: skip
