@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from csmd.config import Config
@@ -11,6 +12,8 @@ from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
 from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
+from csmd.hosts.opencode import hooks as opencode_hooks
+from csmd.hosts.opencode import transcript as opencode_transcript
 
 CLAUDE = Adapter(
     host=claude_transcript.HOST,
@@ -56,8 +59,36 @@ CODEX = Adapter(
     window=lambda _, used: max(codex_transcript.WINDOW, used),
 )
 
+
+def _opencode(host: str, title: str) -> Adapter:
+    """The adapter of OpenCode or of its fork."""
+    return Adapter(
+        host=host,
+        title=title,
+        transcripts=opencode_transcript.DATABASES[host],
+        is_transcript=partial(opencode_transcript.is_session, host),
+        read_from=partial(opencode_transcript.read_from, host),
+        drops=lambda _: None,
+        titles_in=partial(opencode_transcript.titles_in, host),
+        place_of=opencode_transcript.place_of,
+        places=partial(opencode_transcript.places, host),
+        may_answer=lambda _tools, _is_pick: False,
+        client_versions=lambda _: {},
+        is_notice=lambda _: False,
+        is_written_for_user=lambda _: False,
+        decode_event=partial(opencode_hooks.decode_event, host),
+        turn_of_event=opencode_hooks.turn_of_event,
+        injecting=frozenset(opencode_hooks.INJECTING),
+        encode_answer=opencode_hooks.encode_answer,
+        hooks_state=partial(opencode_hooks.hooks_state, host),
+        window=lambda _, used: max(opencode_transcript.WINDOW, used),
+    )
+
+
+OPENCODE, KILO = _opencode("opencode", "OpenCode"), _opencode("kilo", "Kilo")
+
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, OPENCODE, KILO, CLAUDE)}
 
 
 def of_transcript(beginning: bytes) -> Adapter:

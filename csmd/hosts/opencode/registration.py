@@ -1,0 +1,58 @@
+"""csmd's plugin for OpenCode and Kilo: a file of its own in the directory of plugins.
+
+It only loads the plugin that lies in csmd's home, so it is the same for every version of csmd; where that is gone, it
+does nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from csmd import config, wire
+from csmd.hosts.claude.registration import Registration, script_in
+from csmd.text import json_edits
+
+#: The launcher that the plugin runs, and the plugin.
+HOOK_SCRIPT, PLUGIN = "opencode", "opencode.js"
+TITLES = {"opencode": "OpenCode", "kilo": "Kilo"}
+
+
+def script(home: Path) -> Path:
+    """The plugin in csmd's home."""
+    return script_in(home, PLUGIN)
+
+
+def plugin_file(host: str) -> Path:
+    """The file in the assistant's directory of plugins."""
+    return config.folder_of("XDG_CONFIG_HOME", ".config") / host / "plugins" / "csmd.js"
+
+
+def plugin_text(host: str, home: Path) -> str:
+    """What stands in that file."""
+    return (
+        f"// csmd's memory for {TITLES[host]}; `csmd uninstall` removes this file.\n"
+        "export const csmd = async (input) => {\n"
+        "  try {\n"
+        f"    return await (await import({wire.dumps(str(script(home)))})).csmd(input, {wire.dumps(host)})\n"
+        "  } catch {\n"
+        "    return {}\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+def merge_plugin(host: str, text: str, wanted: Registration, where: str) -> str:
+    """The file with the plugin; another one of that name stays."""
+    return text if foreign_plugin(host, text, wanted, where) else plugin_text(host, wanted.home)
+
+
+def remove_plugin(text: str, home: Path, _where: str) -> str:
+    """The file without the plugin of this home."""
+    return "" if str(script(home)) in text else text
+
+
+def foreign_plugin(_host: str, text: str, wanted: Registration, where: str) -> str:
+    """That another file has the place of ours, for the user; "" where none has."""
+    if json_edits.is_blank(text) or str(script(wanted.home)) in text:
+        return ""
+    return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
