@@ -37,7 +37,12 @@ def files(memory: Path) -> list[str]:
 
 
 def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session(parts: Any) -> None:
-    said_ago(parts.machine, 26, f"The prices of the {MARK} are always kept in cents, never in floats.", session="first-session")
+    said_ago(
+        parts.machine,
+        26,
+        f"The prices of the {MARK} are always kept in cents, never in floats.",
+        session="first-session",
+    )
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
     step(parts)
     memory = parts.machine.paths.memory
