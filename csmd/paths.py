@@ -98,6 +98,12 @@ def is_file(path: Path | str) -> bool:
     return stat.S_ISREG(_mode(path) or 0)
 
 
+def file_of_transcript(path: Path | str) -> Path:
+    """The file that holds a transcript: itself, or the database in which the last part of the path is a session."""
+    path = Path(path)
+    return path.parent if is_file(path.parent) else path
+
+
 def _mode(path: Path | str) -> int | None:
     try:
         return os.stat(path).st_mode  # noqa: PTH116 - thousands of names, at each status

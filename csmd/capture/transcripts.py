@@ -643,9 +643,7 @@ def tail(
         is_dropped = adapter.drops(beginning)
         sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)
-        opened = Opened(
-            name=path.name, file=transcript.file, beginning=beginning, position=begin, withheld=withheld
-        )
+        opened = Opened(name=path.name, file=transcript.file, beginning=beginning, position=begin, withheld=withheld)
         read_line = read_line or adapter.read_from(opened)
         leave_out = LeaveOut(
             excludes=excludes, place_of=places.of, off=report.excluded, began=times_in(beginning)[0],

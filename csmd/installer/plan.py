@@ -20,6 +20,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.hosts.claude import registration
 from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.mcp import server_entries
@@ -153,11 +154,19 @@ KINDS: tuple[Kind, ...] = (
         name="codex hooks", what="hooks", file=codex_registration.hooks_file, host="codex",
         merge=codex_registration.merge_codex_hooks, remove=codex_registration.remove_codex_hooks,
     ),
+    *(
+        Kind(
+            name=f"{host} plugin", what="plugin", host=host, decode=opencode_registration.decode, begin=str,
+            file=partial(opencode_registration.plugin_file, host), merge=partial(opencode_registration.merge_plugin, host),
+            remove=opencode_registration.remove_plugin, obstacle=opencode_registration.foreign_plugin,
+        )
+        for host in opencode_registration.TITLES
+    ),
 )  # fmt: skip
 #: The kinds of hooks: without one of them an assistant reports nothing.
-HOOK_KINDS = ("hooks", "codex hooks")
+HOOK_KINDS = ("hooks", "codex hooks", "opencode plugin", "kilo plugin")
 #: Host -> what it is for people.
-HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex"}
+HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex", **opencode_registration.TITLES}
 
 
 def hosts_found() -> list[str]:
@@ -469,7 +478,8 @@ def reported_version(program: Path, search: str) -> str:
 #: The rare module first: a new one serves the old hook until that is replaced, too.
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
-COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, codex_registration.HOOK_SCRIPT, SERVER_SCRIPT)
+HOST_SCRIPTS = (codex_registration.HOOK_SCRIPT, opencode_registration.HOOK_SCRIPT, opencode_registration.PLUGIN)
+COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, *HOST_SCRIPTS, SERVER_SCRIPT)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -514,7 +524,7 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], codex_registration.HOOK_SCRIPT))}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], *HOST_SCRIPTS))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",

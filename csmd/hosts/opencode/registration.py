@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from csmd import config, wire
+from csmd.errors import ConfigError
 from csmd.hosts.claude.registration import Registration, script_in
 from csmd.text import json_edits
 
@@ -22,8 +23,8 @@ def script(home: Path) -> Path:
     return script_in(home, PLUGIN)
 
 
-def plugin_file(host: str) -> Path:
-    """The file in the assistant's directory of plugins."""
+def plugin_file(host: str, _folder: Path | None = None) -> Path:
+    """The file in the assistant's directory of plugins, which lies apart from the one of its data."""
     return config.folder_of("XDG_CONFIG_HOME", ".config") / host / "plugins" / "csmd.js"
 
 
@@ -41,9 +42,17 @@ def plugin_text(host: str, home: Path) -> str:
     )
 
 
+def decode(data: bytes | None, where: str) -> str:
+    """The text of the file, "" for none; ConfigError where it is another program's, and no text."""
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where} is not csmd's, and not UTF-8", hint="move it away") from error
+
+
 def merge_plugin(host: str, text: str, wanted: Registration, where: str) -> str:
     """The file with the plugin; another one of that name stays."""
-    return text if foreign_plugin(host, text, wanted, where) else plugin_text(host, wanted.home)
+    return text if foreign_plugin(text, wanted, where) else plugin_text(host, wanted.home)
 
 
 def remove_plugin(text: str, home: Path, _where: str) -> str:
@@ -51,7 +60,7 @@ def remove_plugin(text: str, home: Path, _where: str) -> str:
     return "" if str(script(home)) in text else text
 
 
-def foreign_plugin(_host: str, text: str, wanted: Registration, where: str) -> str:
+def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
     """That another file has the place of ours, for the user; "" where none has."""
     if json_edits.is_blank(text) or str(script(wanted.home)) in text:
         return ""
