@@ -338,9 +338,10 @@ class DatabaseSession:
             if stop():
                 return
             message = self._database.message(ident, session=self._session.id, at=at)
-            line = _message_line(message)
-            lines.append((at, line if len(line) <= MAX_LINE_BYTES else None))
-            size += len(line)
+            if message is not None:  # else it was taken back just now
+                line = _message_line(message)
+                lines.append((at, line if len(line) <= MAX_LINE_BYTES else None))
+                size += len(line)
             # The cursor stands between messages of two times.
             is_last = place + 1 == len(finished)
             if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
@@ -520,9 +521,8 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
     as the system gives them, and one question for each.
     """
     if is_file(root):
-        if SessionDatabase.is_one(root):
-            with suppress(OSError), SessionDatabase.open(root) as database:
-                yield from (_in_database(root, session) for session in database.sessions())
+        if (listed := SessionDatabase.list_sessions(root)) is not None:
+            yield from (_in_database(root, session) for session in listed)
             return
         info = root.stat()
         yield OnDisk(str(root), info.st_size, info.st_mtime_ns)

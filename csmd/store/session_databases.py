@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,21 +82,21 @@ class SessionDatabase:
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Whether a file is a database with the tables of sessions; False for what cannot be read."""
-        sql = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
-        try:
+        """Whether a file is a database with sessions; False for what cannot be read."""
+        return bool(cls.list_sessions(path))
+
+    @classmethod
+    def list_sessions(cls, path: Path) -> list[Listed] | None:
+        """Every session that has a message, none for a database that cannot be read; None for what is no database."""
+        tables = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
+        sql = "select session_id, max(time_created), count(*) from message group by session_id"
+        with suppress(OSError):
             with open_regular(path) as file:
                 if file.read(len(SQLITE)) != SQLITE:
-                    return False
+                    return None
             with cls.open(path) as database:
-                return database._rows.number(sql) == 3
-        except OSError:
-            return False
-
-    def sessions(self) -> list[Listed]:
-        """Every session that has a message."""
-        sql = "select session_id, max(time_created), count(*) from message group by session_id"
-        return self._rows.read(Listed, sql)
+                return database._rows.read(Listed, sql) if database._rows.number(tables) == 3 else []
+        return []
 
     def latest_sessions(self) -> list[Listed]:
         """The sessions of the messages that were added last."""
@@ -153,13 +153,15 @@ class SessionDatabase:
     def _written(self, message: str) -> int:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
-    def message(self, ident: str, *, session: str, at: int) -> Message:
-        """A message of a session with its parts in their order."""
-        data = self._rows.text("select data from message where id = :id", id=ident)
+    def message(self, ident: str, *, session: str, at: int) -> Message | None:
+        """A message of a session with its parts in their order; None for one that is there no more."""
+        data = self._rows.value("select data from message where id = :id", id=ident)
+        if data is None:
+            return None
         parts = self._rows.column("select data from part where message_id = :id order by id", id=ident)
         sql = "select max(time_created) from message where session_id = :session and time_created < :at"
         before = self._rows.number(sql, session=session, at=at)
-        return Message(at, before, data, tuple(map(str, parts)))
+        return Message(at, before, str(data), tuple(map(str, parts)))
 
 
 def _size(path: str) -> int | None:

@@ -15,7 +15,7 @@ from csmd.extraction import work
 from csmd.hosts import csmd_sessions
 from csmd.hosts.claude import environment, export
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
-from csmd.paths import is_file
+from csmd.paths import file_of_transcript, is_file
 from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
@@ -62,7 +62,7 @@ def transcript_state(path: str) -> str:
     """`there`, `gone` when the host has deleted it, or `none` when no line of one was ever read; looks at the disk."""
     if not path:
         return "none"
-    return "gone" if files.is_missing(path) else "there"
+    return "gone" if files.is_missing(str(file_of_transcript(path))) else "there"
 
 
 @SESSIONS.add("csm_session_show")
