@@ -23,7 +23,7 @@ DAYS_KNOWN = 7
 #: Events that wait for a first daemon, at most.
 MOST_BEFORE_FIRST = 2000
 #: Assistants whose events are kept; a daemon drops those of any other.
-HOSTS = {"claude", "codex"}
+HOSTS = {"claude", "codex", "opencode", "kilo"}
 #: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
 ONLY_ASKS = ("PostToolUseFailure",)
 #: What a user is told, by the daemon's answer: b"" for none, b"waits" where it says so, b"hung" for none twice in a row. Constant: it goes where

@@ -75,9 +75,7 @@ class Database:
         """Puts fields into the data of a row."""
         (then,) = self.rows.execute(f"select data from {table} where id = ?", (ident,)).fetchone()
         value = json.dumps(json.loads(then) | data)
-        self.rows.execute(
-            f"update {table} set data = ?, time_updated = ? where id = ?", (value, self.tick(), ident)
-        )
+        self.rows.execute(f"update {table} set data = ?, time_updated = ? where id = ?", (value, self.tick(), ident))
 
     def prompt(self, session: str, *texts: str, more: tuple[dict[str, Any], ...] = ()) -> str:
         """A prompt and the parts that the client adds to it; the message's id."""
@@ -121,7 +119,9 @@ class Database:
         copy = self.session(directory, title=f"{title} (fork #1)")
         for ident, at, data in self.messages(session):
             message = self.message(copy, json.loads(data), at)
-            for (part,) in self.rows.execute("select data from part where message_id = ? order by id", (ident,)).fetchall():
+            for (part,) in self.rows.execute(
+                "select data from part where message_id = ? order by id", (ident,)
+            ).fetchall():
                 self.part(message, json.loads(part))
         return copy
 

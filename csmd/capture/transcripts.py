@@ -272,6 +272,10 @@ class TranscriptFile:
         """The lines from a position on in pieces, each with the position behind it."""
         return pieces(self.file, position, stop)
 
+    def bytes_read(self, begin: int, position: int) -> int:
+        """How many bytes lie between two positions."""
+        return position - begin
+
     def state(self, name: str, position: int, bad_lines: int) -> FileState:
         """How far the transcript has been read."""
         return FileState(
@@ -323,6 +327,7 @@ class DatabaseSession:
         }  # fmt: skip
         self.beginning = wire.dumps(head).encode("utf-8", "replace")
         self.file: BinaryIO = io.BytesIO(self.beginning)
+        self._bytes_read = 0
 
     def where_to_start(self, known: FileState | None) -> tuple[int, Reason]:
         """Behind the last message that was read."""
@@ -342,11 +347,16 @@ class DatabaseSession:
                 line = _message_line(message)
                 lines.append((at, line if len(line) <= MAX_LINE_BYTES else None))
                 size += len(line)
+                self._bytes_read += len(line)
             # The cursor stands between messages of two times.
             is_last = place + 1 == len(finished)
             if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
                 yield lines, at
                 lines, size = Lines(), 0
+
+    def bytes_read(self, _begin: int, _position: int) -> int:
+        """How many bytes the lines have that were read."""
+        return self._bytes_read
 
     def state(self, name: str, position: int, bad_lines: int) -> FileState:
         """How far the session has been read."""
@@ -673,7 +683,7 @@ def tail(
             report.turns_known += len(reading.turns) - new
             report.redactions += redactions
             report.bad_lines += bad
-            report.bytes_read += sum(len(line or b"") + 1 for _, line in lines)
+            report.bytes_read = transcript.bytes_read(begin, position)
             if most_pieces is not None and number + 1 >= most_pieces:
                 report.more = position < transcript.end
                 break

@@ -27,6 +27,7 @@ from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
 from csmd.hosts.claude import registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
 from csmd.mcp import tool_groups
@@ -302,6 +303,11 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     """What the user has to do before hooks run."""
     if any(change.changed and change.kinds[0].host == "codex" for change in outcomes):
         yield render.RawLine(_sentence(codex_registration.TRUST))
+    hosts = [change.kinds[0].host for change in outcomes if change.changed]
+    for reason in filter(
+        None, (opencode_registration.package_wait(host) for host in hosts if host in opencode_registration.TITLES)
+    ):
+        yield render.RawLine(_sentence(reason))
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:

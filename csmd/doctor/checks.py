@@ -27,6 +27,7 @@ from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
 from csmd.hosts.claude import registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import display
@@ -93,6 +94,9 @@ class Scene:
     """Codex' configuration directories that `csmd install` wrote to."""
     codex_trust: Mapping[str, str] | None = None
     """Event -> what Codex says of csmd's hook for it (`trusted`, `untrusted`, ...); None where no Codex could be asked."""
+
+    plugins: Mapping[str, bool | None] = field(default_factory=dict)
+    """Assistants that csmd has a plugin in -> whether they name it among those that they load; None where none answered."""
 
     @property
     def hooks(self) -> tuple[Registered, ...]:
@@ -185,6 +189,22 @@ def codex_hooks(scene: Scene) -> Iterator[Finding]:
                 f"{event} ({state})" for event, state in states.items() if state not in ("trusted", "managed")
             ]:
                 yield fail(f"Codex does not run csmd's hooks for {display.join_names(silent)}")
+
+
+@check("start it without --pure")
+def plugins(scene: Scene) -> Iterator[Finding]:
+    """Do OpenCode and Kilo load csmd's plugin?"""
+    for host, is_loaded in scene.plugins.items():
+        file, title = opencode_registration.plugin_file(host), opencode_registration.TITLES[host]
+        text = (foreign_files.read(file) or b"").decode(errors="replace")
+        if str(opencode_registration.script(scene.paths.home)) not in text:
+            yield fail(f"csmd's plugin is not at {file}", f"`csmd install --host {host}`")
+        elif is_loaded is None:
+            yield note(f"no `{host}` could be asked whether it loads csmd's plugin", f"put `{host}` on the PATH")
+        elif not is_loaded:
+            yield fail(f"{title} does not load {file}")
+        if wait := opencode_registration.package_wait(host):
+            yield note(wait, f"start `{host}` once with a network")
 
 
 @check("`csmd install` writes them anew")

@@ -22,6 +22,7 @@ from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
 from csmd.hosts.claude import registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.installer import plan, service
 from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
@@ -118,8 +119,10 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     problems: tuple[str, ...] = ()
     recorded: tuple[Path, ...] = ()
     codex_dirs: tuple[Path, ...] = ()
+    plugin_hosts: list[str] = []
     try:
         recorded, codex_dirs = plan.assistant_dirs(paths), plan.host_dirs(paths, "codex")
+        plugin_hosts = [host for host in opencode_registration.TITLES if plan.host_dirs(paths, host)]
     except (CsmdError, OSError) as error:
         problems = (str(error),)
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
@@ -131,6 +134,7 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
         paths=paths, cwd=cwd, user_home=config.user_home(), now_s=now_s, env=config.environment(), recorded=recorded,
         dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, codex_dirs=codex_dirs,
         codex_trust=ask_codex(paths, codex_dirs[0], cwd) if codex_dirs else None,
+        plugins={host: loads_plugin(host, cwd) for host in plugin_hosts},
         sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip
     return _with_answers(scene)
@@ -176,6 +180,26 @@ def _trust_of(child: subprocess.Popen[bytes], asked: list[dict[str, Any]], paths
                 ours = {hook["eventName"].lower(): hook["trustStatus"] for hook in hooks if script in hook["command"]}
                 return {event: str(ours[event.lower()]) for event in codex_registration.EVENTS if event.lower() in ours}
     return None
+
+
+#: Longest that OpenCode takes to list its plugins, each of which it loads.
+PLUGINS_S = 20.0
+
+
+def loads_plugin(host: str, cwd: Path) -> bool | None:
+    """Whether OpenCode, or its fork, names csmd's plugin among those that it has loaded; None where none answers."""
+    environment = config.child_environment()
+    programs = plan.programs_in(environment.get("PATH", os.defpath).split(os.pathsep), host)
+    if not programs:
+        return None
+    try:
+        done = subprocess.run(
+            [str(programs[0]), "debug", "info"], stdin=subprocess.DEVNULL, capture_output=True, env=environment, cwd=cwd,
+            timeout=PLUGINS_S, check=True, start_new_session=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return opencode_registration.plugin_file(host).as_uri() in done.stdout.decode("utf-8", "replace")
 
 
 def _with_answers(scene: Scene) -> Scene:

@@ -29,6 +29,7 @@ from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
 from csmd.hosts.claude.registration import Registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.installer import service
 from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
@@ -273,6 +274,14 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
     return replace(patient.scene, codex_dirs=(folder,), codex_trust=told)
 
 
+def _opencode(patient: Patient, *, loads: bool | None, is_there: bool = True) -> Scene:
+    """OpenCode with csmd's plugin, or without, and whether it says that it loads it."""
+    file = opencode_registration.plugin_file("opencode")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(opencode_registration.plugin_text("opencode", patient.machine.home) if is_there else "")
+    return replace(patient.scene, plugins={"opencode": loads})
+
+
 ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("settings", "fail", "not JSON; the assistant ignores", lambda p: _write(p, ".claude/settings.json", "{")),
     ("settings", "warn", "not a JSON object", lambda p: _write(p, "project/.claude/settings.json", "[]")),
@@ -281,6 +290,10 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("codex-hooks", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
     ("codex-hooks", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
     ("codex-hooks", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
+    ("plugins", "fail", "csmd's plugin is not at", lambda p: _opencode(p, loads=True, is_there=False)),
+    ("plugins", "note", "no `opencode` could be asked", lambda p: _opencode(p, loads=None)),
+    ("plugins", "note", "OpenCode fetches @opencode-ai/plugin from npm once", lambda p: _opencode(p, loads=True)),
+    ("plugins", "fail", "OpenCode does not load", lambda p: _opencode(p, loads=False)),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", f"nice {p.command('Stop')}")),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", p.command("Stop"), timeout=1)),
     ("hooks-twice", "warn", "2 hooks of csmd's for Stop", _twice),
@@ -822,3 +835,18 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
     assert examine.ask_codex(machine.paths, folder, machine.project) == {"SessionStart": "trusted"}
     (folder / "answer").write_text('[]\n{"id": 2, "error": {}}\n')
     assert examine.ask_codex(machine.paths, folder, machine.project) is None
+
+
+def test_opencode_is_asked_which_plugins_it_loads(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = machine.root / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    assert examine.loads_plugin("opencode", machine.project) is None
+    for said, loads in (
+        (f"echo plugins:; echo - {opencode_registration.plugin_file('opencode').as_uri()}", True),
+        ("echo plugins: none", False),
+        ("exit 1", None),
+    ):
+        (programs / "opencode").write_text(f'#!/bin/sh\n[ "$1 $2" = "debug info" ] || exit 1\n{said}\n')
+        (programs / "opencode").chmod(0o700)
+        assert examine.loads_plugin("opencode", machine.project) is loads, said

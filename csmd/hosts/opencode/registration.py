@@ -11,11 +11,14 @@ from pathlib import Path
 from csmd import config, wire
 from csmd.errors import ConfigError
 from csmd.hosts.claude.registration import Registration, script_in
+from csmd.paths import is_directory
 from csmd.text import json_edits
 
 #: The launcher that the plugin runs, and the plugin.
 HOOK_SCRIPT, PLUGIN = "opencode", "opencode.js"
 TITLES = {"opencode": "OpenCode", "kilo": "Kilo"}
+#: What each wants beside a plugin, and fetches where it is missing.
+_PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
 
 
 def script(home: Path) -> Path:
@@ -39,6 +42,20 @@ def plugin_text(host: str, home: Path) -> str:
         "    return {}\n"
         "  }\n"
         "}\n"
+    )
+
+
+def package_wait(host: str) -> str:
+    """That the assistant will wait for the registry before it loads any plugin, for the user; "" where it will not."""
+    folder, name = plugin_file(host).parent.parent, _PACKAGES[host]
+    try:
+        if is_directory(folder / "node_modules") and f'"{name}"' in (folder / "package-lock.json").read_text():
+            return ""
+    except OSError:
+        pass
+    return (
+        f"{TITLES[host]} fetches {name} from npm once before it loads plugins: start `{host}` with a network, without one "
+        "each start waits for a minute"
     )
 
 

@@ -115,7 +115,9 @@ def test_what_is_stored_of_a_database_is_what_an_independent_reader_finds(home: 
         home.read()
         home.check()
     assert {host for (host,) in home.rows("select host from sessions")} == {"opencode"}
-    assert len(home.rows("select seq from turns")) < sum(map(len, home.streams().values())), "a fork's turns are the same"
+    assert len(home.rows("select seq from turns")) < sum(map(len, home.streams().values())), (
+        "a fork's turns are the same"
+    )
     assert home.rows("select count(*) from turns where text = 'The fares are cents now.'") == [(1,)]
 
 
@@ -261,7 +263,10 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
     home.database.call(message, "csmd_recall", {"query": "fares"}, output="Cents.")
     home.database.finish(message)
     home.read()
-    calls = [(name, json.loads(text)) for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")]
+    calls = [
+        (name, json.loads(text))
+        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
+    ]
     assert ("Bash", {"command": "make test"}) in calls and ("csmd_recall", {"query": "fares"}) in calls
     assert ("Edit", {"file_path": "fare.go", "old_string": "4.1", "new_string": "410"}) in calls
     results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
@@ -316,7 +321,9 @@ def test_a_database_is_read_without_a_change_to_it_or_beside_it(home: Home) -> N
     home.read()
     home.check()
     assert beside(path).keys() == written.keys()
-    assert {name: data for name, (_, data) in beside(path).items()} == {name: data for name, (_, data) in written.items()}
+    assert {name: data for name, (_, data) in beside(path).items()} == {
+        name: data for name, (_, data) in written.items()
+    }
     home.database.close()
     closed = beside(path)
     assert closed.keys() == {"opencode.db"}
