@@ -605,7 +605,9 @@ def copy_hooks(paths: Paths) -> None:
 
     source = shipped_folder()
     for name in COPIED:
-        write_atomic(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith((".py", ".js")) else 0o700)
+        write_atomic(
+            paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith((".py", ".js")) else 0o700
+        )
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.

@@ -59,7 +59,9 @@ def hook(machine: Machine, event: str, **more: Any) -> str:
 
 
 @pytest.mark.invariant("One project, one memory, whatever the assistant")
-def test_what_is_said_in_opencode_is_told_to_claude_code_and_the_other_way(machine: Machine, database: Database) -> None:
+def test_what_is_said_in_opencode_is_told_to_claude_code_and_the_other_way(
+    machine: Machine, database: Database
+) -> None:
     session = database.session(str(machine.project))
     say(database, session, SAID, "It is done.")
     machine.start()
@@ -67,7 +69,9 @@ def test_what_is_said_in_opencode_is_told_to_claude_code_and_the_other_way(machi
     machine.sync()
     assert "round fares to five cents" in machine.hook("SessionStart", "c1", source="startup").decode()
     answer = machine.csmd("recall", "--project", str(machine.project), "--prompt", ASKED, "--json")
-    assert "round fares to five cents" in answer["text"] and display.short_session(f"opencode:{session}") in answer["text"]
+    assert (
+        "round fares to five cents" in answer["text"] and display.short_session(f"opencode:{session}") in answer["text"]
+    )
     told = hook(machine, "SessionStart", source="startup")
     assert "pathlib" in told and "LISTEN" in told, told
     hosts = {row["host"]: row for row in machine.status()["hosts"]}
@@ -92,7 +96,9 @@ def test_a_database_is_followed_while_it_is_written(machine: Machine, database: 
     assert texts(machine, session)[-2:] == ["Print the date.", "It is printed."] and turns(machine) == 6
 
 
-def test_what_the_plugin_reports_without_a_daemon_becomes_the_databases_turn(machine: Machine, database: Database) -> None:
+def test_what_the_plugin_reports_without_a_daemon_becomes_the_databases_turn(
+    machine: Machine, database: Database
+) -> None:
     session = database.session(str(machine.project))
     place = str(database.path / session)
     assert hook(machine, "UserPromptSubmit", session_id=session, transcript_path=place, prompt=SAID) == ""

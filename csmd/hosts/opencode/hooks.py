@@ -28,10 +28,10 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str, c
     if known is None:
         return None
     value = hook_payloads.read_payload(body)
-    text, by_person = typed(hook_payloads.words_in(value, known))
+    text, _ = typed(hook_payloads.words_in(value, known))  # the database says whether a person typed it
     return hook_payloads.event_of(
         value, body, host=host, name=known, event_id=event_id, session_id=session_id(host, label(value, "session_id", 200)),
-        at=at, said=spoken(text, counts), by_user=known == "prompt" and by_person, counts=counts,
+        at=at, said=spoken(text, counts), by_user=known == "prompt", counts=counts,
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def encode_answer(name: EventName, text: str, notice: str = "") -> bytes:
 
 
 def turn_of_event(event: Event) -> Turn | None:
-    """The provisional turn that an event reports, or None; whether a person typed a prompt the database says."""
+    """The provisional turn that an event reports, or None where nobody speaks."""
     return hook_payloads.reported_turn(event, "user")
 
 

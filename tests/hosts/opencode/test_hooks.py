@@ -29,9 +29,9 @@ def test_a_prompt_is_a_turn_of_its_session(host: str) -> None:
     assert "my pin" not in event.text and turn is not None and (turn.kind, turn.session_id) == ("user", f"{host}:ses_1")
 
 
-def test_a_prompt_of_run_is_without_its_quotes_and_nobody_typed_it() -> None:
+def test_a_prompt_of_run_is_without_its_quotes_and_answered_like_any_other() -> None:
     event = decode("UserPromptSubmit", prompt='"Sort the \\"tables\\"."')
-    assert event is not None and (event.text, event.by_user) == ('Sort the "tables".', False)
+    assert event is not None and (event.text, event.by_user) == ('Sort the "tables".', True)
 
 
 def test_the_end_of_a_turn_brings_no_words_and_names_the_session_in_the_database() -> None:
