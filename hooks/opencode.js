@@ -5,14 +5,14 @@ import { homedir } from "node:os"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-const HOOK = join(dirname(fileURLToPath(import.meta.url)), "opencode")
+const FOLDER = dirname(fileURLToPath(import.meta.url))
 const WAIT_MS = 1500
 
 // What the hook prints for an event; "" where it prints nothing in time. It goes on by itself: it keeps what it was given.
 const report = (host, event, payload) =>
   new Promise((resolve) => {
     let printed = ""
-    const child = spawn(HOOK, [event, host], { stdio: ["pipe", "pipe", "ignore"], detached: true })
+    const child = spawn(join(FOLDER, host), [event], { stdio: ["pipe", "pipe", "ignore"], detached: true })
     const timer = setTimeout(() => resolve(""), WAIT_MS)
     const end = () => {
       clearTimeout(timer)

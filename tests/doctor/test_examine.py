@@ -27,9 +27,10 @@ from csmd.capture import ingest
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
-from csmd.hosts.claude.registration import Registration
 from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.opencode import registration as opencode_registration
+from csmd.hosts.host_files import Registration
+from csmd.hosts.registrations import FILES
 from csmd.installer import service
 from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
@@ -271,15 +272,16 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
     registered = codex_registration.merge_codex_hooks("{}", wanted, "x") if text is None else text
     codex_registration.hooks_file(folder).write_text(registered)
     told = None if trust is None else {**dict.fromkeys(codex_registration.EVENTS, "trusted"), **trust}
-    return replace(patient.scene, codex_dirs=(folder,), codex_trust=told)
+    return replace(patient.scene, host_dirs=(("codex", folder),), answers={"codex": told})
 
 
-def _opencode(patient: Patient, *, loads: bool | None, is_there: bool = True) -> Scene:
-    """OpenCode with csmd's plugin, or without, and whether it says that it loads it."""
+def _opencode(patient: Patient, states: dict[str, str] | None, text: str | None = None) -> Scene:
+    """OpenCode with this plugin file, csmd's by default, and what it says of the plugin."""
+    folder = patient.machine.root / ".local" / "share" / "opencode"
     file = opencode_registration.plugin_file("opencode")
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(opencode_registration.plugin_text("opencode", patient.machine.home) if is_there else "")
-    return replace(patient.scene, plugins={"opencode": loads})
+    file.write_text(opencode_registration.plugin_text("opencode", patient.machine.home) if text is None else text)
+    return replace(patient.scene, host_dirs=(("opencode", folder),), answers={"opencode": states})
 
 
 ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
@@ -287,13 +289,12 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("settings", "warn", "not a JSON object", lambda p: _write(p, "project/.claude/settings.json", "[]")),
     ("hooks", "fail", "no hook of csmd's is registered", lambda p: p.set(hooks={})),
     ("hooks", "fail", "no hook is registered for PreCompact", lambda p: _without(p, "PreCompact")),
-    ("codex-hooks", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
-    ("codex-hooks", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
-    ("codex-hooks", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
-    ("plugins", "fail", "csmd's plugin is not at", lambda p: _opencode(p, loads=True, is_there=False)),
-    ("plugins", "note", "no `opencode` could be asked", lambda p: _opencode(p, loads=None)),
-    ("plugins", "note", "OpenCode fetches @opencode-ai/plugin from npm once", lambda p: _opencode(p, loads=True)),
-    ("plugins", "fail", "OpenCode does not load", lambda p: _opencode(p, loads=False)),
+    ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
+    ("other-assistants", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
+    ("other-assistants", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
+    ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _opencode(p, {}, "")),
+    ("other-assistants", "fail", "OpenCode does not run csmd's hooks for SessionStart (missing)", lambda p: _opencode(p, {})),
+    ("other-assistants", "note", "OpenCode fetches @opencode-ai/plugin from npm once", lambda p: _opencode(p, None)),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", f"nice {p.command('Stop')}")),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", p.command("Stop"), timeout=1)),
     ("hooks-twice", "warn", "2 hooks of csmd's for Stop", _twice),
@@ -823,7 +824,7 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
     programs.mkdir()
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    assert examine.ask_codex(machine.paths, folder, machine.project) is None
+    assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None
     (programs / "codex").write_text(CODEX)
     (programs / "codex").chmod(0o700)
     command = codex_registration.hook_command(machine.home, "SessionStart")
@@ -832,21 +833,23 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
         {"eventName": "stop", "command": "say done", "trustStatus": "untrusted"},
     ]
     (folder / "answer").write_text(json.dumps({"id": 2, "result": {"data": [{"hooks": hooks}]}}) + "\n")
-    assert examine.ask_codex(machine.paths, folder, machine.project) == {"SessionStart": "trusted"}
+    assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) == {"SessionStart": "trusted"}
     (folder / "answer").write_text('[]\n{"id": 2, "error": {}}\n')
-    assert examine.ask_codex(machine.paths, folder, machine.project) is None
+    assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None
 
 
 def test_opencode_is_asked_which_plugins_it_loads(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = machine.root / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    assert examine.loads_plugin("opencode", machine.project) is None
-    for said, loads in (
-        (f"echo plugins:; echo - {opencode_registration.plugin_file('opencode').as_uri()}", True),
-        ("echo plugins: none", False),
-        ("exit 1", None),
-    ):
+    files = FILES["opencode"]
+
+    def ask() -> dict[str, str] | None:
+        return examine.ask_program(machine.paths, files, files.directory(), machine.project)
+
+    assert ask() is None
+    listed = f"echo plugins:; echo - {opencode_registration.plugin_file('opencode').as_uri()}"
+    for said, states in ((listed, dict.fromkeys(files.events, "loaded")), ("echo plugins: none", {}), ("exit 1", None)):
         (programs / "opencode").write_text(f'#!/bin/sh\n[ "$1 $2" = "debug info" ] || exit 1\n{said}\n')
         (programs / "opencode").chmod(0o700)
-        assert examine.loads_plugin("opencode", machine.project) is loads, said
+        assert ask() == states, said

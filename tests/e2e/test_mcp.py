@@ -18,6 +18,7 @@ from e2e import client, scripted_api
 from e2e.hosts import claude_code
 from machine import eventually
 
+from csmd.hosts import host_files
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan
 from csmd.mcp import assistant_tools, stdio_server
@@ -38,7 +39,7 @@ def change_servers(sandbox: Sandbox, *, put_in: bool) -> None:
     path = sandbox.home / ".claude" / ".claude.json"
     with foreign_files.assistant_lock(path):
         text, home = path.read_text(), sandbox.csmd_home
-        wanted = registration.Registration(home=home, interpreter="/usr/bin/python3")
+        wanted = host_files.Registration(home=home, interpreter="/usr/bin/python3")
         merged, without = registration.merge_server(text, wanted, "x"), registration.remove_server(text, home, "x")
         path.write_text(merged if put_in else without)
 

@@ -12,7 +12,6 @@ import pytest
 from machine import Machine, eventually
 from opencode_database import Database
 
-from csmd.hosts.opencode import registration
 from csmd.text import display
 
 SAID = "From now on we always round fares to five cents in the ticket printer."
@@ -50,7 +49,7 @@ def hook(machine: Machine, event: str, **more: Any) -> str:
     """What the launcher prints for an event that the plugin reports."""
     payload = {"session_id": "ses_other", "cwd": str(machine.project), **more}
     done = subprocess.run(
-        [str(machine.paths.hook_dir / registration.HOOK_SCRIPT), event, "opencode"], input=json.dumps(payload).encode(),
+        [str(machine.paths.hook_dir / "opencode"), event], input=json.dumps(payload).encode(),
         capture_output=True, timeout=60, check=False, env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, b"")

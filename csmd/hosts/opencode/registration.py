@@ -6,16 +6,20 @@ does nothing.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from csmd import config, wire
 from csmd.errors import ConfigError
-from csmd.hosts.claude.registration import Registration, script_in
+from csmd.hosts.host_files import HostFiles, Kind, Question, Registration, script_in
 from csmd.paths import is_directory
 from csmd.text import json_edits
 
-#: The launcher that the plugin runs, and the plugin.
-HOOK_SCRIPT, PLUGIN = "opencode", "opencode.js"
+#: The plugin, which runs the host's launcher, and the events that it reports, with the seconds that it waits.
+PLUGIN = "opencode.js"
+EVENTS: Mapping[str, int] = {"SessionStart": 2, "UserPromptSubmit": 2, "Stop": 2}
 TITLES = {"opencode": "OpenCode", "kilo": "Kilo"}
 #: What each wants beside a plugin, and fetches where it is missing.
 _PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
@@ -82,3 +86,29 @@ def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
     if json_edits.is_blank(text) or str(script(wanted.home)) in text:
         return ""
     return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
+
+
+def _loaded(host: str, line: str, _home: Path) -> dict[str, str] | None:
+    """Event -> that csmd's plugin is among those that the assistant has loaded."""
+    return dict.fromkeys(EVENTS, "loaded") if plugin_file(host).as_uri() in line else None
+
+
+def _files(host: str) -> HostFiles:
+    return HostFiles(
+        host=host, title=TITLES[host], folder=".local/share", variable="XDG_DATA_HOME", inside=host, program=host,
+        program_folders=(f".{host}/bin",), events=EVENTS, launcher=host, further=(PLUGIN,),
+        hook_command=lambda _, home, event: f"{shlex.quote(str(script_in(home, host)))} {event}",
+        kinds=(
+            Kind(
+                name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin, host),
+                remove=remove_plugin, obstacle=foreign_plugin, decode=decode, begin=str,
+            ),
+        ),
+        question=Question(
+            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, patience_s=20.0,
+        ),
+        warning=partial(package_wait, host),
+    )  # fmt: skip
+
+
+FILES = tuple(map(_files, TITLES))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from csmd.errors import ConfigError
-from csmd.hosts.claude.registration import Registration
+from csmd.hosts.host_files import Registration
 from csmd.hosts.opencode import registration
 
 HOME = Path("/h/a home's/csmd")
