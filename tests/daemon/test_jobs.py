@@ -618,8 +618,9 @@ def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_betw
     assert turns_of(parts, "huge") == 60
     machine.transcript(*(machine.line("user", f"later {n}", session="huge") for n in range(30)), session="huge")
     background.hint(str(huge))
-    background.step(0.0)
-    assert 60 < turns_of(parts, "huge") < 90, "a hint is followed piece by piece too"
+    while turns_of(parts, "huge") == 60:
+        assert background.step(0.0)
+    assert turns_of(parts, "huge") < 90, "a hint is followed piece by piece too"
     while background.step(0.0):
         pass
     assert turns_of(parts, "huge") == 90
