@@ -28,8 +28,8 @@ from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
 from csmd.hosts.codex import registration as codex_registration
-from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.host_files import Registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.registrations import FILES
 from csmd.installer import service
 from csmd.values import Event
