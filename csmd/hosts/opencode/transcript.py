@@ -11,7 +11,7 @@ import contextlib
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,13 @@ _FIRST = re.compile(rb'\{"database":"(\w*)')
 _SESSION = re.compile(r"ses_\w+", re.ASCII)
 #: How a session begins that was not given a title yet.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-")
+#: The tool that asks the user.
+_ASKS = "question"
 #: Tools by the names under which they are stored.
 _TOOLS = {
     "bash": "Bash", "read": "Read", "write": "Write", "edit": "Edit", "multiedit": "MultiEdit", "glob": "Glob",
     "grep": "Grep", "list": "LS", "todowrite": "TodoWrite", "task": "Task", "webfetch": "WebFetch", "websearch": "WebSearch",
-    "question": "AskUserQuestion",
+    _ASKS: "AskUserQuestion",
 }  # fmt: skip
 #: Fields of their input by the names under which they are stored.
 _FIELDS = {"filePath": "file_path", "oldString": "old_string", "newString": "new_string", "replaceAll": "replace_all"}
@@ -204,7 +206,7 @@ class _Message:
     def _uuid(self) -> str:
         """The uuid of the next turn of the message."""
         key = self.session.key(self.value.get("at"))
-        return f"{key}/{self.made}" if self.made else key
+        return f"{key}+{self.made}" if self.made else key
 
     def _said(self, text: str) -> list[Turn]:
         kind: TurnKind = "summary" if self.message.get("summary") is True else "assistant"
@@ -228,7 +230,28 @@ class _Message:
             return [call]
         shown = self.withheld.shown(ident, stored_result(state), None)
         result = redact(wire.clean(display.strip_fenced(shown)), self.counts)
-        return [call, self._turn("tool_result", self._cut(result), tool_id=ident)]
+        return [call, self._turn("tool_result", self._cut(result), tool_id=ident), *self._answers(part)]
+
+    def _answers(self, part: dict[str, Any]) -> list[Turn]:
+        """The turn in which the user answers the assistant's questions, each of which is quoted."""
+        state = mapping(part, "state")
+        asked, picked = mapping(state, "input").get("questions"), mapping(state, "metadata").get("answers")
+        if (
+            part.get("tool") != _ASKS
+            or self.session.agent
+            or not (isinstance(asked, list) and isinstance(picked, list))
+        ):
+            return []
+        said = []
+        for question, answers in zip(asked, picked, strict=False):
+            words = ", ".join(str(answer) for answer in answers) if isinstance(answers, list) else ""
+            if words and isinstance(question, dict):
+                quoted = "\n".join(f"> {line}" for line in string(question, "question").splitlines())
+                said.append(f"{quoted}\n{words}")
+        text = spoken("\n\n".join(said), self.counts)
+        # Known as an answer by the number behind the line's, as everywhere.
+        uuid = f"{self.session.key(self.value.get('at'))}/{self.made}"
+        return [replace(self._turn("user", text, is_pick=True), uuid=uuid)] if text else []
 
     def _cut(self, body: str) -> str:
         return display.cut_middle(wire.clean(body), limit=self.tool_limit, of=f"turn {self._uuid()}")

@@ -19,7 +19,10 @@ from csmd.capture import transcripts
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
+from csmd.paths import name_of_transcript
+from csmd.store import sessions
 from csmd.store.core import Store
+from csmd.text import tokens
 
 NOW = "2027-06-01T00:00:00.000Z"
 SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
@@ -272,6 +275,42 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
     results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
     assert "Exit code 2\nfare_test.go:12: got 4.1" in results and "Error: File not found: none.go" in results
     assert any(text.startswith("The user doesn't want to proceed with this tool use") for text in results)
+
+
+@pytest.mark.parametrize(
+    ("command", "writes"),
+    [
+        ('sqlite3 ~/.local/share/opencode/opencode.db "insert into part values (1)"', True),
+        ("cp /tmp/x.db ~/.local/share/opencode/opencode.db", True),
+        ('sqlite3 ~/.local/share/opencode/opencode.db "select data from part"', False),
+        ("cp /tmp/x.db /tmp/fares.db", False),
+    ],
+)
+def test_a_database_that_a_tool_has_written_gives_no_statements(home: Home, command: str, writes: bool) -> None:
+    session = a_conversation(home)
+    message = home.database.begin(session)
+    home.database.call(message, "bash", {"command": command})
+    home.database.finish(message)
+    home.read()
+    name = tokens.keyed_hash(name_of_transcript(str(home.database.path / session)), home.store.hash_key)
+    assert home.store.read(lambda rows: sessions.is_tampered(rows, name)) is writes
+
+
+def test_answers_to_questions_are_the_users_below_the_question(home: Home) -> None:
+    session = a_conversation(home)
+    message = home.database.begin(session)
+    questions = [{"question": "Which rounding?", "options": [{"label": "five cents"}]}, {"question": "Tips?"}]
+    told = 'User has answered your questions: "Which rounding?"="five cents", "Tips?"="Unanswered".'
+    home.database.call(
+        message, "question", {"questions": questions}, output=told, metadata={"answers": [["five cents"], []]}
+    )
+    home.database.finish(message)
+    home.read()
+    turns = [turn for turn in home.streams()[f"opencode:{session}"] if "Which rounding?" in turn[1]]
+    assert [kind for kind, _ in turns] == ["tool_call", "tool_result", "user"]
+    assert turns[-1][1] == "> Which rounding?\nfive cents"
+    (uuid,) = home.rows("select uuid from turns where text like '> Which%'")[0]
+    assert "/" in uuid and not home.rows("select 1 from turns where uuid like '%/%' and kind <> 'user'")
 
 
 def test_directory_title_and_tokens_are_those_of_the_session(home: Home) -> None:
