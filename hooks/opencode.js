@@ -50,7 +50,7 @@ export const csmd = async ({ client, directory }, host) => {
     const printed = await report(host, event, payload)
     const answer = printed ? JSON.parse(printed) : {}
     if (answer.systemMessage)
-      client.tui.showToast({ body: { message: answer.systemMessage, variant: "info" } }).catch(() => {})
+      client.tui?.showToast?.({ body: { message: answer.systemMessage, variant: "info" } })?.catch?.(() => {})
     return answer.hookSpecificOutput?.additionalContext ?? ""
   }
 
@@ -75,6 +75,10 @@ export const csmd = async ({ client, directory }, host) => {
       const text = await ask("UserPromptSubmit", sessionID, { prompt })
       if (text)
         parts.push({ id: after(parts.at(-1).id), sessionID, messageID: message.id, type: "text", text, synthetic: true })
+    }),
+    // What a slash command stands for was written by whoever made it: the mark is stored with the prompt.
+    "command.execute.before": quietly(async (_, { parts }) => {
+      for (const part of parts) if (part.type === "text") part.metadata = { ...part.metadata, csmd_command: true }
     }),
     "experimental.chat.system.transform": quietly(async ({ sessionID }, { system }) => {
       const brief = briefs.get(sessionID)

@@ -42,7 +42,8 @@ def _turns(message: dict[str, Any], parts: list[dict[str, Any]], by_run: bool, o
                 found.append(("summary" if message.get("summary") is True else "assistant", text))
                 continue
             quoted = text.startswith('"') and text.endswith('"')
-            kind = "relayed" if (quoted or by_run) and not of_agent else "user"
+            by_command = "csmd_command" in part.get("metadata", {})
+            kind = "relayed" if (quoted or by_run or by_command) and not of_agent else "user"
             found.append((kind, text[1:-1].replace('\\"', '"') if quoted else text))
         elif part["type"] == "tool":
             state = part["state"]

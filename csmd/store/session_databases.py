@@ -19,6 +19,8 @@ from csmd.store.sqlite import Rows, close_quietly, connect
 
 #: How far back the messages are looked at whose sessions may have changed just now.
 LATEST_MESSAGES = 200
+#: What a time can be, in milliseconds since 1970: anything else is a damaged row.
+_TIMED = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
 #: Sessions above one another that are looked at for the one that a person began.
 DEEPEST = 20
 
@@ -89,7 +91,7 @@ class SessionDatabase:
     def list_sessions(cls, path: Path) -> list[Listed] | None:
         """Every session that has a message, none for a database that cannot be read; None for what is no database."""
         tables = "select count(*) from sqlite_schema where type = 'table' and name in ('session', 'message', 'part')"
-        sql = "select session_id, max(time_created), count(*) from message group by session_id"
+        sql = f"select session_id, max(time_created), count(*) from message where {_TIMED} group by session_id"  # noqa: S608
         with suppress(OSError):
             with open_regular(path) as file:
                 if file.read(len(SQLITE)) != SQLITE:
@@ -101,14 +103,17 @@ class SessionDatabase:
     def latest_sessions(self) -> list[Listed]:
         """The sessions of the messages that were added last."""
         sql = (
-            "select session_id, max(time_created), count(*) from "
-            "(select session_id, time_created from message order by rowid desc limit :most) group by session_id"
+            "select session_id, max(time_created), count(*) from "  # noqa: S608
+            f"(select session_id, time_created from message where {_TIMED} order by rowid desc limit :most) group by session_id"
         )
         return self._rows.read(Listed, sql, most=LATEST_MESSAGES)
 
     def session(self, ident: str) -> SessionRow | None:
         """A session; None for none."""
-        sql = "select parent_id, directory, title, version, coalesce(permission, ''), time_created from session where id = :id"
+        sql = (
+            "select parent_id, directory, title, version, coalesce(permission, ''), "  # noqa: S608
+            f"case when {_TIMED} then time_created else 0 end from session where id = :id"
+        )
         row = self._rows.one(sql, id=ident)
         if row is None:
             return None
@@ -127,7 +132,10 @@ class SessionDatabase:
 
     def listed(self, ident: str) -> Listed | None:
         """A session as a listing shows it; None for one without messages."""
-        sql = "select session_id, max(time_created), count(*) from message where session_id = :id group by session_id"
+        sql = (
+            "select session_id, max(time_created), count(*) from message "  # noqa: S608
+            f"where session_id = :id and {_TIMED} group by session_id"
+        )
         found = self._rows.read(Listed, sql, id=ident)
         return found[0] if found else None
 
@@ -138,9 +146,10 @@ class SessionDatabase:
         has begun. What nobody wrote to since the time `abandoned` was left unfinished by a client that was killed.
         """
         sql = (
-            "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "
+            "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
             "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), json_extract(data, '$.error')) "
-            "is not null else 1 end from message where session_id = :id and time_created > :after order by time_created, id"
+            f"is not null else 1 end from message where session_id = :id and time_created > :after and {_TIMED} "
+            "order by time_created, id"
         )
         found = self._rows.all(sql, id=ident, after=after)
         answered = max((place for place, row in enumerate(found) if row[3] == "assistant"), default=-1)

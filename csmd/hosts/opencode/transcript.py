@@ -37,6 +37,8 @@ _FIRST = re.compile(rb'\{"database":"(\w*)')
 _SESSION = re.compile(r"ses_\w+", re.ASCII)
 #: How a session begins that was not given a title yet.
 _UNTITLED = re.compile(r"(?:New|Child) session - \d{4}-")
+#: How csmd's plugin marks the text that a slash command stands for.
+_COMMAND = "csmd_command"
 #: The tool that asks the user.
 _ASKS = "question"
 #: Tools by the names under which they are stored.
@@ -185,7 +187,7 @@ class _Message:
         """The turns of a part: what somebody says, or a tool call and what came of it."""
         match part.get("type"):
             case "text" if not (part.get("synthetic") or part.get("ignored")):
-                return self._said(string(part, "text"))
+                return self._said(string(part, "text"), is_typed=not mapping(part, "metadata").get(_COMMAND))
             case "tool":
                 return self._tool(part)
         return []
@@ -208,12 +210,13 @@ class _Message:
         key = self.session.key(self.value.get("at"))
         return f"{key}+{self.made}" if self.made else key
 
-    def _said(self, text: str) -> list[Turn]:
+    def _said(self, text: str, *, is_typed: bool) -> list[Turn]:
         kind: TurnKind = "summary" if self.message.get("summary") is True else "assistant"
         if self.is_prompt:
             text, by_person = typed(text)
             # A sub-agent's prompt is told from the user's by its conversation, as everywhere.
-            kind = "user" if self.session.agent or (by_person and not self.session.by_run) else "relayed"
+            is_typed = is_typed and by_person and not self.session.by_run
+            kind = "user" if self.session.agent or is_typed else "relayed"
         said = spoken(text, self.counts)
         return [self._turn(kind, said)] if said else []
 

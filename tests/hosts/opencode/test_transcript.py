@@ -242,6 +242,9 @@ def test_only_what_a_person_typed_is_the_users(home: Home) -> None:
     told = "<csmd-recall>\nFares were floats.\n</csmd-recall>"
     data.prompt(session, "Why?", more=({"type": "text", "text": told, "synthetic": True},))
     data.answer(session, "Because they are exact.")
+    command = {"type": "text", "text": "Review the fares.", "metadata": {"csmd_command": True}}
+    data.prompt(session, more=(command,))
+    data.answer(session, "They are fine.")
     by_run = data.session(home.ferry, permission=FROM_RUN)
     data.prompt(by_run, "Summarise")
     data.answer(by_run, "Fares are cents.")
