@@ -29,8 +29,9 @@ def prepare(name: str, plugin: str, home: Path, _project: Path, api: str) -> Non
 
 
 def environment(prefix: str, _home: Path, _api: str) -> dict[str, str]:
-    """No updates, and no download of models or language servers."""
-    return {f"{prefix}_DISABLE_{what}": "1" for what in ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD")}
+    """No updates, no download of models or language servers, and nothing that is told to its makers."""
+    off = ("AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SESSION_INGEST")
+    return {f"{prefix}_DISABLE_{what}": "1" for what in off} | {f"{prefix}_TELEMETRY_LEVEL": "off"}
 
 
 def turn(prompt: str, session: str) -> list[str]:
@@ -44,16 +45,18 @@ def session_of(_home: Path, stdout: str) -> str:
     return next((str(event["sessionID"]) for event in events if event.get("sessionID")), "")
 
 
-def driver(name: str, version: str, package: str, program: str, plugin: str) -> client.Driver:
+def driver(name: str, version: str, package: str, program: str, plugin: str, *, is_slow: bool = False) -> client.Driver:
     """The driver of OpenCode or of its fork, whose names differ."""
     return client.Driver(
         host=name, version=version, package=package, program=program, prepare=partial(prepare, name, plugin),
-        environment=partial(environment, name.upper()), turn=turn, session_of=session_of,
+        environment=partial(environment, name.upper()), turn=turn, session_of=session_of, is_slow=is_slow,
         shell=lambda line: {"tool": "bash", "input": {"command": line, "description": "A command"}},
     )  # fmt: skip
 
 
 DRIVERS = (
     driver("opencode", "1.18.33", "opencode-linux-x64", "opencode-linux-x64/bin/opencode", "@opencode-ai/plugin"),
-    driver("kilo", "7.7.9", "@kilocode/cli-linux-x64", "@kilocode/cli-linux-x64/bin/kilo", "@kilocode/plugin"),
+    driver(
+        "kilo", "7.7.9", "@kilocode/cli-linux-x64", "@kilocode/cli-linux-x64/bin/kilo", "@kilocode/plugin", is_slow=True
+    ),
 )
