@@ -13,7 +13,7 @@ from csmd.capture.project_identity import Places
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
-from csmd.hosts.adapter import Opened, Reading, started_in
+from csmd.hosts.adapter import Opened, Reading
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN
@@ -77,11 +77,11 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
     for among in (names, []) if is_thorough else (names,):
         with path.open("rb") as file:
             beginning = file.read(BEGINNING_BYTES)
-            places, started = Places(started_in(beginning)), started_in(beginning)
+            places, started = Places(adapters.started_in(beginning)), adapters.started_in(beginning)
             if _is_left_out(excludes, places, started):
                 return None
             withheld = Withheld(excludes=excludes)
-            opened = Opened(name=path.name, file=file, beginning=beginning, position=0, withheld=withheld)
+            opened = Opened(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.of_transcript(beginning).read_from(opened)
             for lines, _ in transcripts.pieces(file, 0, lambda: False):
                 reading = Reading(withheld=withheld)

@@ -306,8 +306,9 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     """What the user has to do before hooks run."""
     changed = {change.kinds[0] for change in outcomes if change.changed}
     for files in FILES.values():
-        if files.to_do and files.kinds[0] in changed:
-            yield render.RawLine(_sentence(f"for {files.title} to run csmd's hooks, {files.to_do}"))
+        if files.kinds[0] in changed:
+            to_do = files.to_do and f"for {files.title} to run csmd's hooks, {files.to_do}"
+            yield from (render.RawLine(_sentence(said)) for said in (to_do, files.warning()) if said)
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:

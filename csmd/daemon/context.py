@@ -23,7 +23,7 @@ from csmd.embedding.models import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
 from csmd.hosts import adapters
-from csmd.paths import is_directory
+from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import state_of_rules
 from csmd.recall import hybrid_search
 from csmd.store import activity, files
@@ -341,8 +341,8 @@ MOST_ELSEWHERE = 32
 
 
 def transcript_roots(config: Config) -> list[Path]:
-    """The directories with transcripts, those that exist."""
-    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path)]
+    """The directories and databases with transcripts, those that exist."""
+    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path) or is_file(path)]
 
 
 def excludes(config: Config, pauses: PauseFile) -> Excludes:

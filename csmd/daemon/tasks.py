@@ -60,6 +60,7 @@ from csmd.store import (
 from csmd.store.import_files import ForeignFile
 from csmd.store.purge import Plan
 from csmd.store.purge_files import FileWay, Redact
+from csmd.store.session_databases import SessionDatabase
 from csmd.text import tokens
 from csmd.text.display import amount
 
@@ -265,9 +266,10 @@ def _preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
         return {"preview": True, "source": "csmd export", "memories": memories} if is_dry_run else {}
     if not is_dry_run and task.order.get("confirmed"):
         return {}
-    with import_files.open_import(path) as foreign:
-        if (source := recognise(foreign)) is not None:
-            return (yield from _examine(context, task, source, foreign))
+    if not SessionDatabase.is_one(path):
+        with import_files.open_import(path) as foreign:
+            if (source := recognise(foreign)) is not None:
+                return (yield from _examine(context, task, source, foreign))
     if not is_dry_run:
         return {}
     sessions, problems = _without_unknown(path, _sessions(context, task)[0])
@@ -300,6 +302,8 @@ def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | N
     path = Path(task.path)
     if exported := transfer.find_file(path):
         return (yield from _import_exported(context, task, exported))
+    if SessionDatabase.is_one(path):
+        return None
     with import_files.open_import(path) as foreign:
         if (source := recognise(foreign)) is None:
             return None
@@ -385,7 +389,8 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
 def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
     """The sessions that a task reads, and those of the rest that have grown, which are left to the background."""
     if task.kind == "import":
-        root = task.path if is_directory(task.path) else str(Path(task.path).parent)
+        is_root = is_directory(task.path) or SessionDatabase.is_one(Path(task.path))
+        root = task.path if is_root else str(Path(task.path).parent)
         return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     known = context.store.read(cursors.file_positions)
@@ -409,6 +414,8 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
     """The sessions whose files are transcripts, and what is wrong with the others; BadInput where there is none."""
 
     def is_transcript(file: OnDisk) -> bool:
+        if file.end >= 0:
+            return True  # of a database, which was listed by its tables
         with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
             return adapters.is_transcript(opened.read(BEGINNING_BYTES))
         return False
@@ -851,7 +858,7 @@ def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
 
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistant's own transcripts, by decoded strings as when they are read."""
-    paths = [path for root in context.roots() for path in transcripts.transcripts(root)]
+    paths = [path for root in context.roots() if not is_file(root) for path in transcripts.transcripts(root)]
     found = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()

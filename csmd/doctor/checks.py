@@ -194,6 +194,8 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
             found = {event: states.get(event, "missing") for event in files.events}
             if silent := [f"{event} ({state})" for event, state in found.items() if state not in question.runs]:
                 yield fail(f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.to_do)
+        if warning := files.warning():
+            yield note(warning, f"start `{files.program}` once with a network")
 
 
 def _text_of(path: str) -> str | None:

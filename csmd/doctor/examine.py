@@ -139,23 +139,19 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     return _with_answers(scene)
 
 
-#: Seconds that an assistant's program may take to say whether it runs csmd's hooks.
-ASKED_S = 10.0
-
-
 def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict[str, str] | None:
     """Event -> what an assistant's program says of csmd's hook for it; None where it cannot be asked or does not answer."""
     search, question = config.child_environment().get("PATH", os.defpath), files.question
     programs = plan.programs_in(search.split(os.pathsep), files.program) if question else []
     if question is None or not programs:
         return None
-    environment = {**config.child_environment(), files.variable: str(folder)}
+    environment = {**config.child_environment(), **files.environment(folder)}
     with contextlib.suppress(OSError), subprocess.Popen(
         [str(programs[0]), *question.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment, cwd=cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), ASKED_S)
+            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), question.patience_s)
         finally:
             child.kill()
     return None
@@ -166,11 +162,11 @@ def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, ho
     child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.asked(cwd)).encode())
     child.stdin.flush()
     for line in child.stdout:
-        with contextlib.suppress(BadInput, KeyError, TypeError, AttributeError):
-            states = question.read(wire.loads(line), home)
+        with contextlib.suppress(KeyError, TypeError, AttributeError):
+            states = question.read(line.decode("utf-8", "replace"), home)
             if states is not None:
                 return states
-    return None
+    return {} if question.ends and child.wait() == 0 else None
 
 
 def _of_others(scene: Scene) -> list[Registered]:

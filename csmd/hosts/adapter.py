@@ -257,7 +257,7 @@ class Adapter:
     title: str
 
     transcripts: str
-    """The directory of transcripts below the assistant's configuration directory."""
+    """The directory of transcripts below the assistant's directory, or the database in which they are."""
     is_transcript: Callable[[bytes], bool]
     """Whether a file's first bytes are those of a transcript of this assistant."""
     read_from: Callable[[Opened], ReadLine]

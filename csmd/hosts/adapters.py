@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from csmd.config import Config
@@ -21,6 +22,8 @@ from csmd.hosts.droid import transcript as droid_transcript
 from csmd.hosts.gemini import hooks as gemini_hooks
 from csmd.hosts.gemini import registration as gemini_registration
 from csmd.hosts.gemini import transcript as gemini_transcript
+from csmd.hosts.opencode import hooks as opencode_hooks
+from csmd.hosts.opencode import transcript as opencode_transcript
 from csmd.hosts.qwen import hooks as qwen_hooks
 from csmd.hosts.qwen import registration as qwen_registration
 from csmd.hosts.qwen import transcript as qwen_transcript
@@ -181,11 +184,45 @@ QWEN = Adapter(
     instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
 )
 
+
+def _opencode(host: str, title: str) -> Adapter:
+    """The adapter of OpenCode or of its fork."""
+    return Adapter(
+        host=host,
+        title=title,
+        transcripts=opencode_transcript.DATABASES[host],
+        is_transcript=partial(opencode_transcript.is_session, host),
+        read_from=partial(opencode_transcript.read_from, host),
+        drops=lambda _: None,
+        titles_in=partial(opencode_transcript.titles_in, host),
+        place_of=opencode_transcript.place_of,
+        places=partial(opencode_transcript.places, host),
+        may_answer=lambda _tools, _is_pick: False,
+        client_versions=lambda _: {},
+        is_notice=lambda _: False,
+        is_written_for_user=lambda _: False,
+        decode_event=partial(opencode_hooks.decode_event, host),
+        turn_of_event=opencode_hooks.turn_of_event,
+        injecting=frozenset(opencode_hooks.INJECTING),
+        encode_answer=opencode_hooks.encode_answer,
+        hooks_state=partial(opencode_hooks.hooks_state, host),
+        window=lambda _, used: max(opencode_transcript.WINDOW, used),
+        # The one of all projects lies with its settings, apart from its data.
+        instructions=InstructionNames(
+            user=((f"../../../.config/{host}/AGENTS.md",),), project=(("AGENTS.md", "CLAUDE.md"),)
+        ),
+    )
+
+
+OPENCODE, KILO = _opencode("opencode", "OpenCode"), _opencode("kilo", "Kilo")
+
 #: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
 EXPORT = export
 
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {
+    adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
+}
 
 
 def of_transcript(beginning: bytes) -> Adapter:

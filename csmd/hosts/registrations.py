@@ -8,6 +8,7 @@ from csmd.hosts.copilot import registration as copilot_registration
 from csmd.hosts.droid import registration as droid_registration
 from csmd.hosts.gemini import registration as gemini_registration
 from csmd.hosts.host_files import HostFiles
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.qwen import registration as qwen_registration
 
 CLAUDE = claude_registration.FILES
@@ -21,5 +22,6 @@ FILES: dict[str, HostFiles] = {
         droid_registration.FILES,
         gemini_registration.FILES,
         qwen_registration.FILES,
+        *opencode_registration.FILES,
     )
 }

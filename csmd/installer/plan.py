@@ -438,8 +438,11 @@ def reported_version(program: Path, search: str) -> str:
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
+FURTHER = tuple(dict.fromkeys(name for files in FILES.values() for name in files.further))
 #: Name in csmd's home -> the shipped file that it is a copy of: the launcher tells by its own name whose events it brings.
-COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)} | dict.fromkeys(LAUNCHERS, "assistant")
+COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *FURTHER, SERVER_SCRIPT)} | dict.fromkeys(
+    LAUNCHERS, "assistant"
+)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -489,7 +492,7 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS))}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS, *FURTHER))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
@@ -571,7 +574,9 @@ def copy_hooks(paths: Paths) -> None:
     source = shipped_folder()
     for name, shipped in COPIED.items():
         write_atomic(
-            paths.hook_dir / name, (source / shipped).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700
+            paths.hook_dir / name,
+            (source / shipped).read_bytes(),
+            mode=0o600 if name.endswith((".py", ".js")) else 0o700,
         )
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")

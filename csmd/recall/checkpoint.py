@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from csmd.extraction import work
@@ -15,6 +14,7 @@ from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts import adapters, tool_calls
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import supersession
+from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
@@ -449,7 +449,7 @@ def make_checkpoint(
     rows: Rows, about: SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Checkpoint | None:
     """A session's checkpoint before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
-    if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(about.path).name, key)):
+    if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
         return None
     entries = [
         entry

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import NamedTuple
 
+from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     activity,
@@ -467,7 +467,9 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
         "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
     )
     found = rows.all(sql, session=session_id, since=since)
-    written = {path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(PurePath(path).name))}
+    written = {
+        path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(name_of_transcript(path)))
+    }
     return {seq for seq, path in found if path not in written}
 
 

@@ -58,14 +58,15 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-#: An id that begins with its time ("uuid7") tells sessions of one minute apart only behind its first part.
-_TIMED = re.compile(r"(?:\w+:)?[0-9a-f]{8}-[0-9a-f]{4}-7")
+#: Ids that begin with their time ("uuid7", "ses_..."), as far as they tell sessions of one minute apart.
+_TIMED = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
 
 
 def short_session(ident: str) -> str:
     """A session's id as it is shown: its host's name where it has one, and enough to find it by."""
     host, colon, rest = ident.rpartition(":")
-    return f"{host}{colon}{rest[: 13 if _TIMED.match(ident) else 8]}"
+    timed = _TIMED.match(ident)
+    return timed[0] if timed else f"{host}{colon}{rest[:8]}"
 
 
 def cut(text: str, limit: int) -> str:

@@ -13,7 +13,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.extraction import work
 from csmd.hosts import adapters, csmd_sessions
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
-from csmd.paths import folder_name, is_file
+from csmd.paths import file_of_transcript, folder_name, is_file
 from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
@@ -60,7 +60,7 @@ def transcript_state(path: str) -> str:
     """`there`, `gone` when the host has deleted it, or `none` when no line of one was ever read; looks at the disk."""
     if not path:
         return "none"
-    return "gone" if files.is_missing(path) else "there"
+    return "gone" if files.is_missing(str(file_of_transcript(path))) else "there"
 
 
 @SESSIONS.add("csm_session_show")

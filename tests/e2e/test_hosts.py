@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 HOSTS = list(dict.fromkeys(driver.host for driver in client.drivers()))
+SLOW = {driver.host for driver in client.drivers() if driver.is_slow}
+ONCE = [pytest.param(host, marks=[pytest.mark.long] if host in SLOW else []) for host in HOSTS]
 StartClient = Callable[[str], client.Client]
 
 DECIDED = "Let's round fares to five cents in the ticket printer, because the coins below that are gone."
@@ -58,7 +60,7 @@ def assert_stored_once(csmd: Csmd) -> None:
         assert (prompts, outcomes) == (sorted((DECIDED, MORE)), sorted((DONE, MORE_DONE))), said
 
 
-@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("host", ONCE)
 def test_a_session_is_stored_once_and_goes_on_when_it_is_resumed(
     host: str, sandbox: Sandbox, csmd: Csmd, start_client: StartClient
 ) -> None:
