@@ -29,6 +29,7 @@ BACKENDS_OWN = {
     "recovery.py",
     "integrity.py",
     "import_files.py",
+    "sql_views.py",
 }
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.

@@ -32,6 +32,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "csm_memory_candidate_report", "csm_candidate_show", "csm_belief_scan", "csm_belief_scan_report", "csm_belief_promote",
         "csm_review_list", "csm_dream_status", "csm_dream_plan", "csm_dream_history", "csm_recall_report",
     ),
+    "questions": ("csm_store_schema", "csm_store_query"),
 }  # fmt: skip
 EVERY = (*BASIC, *(name for names in GROUPS.values() for name in names))
 WORDS = f"{', '.join(GROUPS)}, all, or names"

@@ -62,6 +62,7 @@ TOOLS: dict[str, Tool] = {
         *retrieval.RECEIPTS,
         *work_history.ERRORS,
         *maintenance.STATE,
+        *retrieval.QUESTIONS,
         Tool("csm_tools", "List what can be asked", _list_tools),
     )
 }

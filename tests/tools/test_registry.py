@@ -15,7 +15,7 @@ from csmd.tools.registry import REQUIRED
 GIVEN = {"query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
          "name": "acme", "places": "/p", "file": "a.md", "verb": "keep", "old": "m1",
-         "topic": "tabs", "type": "concept", "from": "m1", "to": "m2", "model": "small"}  # fmt: skip
+         "topic": "tabs", "type": "concept", "from": "m1", "to": "m2", "model": "small", "sql": "select 1"}  # fmt: skip
 
 
 def texts(parts: Any) -> list[str]:
