@@ -65,7 +65,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
                 continue
             if isinstance(command, click.Group):
                 yield from walk(command, (*words, name))
-            elif command is not None:
+            elif command is not None and not command.hidden:
                 yield " ".join((*words, name)), command
 
     return walk(main, ())

@@ -141,6 +141,7 @@ PLACEHOLDERS = {
     "among": "and t.project_seq in (1, 2)",
     "_among(projects)": "and t.project_seq in (1, 2)",
     "_seen_in(projects)": "and exists (select 1 from error_seen x where x.error_seq = e.seq)",
+    "about": "lens_topics l join memories m on m.seq = l.seq",
     "column": "text",
     "columns": "t.at, t.text",
     "key": "t.seq",
@@ -158,6 +159,7 @@ PLACEHOLDERS = {
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
     "wanted": "and t.kind in ('user', 'assistant')",
+    "_NEAREST": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
     "_FEW": "1 = 1 and :sure <= :most",
 }
 

@@ -66,12 +66,14 @@ VIEWS: tuple[View, ...] = (
             "name": "the directory's last part",
             "kind": "git, submodule, path, or part of another project",
             "remote": "where it is cloned from, '' for nowhere",
-            "lens": "the lens or wall it was put under, '' for none",
+            "lens": "the lens or wall that it is under, '' for none",
             "created_at": "when csmd first heard of it",
         },
         (),
         "select p.root, p.name, p.kind, p.remote, "
-        "coalesce((select w.name from main.projects w where w.seq = p.workspace_seq and w.seq > 0), ''), p.created_at "
+        "coalesce((select w.name from main.projects w where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then p.workspace_seq "
+        "else (select r.lens_seq from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root or "
+        "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), p.created_at "
         "from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
     ),
     View(

@@ -59,7 +59,7 @@ def _search(
     hits, degraded = results.find(
         rows, query_, projects=seen, kind=kind, limit=between(limit, MOST_HITS), now=now,
         embed=embed,
-        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories),
+        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories), asking=asking,
     )  # fmt: skip
     return {
         "query": query_,
