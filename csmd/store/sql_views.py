@@ -35,7 +35,8 @@ STATEMENT_CHARACTERS, TURN_BYTES, VALUE_BYTES = 8_000, 200_000, 1_000_000
 class View(NamedTuple):
     """A view: what a row is, what its columns mean, how it is joined with others, and the SELECT behind it.
 
-    In the SELECT {column} of a table's project stands for the condition that the asker may see it (`_visible`).
+    In the SELECT {column} of a project's row stands for the condition that the asker may see it, {session column} for the
+    id of a session, '' where the asker may not see that.
     """
 
     name: str
@@ -43,14 +44,6 @@ class View(NamedTuple):
     columns: Mapping[str, str]
     joins: tuple[str, ...]
     sql: str
-
-
-def _session(column: str) -> str:
-    """The id of a session where it may be seen, else ''."""
-    return (
-        f"case when exists (select 1 from main.sessions hidden where hidden.id = {column} "  # noqa: S608
-        f"and not {{hidden.project_seq}}) then '' else {column} end"
-    )
 
 
 #: Of a memory that a merge of projects set aside its twin is shown.
@@ -94,7 +87,7 @@ VIEWS: tuple[View, ...] = (
             "output_tokens": "tokens that its model wrote",
         },
         ("sessions.project = projects.path", "sessions.parent = sessions.id"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, {_session('s.parent')}, s.host, s.model, s.title, s.cwd, s.started_at, "  # noqa: S608
+        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, s.started_at, "  # noqa: S608
         "s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
         "where n.session_seq = s.seq and {t.project_seq}), "
         "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u where u.session_seq = s.seq), "
@@ -142,7 +135,7 @@ VIEWS: tuple[View, ...] = (
         },
         ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
         f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, "  # noqa: S608
-        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {_session('m.session_id')}, m.created_at, "
+        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, m.created_at, "
         "m.confirmed_at, case when m.superseded_by <> '' and not exists (select 1 from main.memories n "
         "where n.id = m.superseded_by and {n.project_seq}) then '' else m.superseded_by end "
         f"from main.memories m where {_HELD}",
@@ -158,7 +151,7 @@ VIEWS: tuple[View, ...] = (
             "role": "states or confirms; beside, midway for other parts of the exchange",
         },
         ("sources.memory = memories.id", "sources.turn = turns.id", "sources.session = sessions.id"),
-        f"select m.id, v.uuid, {_session('v.session_id')}, v.at, v.role from main.provenance v join main.memories m "  # noqa: S608
+        f"select m.id, v.uuid, {{session v.session_id}}, v.at, v.role from main.provenance v join main.memories m "  # noqa: S608
         f"on m.seq = v.memory_seq where {_HELD} and not exists (select 1 from main.turns t where t.uuid = v.uuid "
         "and not {t.project_seq})",
     ),
@@ -240,14 +233,14 @@ VIEWS: tuple[View, ...] = (
             "event": "session_start, prompt, pre_compact or tool_failure",
             "at": "when",
             "tokens": "tokens of all of it",
-            "memory": "the memory that was told, '' for something else",
+            "memory": "the memory that was told, null for something else",
             "reason": "why it was told",
             "used": "1 where the session made use of it, 0 where not, null while nobody can say",
         },
         ("receipts.session = sessions.id", "receipts.memory = memories.id", "receipts.project = projects.path"),
-        f"select i.id, {_session('i.session_id')}, {_ROOT.format('i.project_seq')}, i.event, i.at, i.tokens, "  # noqa: S608
-        f"coalesce((select m.id from main.memories m where m.id = x.memory_id and {_HELD}), ''), x.reason, x.used "
-        "from main.injections i join main.injection_items x on x.injection_seq = i.seq where {i.project_seq}",
+        f"select i.id, {{session i.session_id}}, {_ROOT.format('i.project_seq')}, i.event, i.at, i.tokens, "  # noqa: S608
+        "m.id, x.reason, x.used from main.injections i join main.injection_items x on x.injection_seq = i.seq "
+        f"left join main.memories m on m.id = x.memory_id and {_HELD} where {{i.project_seq}}",
     ),
 )
 NAMES = frozenset(view.name for view in VIEWS)
@@ -419,11 +412,26 @@ def _open(path: Path, places: Sequence[int] | None) -> Iterator[apsw.Connection]
     connection = connect(path, readonly=True)
     try:
         for view in VIEWS:
-            sql = re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], places)})", view.sql)
+            sql = _seen_by(places, view.sql)
             connection.execute(f"create temp view {view.name} ({', '.join(view.columns)}) as {sql}")
         yield connection
     finally:
         close_quietly(connection)
+
+
+def _seen_by(places: Sequence[int] | None, sql: str) -> str:
+    """The SELECT of a view as these projects tell it; where nothing is hidden, columns stay plain, so that indexes serve them."""
+
+    def session(column: re.Match[str]) -> str:
+        if places is None:
+            return column[1]
+        return (
+            f"case when exists (select 1 from main.sessions hidden where hidden.id = {column[1]} "  # noqa: S608
+            f"and not {{hidden.project_seq}}) then '' else {column[1]} end"
+        )
+
+    sql = re.sub(r"\{session (\w+\.\w+)\}", session, sql)
+    return re.sub(r"\{(\w+\.\w+)\}", lambda column: f"({in_keys(column[1], places)})", sql)
 
 
 def _fetch(connection: apsw.Connection, statement: str, limit: int) -> Answer:

@@ -48,7 +48,7 @@ ANSWERED: dict[str, list[tuple[Any, ...]]] = {
     "select from_memory, relationship, to_memory from links": [("m-open", "relates_to", "m-open-2")],
     "select session, outcome from digests where version = (select max(version) from digests)": [("s-open", "committed")],
     "select command, count(*) as seen, max(mended_at) from errors group by fingerprint": [("open make", 1, LATER)],
-    "select event, memory, used from receipts order by memory": [("prompt", "", None), ("prompt", "m-open", 1)],
+    "select event, memory, used from receipts order by memory": [("prompt", None, None), ("prompt", "m-open", 1)],
     "with recent as (select * from memories order by confirmed_at desc limit 1) select count(*) from recent": [(1,)],
     "with recursive n (i) as (select 1 union all select i + 1 from n where i < 4) select group_concat(i, '-') from n": [("1-2-3-4",)],
     "select id, rank() over (order by confidence desc) from memories order by 1": [("m-open", 1), ("m-open-2", 1)],
@@ -277,6 +277,14 @@ def test_every_column_has_a_meaning_and_every_join_leads_somewhere(shelf: Shelf,
         (left, own), (right, key) = (side.split(".") for side in join.split(" = "))
         assert left == view.name and own in view.columns and key in of[right].columns
         shelf.ask(f"select count(*) from {left} a join {right} b on a.{own} = b.{key}")
+
+
+def test_a_join_by_id_is_served_by_an_index_with_walls_and_without(shelf: Shelf) -> None:
+    question = "select m.text from memories m where not exists (select 1 from receipts r where r.memory = m.id)"
+    for places in shelf.places.values():
+        with sql_views._open(shelf.path, places) as connection:
+            plan = " ".join(str(row) for row in connection.execute(f"explain query plan {question}"))
+        assert "injection_items_by_memory" in plan and "SCAN x" not in plan, plan
 
 
 def test_the_meaning_of_a_column_names_every_word_that_may_stand_in_it() -> None:
