@@ -94,3 +94,18 @@ CATEGORIES: dict[Category, CategoryRule] = {
     "plan": CategoryRule("promissory", "workspace", "project", "session", 0.60, 0.90),
     "person": CategoryRule("relational", "workspace", "project", "durable", 0.70, 0.95),
 }
+
+
+class ReviewKey(NamedTuple):
+    """The key of an answer in the review, and what the answer is called."""
+
+    key: str
+    name: str
+
+
+#: Answers of the review, in the order shown, and its other keys: the terminal and the viewer take the same.
+REVIEW_KEYS: dict[str, ReviewKey] = {
+    "keep": ReviewKey("y", "keep"), "edit": ReviewKey("e", "edit"), "drop": ReviewKey("d", "drop"),
+    "supersede": ReviewKey("s", "replace"),
+}  # fmt: skip
+REVIEW_LATER, REVIEW_UNDO, REVIEW_QUIT = ReviewKey("n", "later"), ReviewKey("u", "undo"), ReviewKey("q", "quit")

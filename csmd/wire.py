@@ -117,6 +117,27 @@ def loads(data: bytes | str) -> Any:
         raise BadInput(f"not JSON: {error}") from error
 
 
+#: A text that is no JSON within so many characters of its end was cut in the middle of a word (`tru`).
+LONGEST_WORD = 5
+
+
+def find_break(data: bytes) -> str:
+    """Where the first JSON value of a text breaks off, as a clause; "" for a whole value."""
+    text = data.decode("utf-8", "replace")
+    begin = len(text) - len(text.lstrip())
+    try:
+        json.JSONDecoder().raw_decode(text, begin)
+    except json.JSONDecodeError as error:
+        end = len(text.rstrip())
+        if error.pos >= end - LONGEST_WORD or error.msg.startswith("Unterminated string"):
+            last = text.count("\n", 0, end) + 1
+            return f"ends in the middle of line {last}, at byte {len(data)}: it was cut"
+        return f"is damaged at line {error.lineno}, column {error.colno}"
+    except RecursionError:
+        return "is nested too deeply to be read"
+    return ""
+
+
 def _mended(value: Any) -> Any:
     """A decoded JSON value whose strings can all be stored."""
     if isinstance(value, str):

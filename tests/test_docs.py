@@ -30,7 +30,7 @@ from csmd.store import migrate, purge
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
-DOCUMENTS = [README, *DOCS]
+DOCUMENTS = [README, ROOT / "AGENTS.md", ROOT / "CONTRIBUTING.md", *DOCS]
 #: The index of the example names pages that are left out there.
 LINKED = [path for path in DOCUMENTS if path != ROOT / "docs/example/MEMORY.md"]
 NAMED_TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")

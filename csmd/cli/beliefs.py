@@ -14,6 +14,7 @@ from csmd.cli.memories import evidence_for, memories_about, show_injection
 from csmd.cli.render import Line, Screen, block, bold, dim, join, many, pair, percent, warning, when
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.text.display import amount, squeeze
+from csmd.vocabulary import REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, REVIEW_UNDO
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -346,11 +347,10 @@ def _figure(work: dict[str, Any]) -> str:
 
 # --- review
 
-KEYS = {"k": "keep", "e": "edit", "d": "drop", "s": "supersede"}
-LETTERS = {answer: key for key, answer in KEYS.items()}
+#: Key -> answer; with the former key of `keep`, which the viewer moves by.
+KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
 DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
 DONE |= {"pin": "pinned", "unpin": "unpinned"}
-LATER, UNDO, QUIT = "n", "u", "q"
 #: Sources of an item that are shown before somebody decides.
 MOST = 3
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
@@ -433,7 +433,7 @@ class Sitting:
     def end(self) -> Screen:
         """How many items were answered in which way, and how many are left."""
         verbs = [name for _, _, name in self.answered]
-        counted = [f"{verbs.count(name)} {DONE[name]}" for name in KEYS.values() if name in verbs]
+        counted = [f"{verbs.count(name)} {DONE[name]}" for name in REVIEW_KEYS if name in verbs]
         left = self.total - len(verbs)
         yield ""
         yield f"{', '.join(counted) or 'nothing was changed'}; {f'{left:,} left' if left > 0 else 'nothing is left'}"
@@ -444,11 +444,11 @@ class Sitting:
         """Acts on a key; False for one that means nothing here, or whose answer was abandoned."""
         key = key.lower()
         try:
-            if key in (QUIT, verb.END):
+            if key in (REVIEW_QUIT.key, verb.END):
                 self.items = self.items[: self.at]
-            elif key == LATER:
+            elif key == REVIEW_LATER.key:
                 self.at += 1
-            elif key == UNDO and self.answered:
+            elif key == REVIEW_UNDO.key and self.answered:
                 self._undo()
             elif KEYS.get(key) in item["does"]:
                 return self._answer(item, KEYS[key])
@@ -458,7 +458,7 @@ class Sitting:
             raise
         except CsmdError as error:
             render.show([warning(error.what), Line(error.hint, head="  try: ")])
-            return key == UNDO
+            return key == REVIEW_UNDO.key
         return True
 
     def _answer(self, item: dict[str, Any], what: str) -> bool:
@@ -533,8 +533,8 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
     yield from evidence_for(value["evidence"], most=MOST)
     yield ""
     for name, effect in value["does"].items():
-        yield f"  {LETTERS[name]}  {name:<10} {effect}"[:columns]
-    yield dim(join("n later", undo and "u undo the last", "q quit", by="   "), indent=2)
+        yield f"  {REVIEW_KEYS[name].key}  {REVIEW_KEYS[name].name:<10} {effect}"[:columns]
+    yield dim("   ".join(" ".join(row) for row in (REVIEW_LATER, *[REVIEW_UNDO] * undo, REVIEW_QUIT)), indent=2)
 
 
 @render.if_empty("items", "nothing waits for you here")

@@ -84,9 +84,7 @@ def _sum(did: Mapping[str, int]) -> str:
 # --- a plan
 
 
-@DREAM.tool(
-    "plan", "csm_dream_plan", *verb.PROJECTS, verb.flag("--all", "everything", help="List every change."), scope="all"
-)
+@DREAM.tool("plan", "csm_dream_plan", *verb.ALL_UNLESS_NAMED, verb.ALL, scope="all")
 def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = False) -> Screen:
     """Show what a dream would do now. Nothing is done."""
     most = None if everything else MOST
@@ -190,7 +188,8 @@ def show_ran(value: dict[str, Any]) -> Screen:
 
 def show_reselection(value: dict[str, Any]) -> Screen:
     """What choosing old memories anew would do."""
-    yield f"{value['kept']} memories stay, {value['archived']} would be archived, {value['new']} statements are new"
+    stay = f"{many(value['kept'], 'memory')} {'stays' if value['kept'] == 1 else 'stay'}"
+    yield f"{stay}, {value['archived']:,} would be archived; {many(value['new'], 'new statement')}"
     texts = [("archived", row["text"]) for row in value["leaving"]] + [("new", row["text"]) for row in value["coming"]]
     for name, text in texts + [(row["id"], row["becomes"]) for row in value["reworded"]]:
         yield Line(squeeze(text), head=f"{name}: ", indent=2, most=LINES)
@@ -236,7 +235,7 @@ def _files_did(row: dict[str, Any]) -> Screen:
             style = {"+": "green", "-": "red", "@": "dim"}.get(line[:1], "")
             yield Line(line, indent=4, most=LINES, style=style)
         if len(lines) > DIFF_LINES:
-            yield dim(f"... and {len(lines) - DIFF_LINES:,} more lines (--json has them)", indent=4)
+            yield dim(f"... and {many(len(lines) - DIFF_LINES, 'more line')} (--json)", indent=4)
         yield from _not_undone(file["kept"])
 
 
@@ -327,7 +326,7 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     if not yes:
         if as_json or not verb.is_interactive():
             raise click.UsageError("give --yes where nobody can be asked")
-        click.confirm(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", abort=True)
+        verb.ask_first(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
     # By its whole id: which dream is the latest may have changed meanwhile.
     undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
     verb.print_answer(undone, as_json, show_undone)

@@ -43,7 +43,7 @@ def on(key_file: Path | None, as_json: bool) -> None:
     _person()
     prepared = intake.offline("prepare", _place(key_file), program=PROGRAM)
     render.show(show_prepared(prepared), err=as_json)
-    click.confirm("The recovery key is written down: encrypt now?", abort=True, err=True)
+    verb.ask_first("The recovery key is written down: encrypt now?")
     _switch("on", prepared["place"], prepared["digest"], as_json=as_json)
 
 
@@ -51,7 +51,7 @@ def on(key_file: Path | None, as_json: bool) -> None:
 def off(as_json: bool) -> None:
     """Make the database and its backups readable without a key again."""
     _person()
-    click.confirm("Let every program of yours read the database and its backups again?", abort=True, err=True)
+    verb.ask_first("Let every program of yours read the database and its backups again?")
     _switch("off", as_json=as_json)
 
 

@@ -108,7 +108,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from _other_directories(elsewhere)
     if choice is None:
         events = display.join_names(tuple(registration.NEWER))
-        yield f"  (later with {events}, if every Claude Code in use knows them)"
+        yield _sentence(f"  (later with {events}, if every Claude Code in use knows them)")
     else:
         yield from show_events(choice, ())
     yield from _differences(planned)
@@ -129,12 +129,13 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
     """Which newer events were added, removed or left out."""
     if new := [event for event in choice.events if event not in before]:
-        yield f"with {display.join_names(new)}, which every Claude Code in use knows"
+        yield _sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
-        yield f"taken out again: {', '.join(gone)}; {_why(choice)}"
+        yield _sentence(f"taken out again: {', '.join(gone)}; {_why(choice)}")
     left_out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
     if left_out:
-        yield f"skipped {amount(len(left_out), 'optional hook')} ({display.join_names(left_out)}): {_why(choice)}"
+        hooks = f"{amount(len(left_out), 'optional hook')} ({display.join_names(left_out)})"
+        yield _sentence(f"skipped {hooks}: {_why(choice)}")
 
 
 def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
@@ -319,7 +320,7 @@ def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -
     try:
         brought = fetch_model(state["suggested"])
     except CsmdError as error:
-        click.echo(f"csmd: {error.what}; search is by words until a model is there\n  try: {error.hint}", err=True)
+        render.complain(f"{error.what}; search is by words until a model is there", hint=error.hint)
         return None
     if not as_json:
         render.show(USING(brought))
@@ -454,7 +455,8 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 def show_restored(outcomes: Sequence[Change]) -> Screen:
     """What became of each file that csmd's entries were taken out of."""
     for change in outcomes:
-        state = "left alone:" if change.trouble else "restored" if change.changed else "nothing of csmd's was in"
+        done = "removed" if change.after is None else "restored"
+        state = "left alone:" if change.trouble else done if change.changed else "nothing of csmd's was in"
         yield f"{state} {_with_target(change.path)}"
 
 
@@ -503,7 +505,7 @@ def show_purged(
 ) -> Screen:
     """What a purge has removed and left."""
     number, bytes_ = _total(parts)
-    yield f"removed {number} files, {bytes_}"
+    yield f"removed {amount(number, 'file')}, {bytes_}"
     environments = plan.virtual_environments(paths)
     for folder in environments:
         yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
@@ -739,7 +741,7 @@ WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("not
 LABEL = max(len(word) for word, _ in WORDS.values()) + 2
 
 
-@VERBS.action("doctor", verb.flag("--all", "everything", help="List the checks that passed, too."))
+@VERBS.action("doctor", verb.ALL)
 def doctor(everything: bool, as_json: bool) -> None:
     """Prove that capture works, and name what stops it."""
     value = examine.diagnose(
@@ -762,7 +764,7 @@ def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
     unasked = [check for check in value["checks"] if check["level"] == "unasked"]
     hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
     none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
-    yield dim(f"{len(passed)} checks passed{none}{hint}", gap=True)
+    yield dim(f"{amount(len(passed), 'check')} passed{none}{hint}", gap=True)
     if everything:
         yield from (dim(check["question"], head=f"  {check['id']:<20}") for check in passed)
         yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)

@@ -88,17 +88,22 @@ def show_preview(value: dict[str, Any]) -> Screen:
         yield from map(warning, value.get("problems", ()))
         return
     yield pair("source", value["source"])
-    yield pair("found", ", ".join(f"{number} {kind}" for kind, number in value["kinds"].items()) or "no memories")
+    yield pair("found", _counted(value["kinds"]) or "no memories")
     yield pair("new", f"{value['new']}, {value['known']} known")
     own = {name: number for name, number in value["projects"].items() if name}
-    yield from pairs([("projects", ", ".join(f"{name} ({number})" for name, number in own.items()))])
+    yield from pairs([("projects", _counted(own))])
     yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
     yield from _show_skipped(value)
 
 
+def _counted(numbers: dict[str, int]) -> str:
+    """Names, each with how many there are of it: other programs' words have no plural here."""
+    return ", ".join(f"{name} ({number:,})" for name, number in numbers.items())
+
+
 def _show_skipped(value: dict[str, Any]) -> Screen:
     """What an import leaves out, and why."""
-    yield from (pair("skipped", f"{number} {reason}") for reason, number in value["skipped"].items())
+    yield from (pair("skipped", f"{reason} ({number:,})") for reason, number in value["skipped"].items())
     if value["unplaced"]:
         yield pair("", f"{', '.join(value['unplaced'])}: --project PATH says where these go")
     if value["redactions"]:
@@ -255,7 +260,9 @@ def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
             program.send_signal(signal.SIGINT)
             program.wait()
             raise
-        click.echo(program.stderr.read(), err=True, nl=False)
+        for line in program.stderr.read().splitlines():
+            head = next((head for head in render.ERROR_HEADS if line.startswith(head)), "")
+            render.show_error(head, line.removeprefix(head))
     return program.returncode == 0
 
 
@@ -436,7 +443,7 @@ def _restart(paths: Paths, ran: bool) -> None:
         try:
             service.start(paths)
         except CsmdError as error:
-            click.echo(f"csmd: {error.what}", err=True)
+            render.complain(error.what)
 
 
 def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str, Any]:

@@ -16,7 +16,6 @@ from csmd import config
 from csmd.cli import render
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
-from csmd.text import display
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -75,7 +74,8 @@ def entry() -> None:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:
         error.show(shown := io.StringIO())  # it quotes what was typed
-        click.echo(display.visible(shown.getvalue()), err=True, nl=False)
+        for line in shown.getvalue().splitlines():
+            render.show_error("", line)
         sys.exit(2)
     except DaemonUnreachable as error:
         from csmd.installer import service
@@ -88,8 +88,10 @@ def entry() -> None:
             _drop_output()
             _fail(explain_disk_error(error, "the output"))
         path = _crash_report(error)
-        click.echo(f"csmd: a bug: {type(error).__name__}. What happened is written to {path}", err=True)
-        _print_error("  try: ", "run `csmd report` and attach its file")
+        render.complain(
+            f"a bug: {type(error).__name__}. What happened is written to {path}",
+            hint="run `csmd report` and attach its file",
+        )
         sys.exit(70)
 
 
@@ -100,22 +102,8 @@ def _drop_output() -> None:
 
 def _fail(error: CsmdError) -> NoReturn:
     """Prints what went wrong and what to do, and exits with the error's code."""
-    _print_error("csmd: ", error.what)
-    if error.hint:
-        _print_error("  try: ", error.hint)
+    render.complain(error.what, hint=error.hint)
     sys.exit(error.exit_code)
-
-
-def _print_error(head: str, text: str) -> None:
-    """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
-    lines = [text := display.visible(text)]
-    if sys.stderr.isatty():
-        import shutil
-
-        lines = render.wrapped(text, max(shutil.get_terminal_size().columns - len(head), 20))
-    for line in lines:
-        click.echo(head + line, err=True)
-        head = " " * len(head)
 
 
 def _crash_report(error: BaseException) -> Path | str:

@@ -110,7 +110,7 @@ RELATED = {
 
 @VERBS.action(
     "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
-    verb.flag("--everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
+    verb.renamed_flag("--all-projects", "--everywhere", "everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
     verb.flag("--yes", help="Keep a question, too, and do not ask."),
 )  # fmt: skip
 def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
@@ -118,7 +118,7 @@ def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: b
     by_person, place = verb.is_interactive(), verb.project_params(project, everywhere)
     is_question = not yes and _is_question(text)
     if is_question and by_person:
-        click.confirm("This asks something: keep it all the same?", abort=True, err=as_json)
+        verb.ask_first("This asks something: keep it all the same?", err=as_json)
     saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
     verb.print_answer(saved, as_json, show_remembered, by_person=by_person)
     if is_question and not by_person and not as_json:

@@ -191,7 +191,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
             verb.print_answer(planned, as_json, show_planned)
             return
         render.show(show_planned(planned), err=as_json)
-        click.confirm("Purge it from everything csmd holds? It cannot be undone.", abort=True, err=as_json)
+        verb.ask_first("Purge it from everything csmd holds? It cannot be undone.", err=as_json)
     done = verb.work("csm_privacy_purge", **params)
     verb.print_answer(done, as_json, show_purged)
     if done["left"]:

@@ -135,7 +135,7 @@ def show_ledger(value: dict[str, Any]) -> Screen:
     total = sum(row["tokens_in"] + row["tokens_out"] for row in value["rows"])
     price = f", {sum(row['price'] for row in value['rows']):.2f}" if value["has_price"] else ""
     yield Line(
-        f"{total:,} tokens since {value['since']}{price}; today {value['today']:,} of {value['cap']:,}", gap=True
+        f"{many(total, 'token')} since {value['since']}{price}; today {value['today']:,} of {value['cap']:,}", gap=True
     )
     failed, estimated = (sum(row[name] for row in value["rows"]) for name in ("failed", "estimated"))
     if failed:

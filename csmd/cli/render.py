@@ -370,6 +370,27 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
                 click.echo(painted(parts), color=colours)
 
 
+#: What stands before what went wrong, and before what to do.
+ERROR_HEADS = ("csmd: ", "  try: ")
+
+
+def complain(what: str, *, hint: str = "") -> None:
+    """Prints on stderr what went wrong and, if that is known, what to do."""
+    for head, text in zip(ERROR_HEADS, (what, hint), strict=True):
+        if text:
+            show_error(head, text)
+
+
+def show_error(head: str, text: str) -> None:
+    """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
+    lines = [text := display.visible(text)]
+    if os.isatty(2):
+        lines = wrapped(text, max(width() - len(head), MIN_WIDTH))
+    for line in lines:
+        click.echo(head + line, err=True)
+        head = " " * len(head)
+
+
 def keep_clean(stream: Any) -> None:
     """Has a stream escape what a reader of it does not see, whoever writes: strings come from outside.
 

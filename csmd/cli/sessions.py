@@ -80,8 +80,8 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
 @VERBS.tool(
     "today", "csm_today",
     verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."),
-    verb.project_of("Only this one; all by default."),
-    verb.flag("--all", "walls", help="Those behind the walls of workspaces, too. Only in a terminal."),
+    *verb.ALL_UNLESS_NAMED,
+    verb.renamed_flag("--behind-walls", "--all", "walls", help="Those behind the walls of workspaces, too. Only in a terminal."),
     scope="all", sends_by_person=True,
 )  # fmt: skip
 def show_today(value: dict[str, Any]) -> Screen:
@@ -282,7 +282,7 @@ MEMDIR = VERBS.add_group("memdir", "Show the assistant's own memory.")
 INSTRUCTIONS = VERBS.add_group("instructions", "Show the assistant's instruction files and own memory.")
 
 
-@CONTEXT.tool("status", "csm_context_status", *verb.PROJECTS, scope="all")
+@CONTEXT.tool("status", "csm_context_status", *verb.ALL_UNLESS_NAMED, scope="all")
 def show_filled(value: dict[str, Any]) -> Screen:
     """Show how full the contexts of live sessions are."""
     names = [plain(last_part(live["project"])) or "-" for live in value["sessions"]]

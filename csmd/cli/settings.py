@@ -260,8 +260,7 @@ def edit() -> None:
         try:
             _write(edited, before)
         except ConfigError as error:
-            click.echo(f"csmd: {error.what}", err=True)
-            click.echo(f"  try: {error.hint}", err=True)
+            render.complain(error.what, hint=error.hint)
             if not click.confirm("Edit it again?", default=True, err=True):
                 raise CsmdError(f"{_path()} stays as it was") from None
             text = edited

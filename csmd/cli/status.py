@@ -271,7 +271,7 @@ def corrected(counts: dict[str, int]) -> str:
     """What looking again at who spoke in older sessions has changed."""
     changed = f"{many(counts['prompts'], 'prompt')} of older sessions were not the user's"
     if counts["lowered"] or counts["archived"]:
-        changed += f"; {counts['lowered']} memories are the assistant's since, {counts['archived']} archived"
+        changed += f"; {many(counts['lowered'], 'memory')} no longer counted as yours, {counts['archived']:,} archived"
     return changed + (f"; {many(counts['left'], 'prompt')} still to be looked at" if counts["left"] else "")
 
 
@@ -389,16 +389,16 @@ STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green
 
 
 @VERBS.action(
-    "tail", verb.project_of("Only what happens in this project."),
+    "tail", *verb.ALL_UNLESS_NAMED,
     verb.option(
         "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
         help="How many past ones first.",
     ),
 )  # fmt: skip
-def tail(project: str | None, last: int, as_json: bool) -> None:
+def tail(all_projects: bool, project: str | None, last: int, as_json: bool) -> None:
     """Show what happens, as it happens. ^C ends it."""
     # Every project by default: who watches does not know where something will happen.
-    where = verb.project_params(project, everywhere=project is None)
+    where = verb.project_params(project, everywhere=all_projects or project is None)
     colours = config.wants_colours()
     try:
         for item in follow(lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):

@@ -40,6 +40,20 @@ def flag(*names: str, **about: Any) -> click.Option:
     return click.Option(names, is_flag=True, **about)
 
 
+class _RenamedFlag(click.Option):
+    """A flag whose first name is shown; the others are former names, which still work."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """As click does, with the first name alone."""
+        record = super().get_help_record(ctx)
+        return record and (self.opts[0], record[1])
+
+
+def renamed_flag(*names: str, **about: Any) -> click.Option:
+    """A flag by its name, then its former names, and at last the parameter's name."""
+    return _RenamedFlag(names, is_flag=True, **about)
+
+
 def text(name: str, metavar: str, about: str, **more: Any) -> click.Option:
     """An option that takes a text, "" where it is not given."""
     return option(name, metavar=metavar, default="", help=about, **more)
@@ -72,7 +86,12 @@ YES = flag("--yes", help="Do not ask. Not where an assistant runs csmd.")
 ALL = flag("--all", "everything", help="List every one.")
 PROJECT = project_of("This directory's by default.")
 PROJECT_IN = project_of("The project to look in; this directory's by default.")
+#: The options of every verb that looks in projects: in this directory's by default, and in all of them by default.
 PROJECTS = (flag("--all-projects", help="Look in every project."), PROJECT_IN)
+ALL_UNLESS_NAMED = (
+    flag("--all-projects", help="Look in every project, as by default."),
+    project_of("The project to look in; all by default."),
+)
 
 
 def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
@@ -173,7 +192,7 @@ def work(tool: str, **params: Any) -> dict[str, Any]:
             return client.work(default_paths(), tool, params, watch=watch)
     except KeyboardInterrupt:
         if is_ordered:
-            click.echo("csmd: it goes on in the background; `csmd status` shows it", err=True)
+            render.complain("it goes on in the background; `csmd status` shows it")
         raise
 
 
@@ -237,7 +256,19 @@ def confirm(question: str, *, yes: bool) -> None:
         raise CsmdError(
             "not a terminal; cannot ask for confirmation", hint="type it in a terminal; a script says --yes"
         )
-    click.confirm(question, abort=True, err=True)
+    ask_first(question)
+
+
+def ask_first(question: str, *, err: bool = True) -> None:
+    """Asks a person before anything is done; a no, ^C and the end of the input leave with exit code 130, and say that nothing was done."""
+    shown = "\n".join(render.wrapped(question, render.width() - len(" [y/N]: ")))
+    try:
+        agreed = click.confirm(shown, err=err)
+    except click.Abort:
+        agreed = False
+    if not agreed:
+        click.echo("nothing was changed", err=True)
+        raise click.Abort
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:
@@ -253,6 +284,8 @@ def project_params(project: str | None, everywhere: bool = False) -> dict[str, s
 
     A person who names another project asks from there, others do not.
     """
+    if project is not None and everywhere:
+        raise click.UsageError("--project and --all-projects do not go together")
     about = resolve_project(project, everywhere) if project is None or everywhere else _named(project)
     return {"project": about, "asking": about if about and is_interactive() else resolve_project(None)}
 

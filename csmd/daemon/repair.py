@@ -108,7 +108,7 @@ def _rebuild(
             place = Places("").of(directory)
             store.write(partial(recovery.name_project, seq=project, project=place))
         if unread := _read_transcripts(config, store, paths, note):
-            report["lost"].append(f"{unread} transcripts could not be read")
+            report["lost"].append(f"{amount(unread, 'transcript')} could not be read")
         store.write(lambda rows: recovery.put_in_order(rows, new_after=last, hurt=made.hurt))
         store.write(recovery.empty_stub_sessions)
         report["forgotten_again"] = store.write(lambda rows: recovery.keep_forgotten(rows, [], key=store.hash_key))
@@ -132,7 +132,7 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
         if number
     ]
     if key_lost:
-        unknown = f"{made.tombstones_lost} tombstones of what was forgotten are no longer known"
+        unknown = f"{amount(made.tombstones_lost, 'tombstone')} of what was forgotten lost"
         lost.append(f"the key of the hashes: {unknown}")
     return lost
 
@@ -182,7 +182,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
         with closing(Store(new, now=now_iso())) as store:
             lost = []
             if key not in (None, store.hash_key):
-                lost = [f"{len(tombstones)} tombstones: the backup is of another database"]
+                lost = [f"{amount(len(tombstones), 'tombstone')}: the backup is of another database"]
                 tombstones = []
             gone = store.write(partial(recovery.keep_forgotten, tombstones=tombstones, key=store.hash_key))
             store.cleanse()

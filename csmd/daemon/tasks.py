@@ -37,7 +37,7 @@ from csmd.dream import day_files, transfer
 from csmd.embedding import models
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
-from csmd.foreign_memories import SOURCES, Source, importing, recognise
+from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
 from csmd.hosts import adapters
 from csmd.paths import is_directory, is_file, is_there
 from csmd.privacy import redaction
@@ -419,9 +419,11 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
     known = {file.path for session in kept for file in session.files}
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in known)
     if not kept:
-        what = "holds nothing that csmd can take in" if is_directory(path) else "is of no format that csmd knows"
+        with import_files.open_import(path) as foreign:
+            looks = describe_unknown(foreign) or "is of no format that csmd knows"
+        what = "holds nothing that csmd can take in" if is_directory(path) else looks
         raise BadInput(
-            f"{path} {what}: nothing was imported",
+            f"{path} {what}; nothing was imported",
             hint="name transcripts (*.jsonl), what `csmd export` wrote, or the memories of another program: "
             f"{', '.join(source.label for source in SOURCES)}",
         )

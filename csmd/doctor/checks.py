@@ -400,7 +400,7 @@ def spool(scene: Scene) -> Iterator[Finding]:
     if not waiting:
         return
     age_s = _age_s(waiting[0].name, scene.now_s)
-    events = "1 event waits" if len(waiting) == 1 else f"{len(waiting)} events wait"
+    events = f"{display.amount(len(waiting), 'event')} {'waits' if len(waiting) == 1 else 'wait'}"
     oldest = f"{events} in the spool, the oldest for {render.age(age_s)}"
     if scene.status is None:
         yield note(f"{oldest}: a daemon takes them in")
@@ -420,7 +420,7 @@ def quarantine(scene: Scene) -> Iterator[Finding]:
     """Could all input be read?"""
     folder = scene.paths.quarantine
     if number := len(list(folder.iterdir())) if is_directory(folder) else 0:
-        notes = "1 note lies" if number == 1 else f"{number} notes lie"
+        notes = f"{display.amount(number, 'note')} {'lies' if number == 1 else 'lie'}"
         yield note(f"{notes} in {folder}: input that could not be read")
 
 
@@ -528,7 +528,7 @@ def cleanup(scene: Scene) -> Iterator[Finding]:
     """Does the assistant keep transcripts long enough?"""
     days, path = host_settings.cleanup_days(scene.sources)
     if days <= FEW_DAYS:
-        habit = f"deletes transcripts after {days} days" if days else "keeps no transcripts"
+        habit = f"deletes transcripts after {display.amount(days, 'day')}" if days else "keeps no transcripts"
         yield warn(f"{path}: the assistant {habit}: what csmd has not read by then exists nowhere")
 
 
@@ -539,8 +539,7 @@ def auto_memory(scene: Scene) -> Iterator[Finding]:
     is_off = is_off or scene.env.get("CLAUDE_CODE_DISABLE_AUTO_MEMORY") == "1"
     number = 0 if is_off else sum(len(host_settings.memory_folders(folder)) for folder in scene.dirs)
     if number:
-        where = "1 project" if number == 1 else f"{number} projects"
-        yield note(f"the assistant keeps a memory of its own for {where}: both remember; csmd does not repeat what its MEMORY.md says",
+        yield note(f"the assistant keeps a memory of its own for {display.amount(number, 'project')}: both remember; csmd does not repeat what its MEMORY.md says",
                    "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
 
 

@@ -392,7 +392,7 @@ def _promote(snapshot: Snapshot, _: Gathered) -> Looks:
         first = {source.session_id: source.uuid for source in reversed(memory.provenance) if source.role != "beside"}
         yield Action(
             kind="promote", project_seq=snapshot.project_seq, memory=memory,
-            reason=f"{memory.id} is sure ({memory.confidence * 100:.0f}) and was told in {len(memory.sessions)} sessions",
+            reason=f"{memory.id} is sure ({memory.confidence * 100:.0f}) and was told in {display.amount(len(memory.sessions), 'session')}",
             evidence=tuple(sorted(first.values())[:4]), tier="durable",
             after=(snapshot.aged(replace(memory, tier="durable")),),
         )  # fmt: skip

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from csmd import wire
+from csmd.errors import TooLarge
 from csmd.foreign_memories import basic_memory, claude_mem, claude_notes, mcp_memory, mem0
 from csmd.foreign_memories.foreign_memory import Found
-from csmd.store.import_files import ForeignFile
+from csmd.store.import_files import SQLITE, ForeignFile
+from csmd.text.display import join_names
+
+#: Most bytes of a file that are looked through, and most names of tables that are shown.
+MOST_BYTES, MOST_TABLES = 50_000_000, 3
 
 
 class Source(NamedTuple):
@@ -28,3 +34,25 @@ SOURCES = tuple(
 def recognise(file: ForeignFile) -> Source | None:
     """The program that a file is of; None where no reader knows it."""
     return next((source for source in SOURCES if source.recognises(file)), None)
+
+
+def describe_unknown(file: ForeignFile) -> str:
+    """What is known of a file that no reader recognises, as what follows its name; "" where nothing is."""
+    data = file.beginning
+    if file.rows is not None:
+        tables = f" (its tables: {join_names(sorted(file.tables)[:MOST_TABLES])})" if file.tables else ""
+        return f"is a SQLite database of no program that csmd knows{tables}"
+    if not data.strip():
+        return "is empty"
+    if SQLITE.startswith(data):
+        return f"looks like a SQLite database and ends at byte {len(data)}: it was cut"
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return ""
+    try:
+        place = wire.find_break(file.read_whole(MOST_BYTES))
+    except TooLarge:
+        return ""
+    if not place:
+        return "is JSON of no program that csmd knows"
+    reader = next((reader for reader in (mcp_memory, mem0) if reader.begins(data)), None)
+    return f"looks like {f'a file of {reader.LABEL}' if reader else 'JSON'} and {place}"

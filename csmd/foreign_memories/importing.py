@@ -32,7 +32,7 @@ CONFIDENCE = 0.6
 #: Fewest words of a memory that carry its meaning; memories that are looked at and written at once; samples shown.
 LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE, SAMPLES = 2, 200, 5, 3
 #: Why memories are left out, beside what the readers say.
-SHORT, UNPLACED = "texts of a word or two", "of projects that csmd does not know"
+SHORT, UNPLACED = "texts of a word or two", "memories of projects that csmd does not know"
 
 
 @dataclass(slots=True)

@@ -12,12 +12,21 @@ from csmd.store.import_files import ForeignFile
 
 LABEL = "MCP memory server"
 _BEGINNING = re.compile(rb'\s*\{\s*"type"\s*:\s*"(?:entity|relation)"\s*,')
+_MARKS = (b'{"type":"entity",', b'{"type":"relation",')
+#: By so much of a cut file its beginning is recognised.
+BEGINNING_BYTES = 100
 _FIELDS = {"entity": ("name", "entityType"), "relation": ("from", "to", "relationType")}
 
 
 def recognises(file: ForeignFile) -> bool:
     """Whether the first line is an entity or a relation."""
     return _BEGINNING.match(file.beginning) is not None
+
+
+def begins(data: bytes) -> bool:
+    """Whether these first bytes of a file may be the beginning of one."""
+    packed = b"".join(data[:BEGINNING_BYTES].split())
+    return any(len(packed) > len(b'{"type":"') and mark.startswith(packed[: len(mark)]) for mark in _MARKS)
 
 
 def read(file: ForeignFile) -> Found:

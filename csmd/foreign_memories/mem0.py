@@ -22,14 +22,19 @@ def recognises(file: ForeignFile) -> bool:
     return bool(_BEGINNING.match(file.beginning) and _MEMORY.search(file.beginning))
 
 
+def begins(data: bytes) -> bool:
+    """Whether these first bytes of a file may be the beginning of one."""
+    return bool(_BEGINNING.match(data) and (data.lstrip()[:1] == b"{" or _MEMORY.search(data)))
+
+
 def read(file: ForeignFile) -> Found:
     """One memory for each entry; BadInput where the file is no whole JSON."""
+    data = file.read_whole(MOST_BYTES)
     try:
-        value = wire.loads(file.read_whole(MOST_BYTES))
+        value = wire.loads(data)
     except BadInput as error:
-        if "larger" in error.what:
-            raise
-        raise BadInput(f"{file.path} is no whole JSON: it was cut or edited", hint="export it again") from error
+        damage = wire.find_break(data) or "has more behind its end"
+        raise BadInput(f"{file.path} is a file of {LABEL} and {damage}", hint="export it again") from error
     entries = value if isinstance(value, list) else value.get("results", value.get("memories"))
     if not isinstance(entries, list):
         raise BadInput(f"{file.path} holds no list of memories", hint="export it again: Memory.get_all()")

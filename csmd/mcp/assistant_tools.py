@@ -263,7 +263,7 @@ def _goal(goal: Mapping[str, Any]) -> str:
 
 
 def _session(session: Mapping[str, Any]) -> str:
-    when = f"{session['started_at'][:16]} to {session['last_at'][:16]}, {session['turns']} turns"
+    when = f"{session['started_at'][:16]} to {session['last_at'][:16]}, {display.amount(session['turns'], 'turn')}"
     lines = [f"session {session['id']} in {plain(session['project'])}, {when}: {plain(session['about'])}"]
     lines += [f"- {plain(row['text'])} (by {_whom(row['authority'])})" for row in session["statements"][:STATEMENTS]]
     lines += [f"- memory {row['id']}: {plain(row['text'])}" for row in session["memories"][:STATEMENTS]]

@@ -57,7 +57,7 @@ def _habit_candidate(habit: Habit, project: int) -> Candidate:
     against = len(_sessions(habit.against))
     return Candidate(
         id="", kind=habit.kind, source=SOURCE, project_seq=project, fingerprint=habit.fingerprint, text=habit.text,
-        reason=f"seen {len(habit.seen)} times in {habit.sessions} sessions"
+        reason=f"seen {display.amount(len(habit.seen), 'time')} in {display.amount(habit.sessions, 'session')}"
         + (f", against it {against}" * bool(against)),
         confidence=habit.confidence, created_at=min(packet.at for packet in habit.seen),
         updated_at=max(packet.at for packet in habit.seen), gate=KINDS[habit.kind].gate, category=habit.category,

@@ -140,7 +140,7 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
     return [
         Tag(
             seq=seq, topic=names[key], weight=round(score[key] / top, 3),
-            reason=f"shared by {len(kept[key].memories)} of {len(told)} memories, in {len(kept[key].sessions)} sessions",
+            reason=f"shared by {len(kept[key].memories)} of {display.amount(len(told), 'memory')}, in {display.amount(len(kept[key].sessions), 'session')}",
         )
         for seq, keys in sorted(chosen.items())
         for key in keys

@@ -283,12 +283,14 @@ def _said_later(candidates: Sequence[Candidate], plain: Sequence[Memory]) -> lis
 def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     """What one memory is worth at the next start in its project or, if it holds in more, where `places` are seen."""
     places = [memory.project_seq] if memory.scope == "project" else places
+    alone = rate_alone(rows, memory, places)
+    if not alone.value and alone.why != evidence.PLAIN:  # nothing that others said brings it in
+        return alone
     through = lens.find(rows, workspaces.root_of(rows, places[0]))
     candidates = read_candidates(rows, places=places, session_id="", through=through)
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
         return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
-    alone = rate_alone(rows, memory, places)
     if not alone.value:
         return alone
     if _is_passed_over(Candidate(memory, alone, ""), curations.judged(rows, projects=places)):

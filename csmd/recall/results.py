@@ -25,7 +25,7 @@ from csmd.store import failures, memories, passages, search, topics
 from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, similarity, tokens
+from csmd.text import display, prose, sentence, similarity, tokens
 from csmd.values import Hit, Memory
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
@@ -125,13 +125,13 @@ def _weighed(hits: Sequence[Hit], weigh: lens.Weigh | None) -> list[Hit]:
 
 
 def is_close(hits: Sequence[Hit], question: str) -> bool:
-    """Whether one of some hits is near the question in meaning or holds most of its content words, two at least.
+    """Whether one of some hits is near the question in meaning or holds most of its content words; of a question two at least.
 
     If not, the nearest are shown all the same.
     """
     if tokens.unindexed(question):
         return bool(hits)
-    asked, is_question = tokens.content_stems(question), question.rstrip().endswith("?")
+    asked, is_question = tokens.content_stems(question), _is_question(question)
 
     def says_most(hit: Hit) -> bool:
         matched = _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
@@ -139,7 +139,12 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
         said = similarity.share(asked, tokens.content_stems(matched))
         return said >= CLOSE_WORDS and not (is_question and matched.rstrip().endswith("?"))
 
-    return any(hit.answers >= CLOSE or (len(asked) > 1 and says_most(hit)) for hit in hits)
+    return any(hit.answers >= CLOSE or (len(asked) > is_question and says_most(hit)) for hit in hits)
+
+
+def _is_question(text: str) -> bool:
+    parsed = sentence.parse(text)
+    return parsed.kind == "asks" or parsed.opens_with_question or sentence.ends_with_question(text)
 
 
 def _rank_turns(rows: Rows, pool: Pool) -> Ranking:

@@ -18,6 +18,7 @@ import yaml
 from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, ConfigError, StoreError, TooLarge
+from csmd.text.display import amount
 from csmd.vocabulary import OFF_MARK
 
 SPOOL_SUFFIX = ".event"
@@ -348,7 +349,7 @@ class Notes:
             first, lines = self._rest[0], len(self._rest)
             note: dict[str, object] = {
                 "at": self._now, "source": self._source, "lines": lines, "first_offset": first,
-                "last_offset": self._rest[-1], "reason": f"{lines} more lines that could not be read",
+                "last_offset": self._rest[-1], "reason": f"{amount(lines, 'more line')} that could not be read",
             }  # fmt: skip
             name = hashlib.sha256(f"{self._source}:{first}".encode("utf-8", "replace")).hexdigest()
             _note(self._directory, name, note)

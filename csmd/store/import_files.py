@@ -25,6 +25,8 @@ MOST_BYTES, NOTE_BYTES, LINE_BYTES, MOST_NOTES = 200_000_000, 1_000_000, 4_000_0
 #: Bytes by which a file is recognised, and rows of a database that are read at once.
 BEGINNING_BYTES, ROWS_AT_ONCE = 65_536, 200
 SQLITE = b"SQLite format 3\0"
+#: Bytes of a SQLite database's head; (place, bytes) of its page size, change counter, pages, and change when those were counted.
+_HEAD_BYTES, _HEAD_FIELDS = 100, ((16, 2), (24, 4), (28, 4), (92, 4))
 SMALLER = "export less from the program that wrote it, or split it"
 
 
@@ -113,6 +115,11 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
         yield ForeignFile(path=path, beginning=beginning, note_paths=(path,) if is_note else ())
         return
     check_size(path)
+    if (whole := _database_size(beginning)) > (size := path.stat().st_size):
+        raise BadInput(
+            f"{path} is a SQLite database that was cut: it has {size:,} of {'at least ' * (size < _HEAD_BYTES)}{whole:,} bytes",
+            hint="import a whole copy or a backup of it",
+        )
     # What is in the log and not in the file would be missed, and the file may change while it is read.
     log = Path(f"{path}-wal")
     with contextlib.suppress(FileNotFoundError):
@@ -130,6 +137,15 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
         yield ForeignFile(path=path, beginning=beginning, tables=_tables(rows, path), rows=rows)
     finally:
         close_quietly(connection)
+
+
+def _database_size(head: bytes) -> int:
+    """How many bytes a SQLite database has by its own head; 0 where the head does not say."""
+    if len(head) < _HEAD_BYTES:
+        return _HEAD_BYTES
+    page, changes, pages, counted_at = (int.from_bytes(head[at : at + size]) for at, size in _HEAD_FIELDS)
+    # The number of pages counts only if it was written with the last change (https://sqlite.org/fileformat.html, 1.3.7).
+    return (65_536 if page == 1 else page) * pages if changes == counted_at else 0
 
 
 def check_size(path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from csmd.errors import SchemaTooNew, StoreError
 from csmd.store import migrate, passages, recovery, tombstones, vectors
 from csmd.store.sqlite import Rows, full_text_tables, open_rows
+from csmd.text.display import amount
 from csmd.vocabulary import CATEGORIES
 
 #: Of what breaks a rule, as many are named.
@@ -182,20 +183,20 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
 
 #: What is wrong -> how many rows it is wrong of.
 _COUNTED = {
-    "turns: {} stand in no session's order": (
+    "turns: {} in no session's order": (
         "select count(*) from turns t where not exists (select 1 from session_turn st where st.turn_seq = t.seq)"
     ),
-    "session_turn: {} sessions list a turn past their last": (
+    "session_turn: {} with a turn past the last of its session": (
         "select count(*) from sessions s where exists "
         "(select 1 from session_turn st where st.session_seq = s.seq and (st.ordinal > s.turns or st.ordinal < 1))"
     ),
-    "sessions: {} end before they begin": "select count(*) from sessions where last_at < started_at",
-    "memories: {} rest on no turn": (
+    "sessions: {} with an end before the beginning": "select count(*) from sessions where last_at < started_at",
+    "memories: {} without a turn to rest on": (
         "select count(*) from memories m where not exists (select 1 from provenance p where p.memory_seq = m.seq)"
     ),
-    "counters: {} are below zero": "select count(*) from counters where value < 0",
-    "cursors: {} stand below zero": "select count(*) from cursors where position < 0",
-    "files: {} were read to a place before their beginning": "select count(*) from files where position < 0",
+    "counters: {} below zero": "select count(*) from counters where value < 0",
+    "cursors: {} below zero": "select count(*) from cursors where position < 0",
+    "files: {} read to a place before the beginning": "select count(*) from files where position < 0",
 }
 
 
@@ -240,7 +241,7 @@ def altered(rows: Rows) -> list[str]:
             found.append(f"{table.name}: a row holds what is no text")
             continue
         if wrong:
-            found.append(f"{table.name}: {wrong} rows are not what was stored")
+            found.append(f"{table.name}: {amount(wrong, 'row')} altered since stored")
     return found
 
 

@@ -357,13 +357,13 @@ def index_problems(rows: Rows) -> list[str]:
     )
     without = rows.column(sql, filled=filled, until=until)
     counts = {
-        "passages_fts: {} passages are not in it": rows.value(
+        "passages_fts: passages missing from it: {}": rows.value(
             "select count(*) from passages p where not exists (select 1 from passages_fts_docsize d where d.id = p.seq)"
         ),
-        "passages_fts: {} of its rows have no passage": rows.value(
+        "passages_fts: its rows without a passage: {}": rows.value(
             "select count(*) from passages_fts_docsize d where not exists (select 1 from passages p where p.seq = d.id)"
         ),
-        "passages: {} turns have none": sum(bool(prose.passages(text, most=1)) for text in without),
+        "passages: turns without one: {}": sum(bool(prose.passages(text, most=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]
 

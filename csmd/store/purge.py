@@ -32,7 +32,7 @@ from csmd.store import (
 from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import similarity, tokens
-from csmd.text.display import ARROW
+from csmd.text.display import ARROW, amount
 from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
@@ -721,7 +721,7 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
     here = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)  # a session may have come by
     turns = {**_of_sessions(rows, list(paths)), **dict(here)}
-    return Plan("project", f"the project {root} and its {len(paths)} sessions", projects=[project_key, *keys],
+    return Plan("project", f"the project {root} and its {amount(len(paths), 'session')}", projects=[project_key, *keys],
                 sessions=list(paths), files=[path for path in paths.values() if path],
                 turns=list(turns.values()), probes=_probes(rows, list(turns)))  # fmt: skip
 
@@ -748,7 +748,7 @@ def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
     needles = [Needle(text) for text in plan.texts]
     for table, column in WAYS if needles else ():
         counts[f"{table}.{column}"] = sum(_holds(text, needles) for _, text in _texts(rows, table, column))
-    return {name: amount for name, amount in counts.items() if amount}
+    return {name: count for name, count in counts.items() if count}
 
 
 def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:

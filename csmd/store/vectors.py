@@ -349,8 +349,8 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
         skipped = rows.value(sql, reached=_reached(rows, kind, model), **of)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
-        f"vectors: {{}} of model {model} stand in one of two {kind} tables only": len(listed.keys() ^ stored.keys()),
-        f"vectors: {{}} of model {model} lack their signs, or have no more of a {kind}": len(coded ^ stored.items()),
+        f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(listed.keys() ^ stored.keys()),
+        f"vectors: of model {model} without signs or without a {kind}: {{}}": len(coded ^ stored.items()),
         f"vectors: {{}} of model {model} stand with another project than their {kind}": sum(
             listed[seq] not in (None, stored[seq]) for seq in listed.keys() & stored.keys()
         ),

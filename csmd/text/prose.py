@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from csmd.cache import cached
 from csmd.text.display import cut, squeeze
 from csmd.text.tokens import content_words
 
@@ -25,6 +26,11 @@ _SENTENCE_BREAK = re.compile(
 _BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
+
+
+#: A line longer than this was broken by its width; a mark that ends a sentence within a line.
+WRAPPED = 60
+_MARK = re.compile(r"[.!?](?:\s|$)")
 
 
 def with_newlines(text: str) -> str:
@@ -69,7 +75,7 @@ def lines_of_prose(text: str) -> list[str]:
 def rows_of_prose(text: str) -> list[Row]:
     """The paragraphs, list items and headings of markdown `text`, each on one line, markers gone.
 
-    Hard-wrapped lines are joined; code blocks, tables, rules and quotes of code are left out.
+    Hard-wrapped lines are joined: those longer than WRAPPED, and those in the middle of a sentence; code blocks, tables, rules and quotes of code are left out.
     """
     rows: list[list[str]] = []
     items: list[int] = []
@@ -87,7 +93,8 @@ def rows_of_prose(text: str) -> list[Row]:
             continue
         bullet = _BULLET.match(line)
         piece = line[bullet.end() :].strip() if bullet else stripped.lstrip("> ")
-        if open_row and not bullet and length > 60 and not rows[-1][-1].endswith((":", ".", "!", "?")):
+        wraps = length > WRAPPED or _goes_on(rows[-1] if rows else [], piece)
+        if open_row and not bullet and wraps and not rows[-1][-1].endswith((":", ".", "!", "?")):
             rows[-1].append(piece)
             length += 1 + len(piece)
         else:
@@ -98,8 +105,19 @@ def rows_of_prose(text: str) -> list[Row]:
     return [Row(row, item) for parts, item in zip(rows, items, strict=True) if (row := " ".join(parts))]
 
 
+def _goes_on(row: list[str], line: str) -> bool:
+    """Whether a line goes on with the sentence of a row: its writer begins sentences with capitals and ends them with marks."""
+    return bool(
+        row and row[0][:1].isupper() and row[-1][-1:].isalnum() and line[:1].islower() and _MARK.search(line)
+    )  # fmt: skip
+
+
 def sentences(line: str) -> list[str]:
-    """The sentences of one line of prose; abbreviations and version numbers do not end one."""
+    """The sentences of one line of prose; abbreviations and version numbers do not end one. Kept for a memory's line."""
+    return list(_sentences_of_short(line) if len(line) <= KEPT_CHARACTERS else _split_sentences(line))
+
+
+def _split_sentences(line: str) -> tuple[str, ...]:
     found: list[list[str]] = []
     at = 0
     for end in (*_SENTENCE_BREAK.finditer(line), None):
@@ -109,7 +127,12 @@ def sentences(line: str) -> list[str]:
             found[-1].append(part)
         elif part:
             found.append([part])
-    return [" ".join(parts) for parts in found]
+    return tuple(" ".join(parts) for parts in found)
+
+
+#: Lines up to this length are memories' and are asked for again and again.
+KEPT_CHARACTERS = 600
+_sentences_of_short = cached(2048)(_split_sentences)
 
 
 def chunks(text: str, *, limit: int) -> list[tuple[int, int]]:

@@ -166,8 +166,16 @@ def _from(text: str, tokens: Sequence[tuple[str, int]], at: int) -> str:
     return text[start:]
 
 
-def _tokens(head: str) -> list[tuple[str, int]]:
-    return [(match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(head)]
+def _tokens(head: str) -> tuple[tuple[str, int], ...]:
+    return _tokens_of_short(head) if len(head) <= MOST_READ else _find_tokens(head)
+
+
+def _find_tokens(head: str) -> tuple[tuple[str, int], ...]:
+    return tuple((match.group().casefold().replace("’", "'"), match.start()) for match in _TOKEN.finditer(head))
+
+
+#: What one sentence is asked (its language, its kind, how it opens) is asked of the same tokens.
+_tokens_of_short = cached(1024)(_find_tokens)
 
 
 #: An order at the end of a statement has so few words.
@@ -664,7 +672,7 @@ def _phrases(word_class: str, language: str) -> frozenset[str]:
     return _WORDS[named if named in _WORDS else word_class]
 
 
-def _opening(phrases: frozenset[str], text: str) -> tuple[list[tuple[str, int]], int]:
+def _opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[str, int]], int]:
     """(tokens of a text, the place behind the longest of some phrases that it opens with, 0 for none)."""
     tokens = _tokens(text[:MOST_READ])
     words = [word for word, _ in tokens]

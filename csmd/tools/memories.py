@@ -318,18 +318,24 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 @SHOW.add("csm_memory_show")
-def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True) -> Json:
+def _show(
+    ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
+) -> Json:
     """Show one memory: where it was said, what stands for and against it, how sure it is.
 
-    Without `start` nothing is said of sessions' starts: it is compared with all that they could be told instead.
+    Without `start` nothing is said of sessions' starts: it is compared with all that they could be told instead. With
+    `only_fading` that, and how long prompts are told it, is all that is said beside the memory itself.
     """
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
+    days = {name: getattr(memory, name) for name in ("hot_until", "warm_until", "archive_at")}
+    cools = {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}}
+    if only_fading:
+        return {**memories_json(rows, [memory])[0], "start": _start(rows, memory, asking), "cools": cools}
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
     told, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
-    days = {name: getattr(memory, name) for name in ("hot_until", "warm_until", "archive_at")}
     return {
         **memories_json(rows, [memory])[0],
         "version": memory.version,
@@ -342,7 +348,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool 
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
         },
         "start": _start(rows, memory, asking) if start else None,
-        "cools": {"today": today, **{name: None if day >= NEVER else day for name, day in days.items()}},
+        "cools": cools,
         "told": {
             "times": times,
             "last": [

@@ -182,7 +182,9 @@ def show_memory(visit: Visit) -> Page:
 
 def show_fading(visit: Visit) -> Page:
     """How long a memory is told, for the script: it is compared with all that a session's start could be told instead."""
-    return Page("fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id))})
+    return Page(
+        "fading.html", {"fades": memory_words.fading_words(visit.ask("csm_memory_show", id=visit.id, only_fading=True))}
+    )
 
 
 def search(visit: Visit) -> Page:

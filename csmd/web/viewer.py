@@ -29,7 +29,7 @@ from csmd.config import user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.paths import Paths
 from csmd.text import display
-from csmd.vocabulary import OWNER
+from csmd.vocabulary import OWNER, REVIEW_KEYS, REVIEW_LATER, REVIEW_UNDO
 from csmd.web import changes, pages
 from csmd.web.access import Access
 from csmd.web.pages import Page, Visit
@@ -149,6 +149,7 @@ def _environment(access: Access) -> Environment:
     show.globals |= {
         "base": access.base, "form_token": access.form_token, "navigation": pages.NAVIGATION, "version": csmd.__version__,
         "address": changes.address, "kinds": pages.KINDS, "source_words": pages.source_words,
+        "answers": REVIEW_KEYS, "later": REVIEW_LATER, "undo": REVIEW_UNDO,
     }  # fmt: skip
     return show
 

@@ -87,13 +87,13 @@ def main() -> int:
             if not chosen.json:
                 print(f"{name:24}{first:8.0f} ms first{again:8.0f} ms again{size:10,} bytes", flush=True)
     if chosen.json:
-        print(json.dumps(figures))
-    late = "how long it is told"  # comes after the page, by the script
-    slow = [
-        name
-        for name, value in figures.items()
-        if value > (TARGET_BYTES if name.endswith("bytes") else TARGET_MS) and not name.startswith(late)
-    ]
+        firsts, sizes = (
+            [value for name, value in figures.items() if name.endswith(end)] for end in ("first ms", "bytes")
+        )
+        told = figures["how long it is told, first ms"]
+        print(json.dumps({**figures, "slowest_ms": max(firsts), "largest_bytes": max(sizes), "told_ms": told}))
+        return 0
+    slow = [name for name, value in figures.items() if value > (TARGET_BYTES if name.endswith("bytes") else TARGET_MS)]
     for name in slow:
         print(f"above its target: {name}", file=sys.stderr)
     return int(bool(slow))

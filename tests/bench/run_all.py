@@ -83,6 +83,7 @@ BENCHES: dict[str, tuple[str, ...]] = {
 LARGE: dict[str, tuple[str, ...]] = {
     "graph 100k": ("bench_graph.py", "--size", "100000"),
     "graph 100k, 20 projects": ("bench_graph.py", "--size", "100000", "--projects", "20"),
+    "viewer": ("bench_web.py",),
     "home 1k": ("bench_size.py", "--sizes", "1000"),
     "home 10k": ("bench_size.py", "--sizes", "10000"),
     "home 100k": ("bench_size.py", "--sizes", "100000"),
@@ -116,6 +117,9 @@ FIGURES: tuple[Figure, ...] = (
     Figure("vectors of passages of 45 words, two cores", "vectors", "per_s", "a second", 150.0, is_rate=True),
     Figure("vectors of passages of 45 words, one core", "vectors", "one_per_s", "a second", 75.0, is_rate=True),
     Figure("memory of the worker", "vectors", "worker_rss_mb", "MB", 300.0),
+    Figure("page of the viewer, the slowest, processor", "viewer", "slowest_ms", "ms", 300.0),
+    Figure("page of the viewer, the largest", "viewer", "largest_bytes", "bytes", 300_000.0),
+    Figure("how long a memory is told, processor", "viewer", "told_ms", "ms", 300.0),
     Figure("taking out secrets", "redact", "mb_per_s", "MB/s", 20.0, is_rate=True),
     *(
         Figure(what, bench, key, unit, limit)

@@ -103,7 +103,7 @@ def test_a_sitting_answers_with_one_key_each_and_takes_back(seeded: Machine) -> 
     sitting.sees("q quit")
     sitting.press("n")
     assert "3 of 3" in sitting.sees("q quit")
-    sitting.press("k")
+    sitting.press("y")
     sitting.sees("1 dropped")
     assert sitting.ends() == 0
     fits(sitting.said)

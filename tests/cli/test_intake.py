@@ -106,7 +106,7 @@ def test_a_person_is_shown_foreign_memories_before_they_come_in(machine: Machine
     for answer, imported in (("n\n", 0), ("y\n", 6)):
         terminal = Terminal(*words, **here)  # type: ignore[arg-type]
         shown = terminal.sees("Import 6 memories?")
-        assert "MCP memory server" in shown and "2 project" in shown and "GeoJSON" in shown
+        assert "MCP memory server" in shown and "project (2)" in shown and "GeoJSON" in shown
         terminal.press(answer)
         terminal.ends()
         assert len(machine.csmd("memories", "--all-projects", "--json")["memories"]) == imported

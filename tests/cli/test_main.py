@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -377,23 +378,46 @@ def test_brief_and_recall_answer_as_the_contract_says_and_leave_no_receipt(full:
 
 
 @pytest.mark.parametrize(
-    ("name", "data"),
-    [("a.txt", b"hello"), ("b.json", b'{"a": 1}'), ("c.jsonl", b'{"a": 1}\n'), ("d.png", b"\0PNG"), ("e.jsonl", b"")],
+    ("name", "data", "looks"),
+    [
+        ("a.txt", b"hello", "is of no format that csmd knows"),
+        ("b.json", b'{"a": 1}', "is JSON of no program"),
+        ("c.jsonl", b'{"a": 1}\n', "is JSON of no program"),
+        ("d.png", b"\0PNG", "is of no format that csmd knows"),
+        ("e.jsonl", b"", "is empty"),
+    ],
 )
-def test_an_import_of_what_csmd_does_not_know_says_so_and_fails(full: Machine, name: str, data: bytes) -> None:
+def test_an_import_of_what_csmd_does_not_know_says_so_and_fails(
+    full: Machine, name: str, data: bytes, looks: str
+) -> None:
     folder = full.root / "unknown" / name.partition(".")[0]
     folder.mkdir(parents=True)
     (folder / name).write_bytes(data)
     refused = full.run("import", str(folder / name))
-    assert refused.returncode == 1 and "is of no format that csmd knows: nothing was imported" in " ".join(
-        refused.stderr.split()
-    )
+    assert refused.returncode == 1 and looks in refused.stderr and "nothing was imported" in refused.stderr
     refused = full.run("import", str(folder))
     assert refused.returncode == 1 and "holds nothing that csmd can take in" in " ".join(refused.stderr.split())
     full.transcript(full.line("user", "The bittern booms.", session="unk"), session=f"unk-{name}", folder=folder)
     taken = full.csmd("import", str(folder), "--no-vectors", "--json")
     left_out = [f"{folder / name}: no transcript, left out"] if name.endswith(".jsonl") else []
     assert (taken["files"], taken.get("problems", [])) == (1, left_out)
+
+
+def test_options_of_one_name_mean_the_same_in_every_verb() -> None:
+    """Which projects are looked in, and whether a list is whole."""
+    about = defaultdict[str, set[str | None]](set)
+    for words in commands(main):
+        command: click.Command = main
+        for word in words:
+            assert isinstance(command, click.Group)
+            command = command.get_command(click.Context(command), word) or command
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                about[option.opts[0]].add(option.name)
+    assert {name: about[name] for name in ("--all", "--project", "--behind-walls")} == {
+        "--all": {"everything"}, "--project": {"project"}, "--behind-walls": {"walls"},
+    }  # fmt: skip
+    assert about["--all-projects"] == {"all_projects", "everywhere"}
 
 
 def test_import_and_sync_answer_as_the_contract_says(full: Machine) -> None:
@@ -426,6 +450,53 @@ def test_tool_list_answers_as_the_contract_says(full: Machine) -> None:
     assert [set(row) for row in found["tools"]] == [{"name", "summary", "mutates", "parameters"}] * len(TOOLS)
     asked = full.csmd("tool", "csm_memory_search", "--param", "query=config = key", "--param", "limit=2", "--json")
     assert asked["query"] == "config = key" and len(asked["hits"]) <= 2
+
+
+# --- errors and questions in a terminal of 80 columns
+
+
+LONG_NAME = "/nowhere/" + "a-folder-with-a-long-name/" * 3 + "notes.json"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["import", LONG_NAME], 2),
+        (["import", "{unknown}"], 1),
+        (["import", "{cut}"], 1),
+        (["memories", "--project", LONG_NAME], 1),
+        (["memories", "--project", ".", "--all-projects"], 2),
+        (["search", "heron", "--kind", "something that no search knows"], 2),
+        (["show", "m0000000000000"], 1),
+        (["session", "show", "a-session-that-nobody-has-ever-heard-of"], 1),
+        (["config", "set", "recall.no_such_setting_at_all", "1"], 1),
+        (["checkpoint", "show", "k000000"], 1),
+        (["dream", "undo", "d000000"], 1),
+        (["model", "add", LONG_NAME], 1),
+        (["tool", "csm_no_such_tool_at_all_that_anybody_knows"], 1),
+    ],
+    ids=lambda value: " ".join(value)[:30] if isinstance(value, list) else "",
+)
+def test_every_error_is_wrapped_at_eighty_columns(full: Machine, words: list[str], code: int) -> None:
+    folder = full.root / "for-errors" / "in-a-folder-with-a-rather-long-name"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "unknown").write_text("hello")
+    (folder / "cut").write_text('{"results": [{"memory": "The heron')
+    typed = [word.format(unknown=folder / "unknown", cut=folder / "cut") for word in words]
+    shown = on_a_terminal(full, *typed, code=code)
+    assert shown.strip() and all(len(line) <= 80 for line in shown.splitlines()), shown
+
+
+@pytest.mark.parametrize("answer", ["\n", "n\n", "\x04"], ids=["nothing", "no", "end"])
+def test_whoever_does_not_say_yes_is_told_that_nothing_was_changed(full: Machine, answer: str) -> None:
+    terminal = Terminal(
+        "remember", "Where is the heron?", cwd=full.project, environment=full.environment()
+    )  # fmt: skip
+    terminal.sees("[y/N]")
+    terminal.press(answer)
+    terminal.sees("nothing was changed")
+    assert terminal.ends() == 130
+    assert all(row["text"] != "Where is the heron?" for row in full.csmd("memories", "--json")["memories"])
 
 
 # --- who speaks

@@ -88,7 +88,19 @@ def test_what_is_too_long_for_a_memory_is_refused_and_not_cut(known: Machine) ->
 
 def test_what_is_remembered_says_where_it_holds(known: Machine) -> None:
     assert f"it holds in {known.project}" in " ".join(known.csmd("remember", "The linter is ruff.").split())
-    assert "it holds everywhere" in known.csmd("remember", "I like short answers.", "--everywhere")
+    assert "it holds everywhere" in known.csmd("remember", "I like short answers.", "--all-projects")
+
+
+def test_former_names_of_options_work_and_are_not_listed(known: Machine) -> None:
+    assert "it holds everywhere" in known.csmd("remember", "I like long answers.", "--everywhere")
+    assert "only a person at a terminal" in known.run("today", "--all").stderr
+    for verb_, name in (("remember", "--everywhere"), ("today", "--all ")):
+        assert name not in known.csmd(verb_, "--help")
+
+
+def test_one_project_and_all_of_them_cannot_be_asked_for_at_once(known: Machine) -> None:
+    refused = known.run("memories", "--project", str(known.project), "--all-projects")
+    assert refused.returncode == 2 and "do not go together" in refused.stderr
 
 
 def test_a_sync_that_was_forestalled_says_so(known: Machine) -> None:

@@ -248,7 +248,7 @@ CASES: dict[str, Case] = {
     "root of the provenance random": Case(damage=root_of("provenance")),
     "root of the memories random": Case(damage=root_of("memories"), short=False),
     "root of the tombstones random": Case(damage=root_of("tombstones"), short=False),
-    "other words in a page": Case(damage=letters, says="not what was stored"),
+    "other words in a page": Case(damage=letters, says="altered since stored"),
     "zero length": Case(damage=lambda db, _: os.truncate(db, 0), refused=True, says="empty"),
     "gone": Case(damage=lambda db, _: db.unlink(), refused=True, says="gone"),
     "a directory in its place": Case(damage=a_directory, refused=True, says="directory"),
@@ -257,7 +257,7 @@ CASES: dict[str, Case] = {
         damage=sql("delete from meta where key = 'hash_key'"), refused=True, says="key of the hashes"
     ),
     "a turn that no session lists": Case(damage=sql("delete from session_turn where ordinal = 7"), says="order"),
-    "a memory that rests on nothing": Case(damage=sql("delete from provenance"), says="rest on no turn"),
+    "a memory that rests on nothing": Case(damage=sql("delete from provenance"), says="without a turn to rest on"),
     "full text emptied": Case(damage=sql("delete from passages_fts_data where id > 9"), state="indexes"),
     "full text of other words": Case(
         damage=sql("update passages_fts_data set block = randomblob(200) where id > 9"), state="indexes"

@@ -16,7 +16,7 @@ import pytest
 from planted import ALNUM, drawn
 
 from csmd.errors import BadInput, TooLarge
-from csmd.foreign_memories import importing, recognise
+from csmd.foreign_memories import describe_unknown, importing, recognise
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
 from csmd.recall import visibility
 from csmd.store import belief_changes, import_files, memories, projects
@@ -230,16 +230,41 @@ def cut(data: bytes) -> bytes:
 
 
 DAMAGE: dict[str, tuple[str, Callable[[bytes], bytes], str]] = {
-    "a database that was cut": ("claude-mem", cut, "is damaged"),
+    "a database that was cut": ("claude-mem", cut, "was cut: it has"),
     "a database with a broken page": (
         "claude-mem", lambda data: data[:4096] + b"\xff" * (len(data) - 4096), "is damaged",
     ),
-    "JSON that was cut": ("mem0", cut, "is no whole JSON"),
+    "JSON that was cut": ("mem0", cut, "of mem0 and ends in the middle of line"),
     "a graph that was cut": ("MCP memory server", lambda data: data[:-40], "line 5 is no JSON"),
     "a graph with a foreign line": (
         "MCP memory server", lambda data: data + b'\n{"type":"user","message":{}}\n', "line 6 is neither",
     ),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("program", ["claude-mem", "mem0", "MCP memory server"])
+def test_a_file_that_was_cut_anywhere_is_named_by_its_format_and_is_said_to_be_cut(
+    program: str, tmp_path: Path
+) -> None:
+    path = file_of(program, tmp_path)
+    whole = path.read_bytes()
+    for length in {14, 16, 40, 99, 100, 101, 4096, len(whole) // 2, len(whole) - 40} & set(range(len(whole))):
+        path.write_bytes(whole[:length])
+        says = complaint(path)
+        assert "cut" in says and ("SQLite" if program == "claude-mem" else str(path)) in says, (length, says)
+
+
+def complaint(path: Path) -> str:
+    """What is said of a file that cannot be imported."""
+    try:
+        with import_files.open_import(path) as file:
+            source = recognise(file)
+            if source is None:
+                return f"{path} {describe_unknown(file)}"
+            list(source.read(file))
+    except BadInput as error:
+        return error.what
+    return ""
 
 
 @pytest.mark.parametrize("damage", DAMAGE)

@@ -32,24 +32,24 @@ def story(rows: Rows, given: Any) -> None:
 #: What is broken -> a word of what is said of it.
 BROKEN: dict[str, str] = {
     "delete from session_turn where ordinal = 1": "no session's order",
-    "update session_turn set ordinal = 9 where ordinal = 2": "past their last",
-    "update sessions set last_at = '1999'": "before they begin",
-    "delete from provenance": "rest on no turn",
+    "update session_turn set ordinal = 9 where ordinal = 2": "past the last",
+    "update sessions set last_at = '1999'": "before the beginning",
+    "delete from provenance": "without a turn to rest on",
     "update counters set value = -1": "below zero",
     "update cursors set position = -1 where stage = 'distill'": "below zero",
     "delete from vec_passage_1 where rowid = 1": "one of two passage tables",
     "delete from vec_memory_1": "one of two memory tables",
-    "delete from vector_codes where kind = 'passage'": "lack their signs",
-    "update vector_codes set project_seq = 77": "lack their signs",
+    "delete from vector_codes where kind = 'passage'": "without signs",
+    "update vector_codes set project_seq = 77": "without signs",
     "update vectors set row_seq = 77 where kind = 'memory'": "a memory that is gone",
     "update memories set project_seq = 0": "another project",
     "delete from vectors": "passed by",
     "insert into memories_fts (rowid, text) values (9, 'planted')": "memories_fts",
     "delete from turns_fts_data where id > 9": "turns_fts",
     "delete from passages_fts_data where id > 9": "passages_fts",
-    "delete from passages_fts where rowid = 1": "not in it",
-    "insert into passages_fts (rowid, text) values (99, 'planted')": "have no passage",
-    "delete from passages": "passages: 2 turns",
+    "delete from passages_fts where rowid = 1": "missing from it",
+    "insert into passages_fts (rowid, text) values (99, 'planted')": "without a passage",
+    "delete from passages": "turns without one: 2",
 }
 
 

@@ -55,6 +55,25 @@ def test_no_more_passages_are_made_than_are_asked_for(text: str, most: int) -> N
     assert prose.passages(text, most=most) == prose.passages(text)[:most]
 
 
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("Write a check that fetches 10\nold releases and opens each. Run it nightly.", 1),
+        ("Write a check that fetches\nold releases and opens each.", 1),
+        ("Fetch 10 releases.\nthen open each of them.", 2),
+        ("fetch 10 releases\nopen each of them", 2),
+        ("Fetch 10 releases\nopen each of them", 2),
+        ("Fetch 10 releases\nOpen each of them.", 2),
+        ("Fetch 10 releases\n- open each of them.", 2),
+        ("Fetch 10 releases\n\nopen each of them.", 2),
+    ],
+)
+def test_a_sentence_that_goes_on_in_the_next_line_is_one_row_whatever_word_or_number_ends_the_first(
+    text: str, rows: int
+) -> None:
+    assert len(prose.lines_of_prose(text)) == rows
+
+
 def test_sentences_of_one_section_stand_together_and_a_section_ends_a_passage() -> None:
     text = "Use pnpm. Not npm.\n\nIt is faster.\n\n## Tests\nRun them with pytest.\n```sh\npytest -q\n```\nThat is all."
     assert [text[start:end] for start, end in prose.passages(text)] == [

@@ -38,7 +38,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (event.key === "/") document.querySelector("#search input[type=search], #find").focus();
-  else if (event.key === "j" || (event.key === "n" && page === "review")) move(1);
+  else if (event.key === "j" || (event.key === document.body.dataset.later && page === "review")) move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "Enter" && event.target.matches("[data-item]")) event.target.querySelector("a")?.click();
   else if (!/^[a-z]$/.test(event.key) || !press(event.key)) return;

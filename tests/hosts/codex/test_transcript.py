@@ -104,7 +104,7 @@ def test_a_rollout_that_grows_line_by_line_is_stored_like_a_whole_one(home: Home
 @pytest.mark.parametrize("case", ["session", "subagent", "trusted_terminal"])
 def test_the_samples_of_the_real_client_are_stored_as_they_were_said(home: Home, tmp_path: Path, case: str) -> None:
     if not (SAMPLES / case).is_dir():
-        pytest.skip(f"no samples of the real client at {SAMPLES}")
+        pytest.skip(f"no samples of the real client at {SAMPLES}; set CSMD_EVAL")
     tree = tmp_path / "tree"
     tree.mkdir()
     for path in sorted((SAMPLES / case).rglob("rollout-*.jsonl")):  # in the order of the steps: a file has grown
