@@ -25,7 +25,7 @@ from csmd.store.sqlite import Row, as_store_error, close_quietly, connect, in_ke
 from csmd.text import display
 
 #: Most rows of an answer, characters of a value, and characters of all values together.
-MOST_ROWS, VALUE_CHARACTERS, ANSWER_CHARACTERS = 200, 2_000, 100_000
+MOST_ROWS, VALUE_CHARACTERS, ANSWER_CHARACTERS = 100, 2_000, 100_000
 #: Seconds that a question may take, bytes that SQLite may use for it, and how many of SQLite's steps lie between two looks.
 SECONDS, MEMORY_BYTES, STEPS = 2.0, 64 << 20, 200
 #: Characters of a statement; bytes of a turn's text that a view shows, and of any value on the way to the answer.

@@ -457,7 +457,7 @@ def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> J
 
 @QUESTIONS.add("csm_store_query")
 def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
-    """Answer one SELECT (SQLite) on the views of csm_store_schema: 200 rows, 2 seconds, 2,000 characters a value at most; it changes nothing"""
+    """Answer one SELECT (SQLite) on the views of csm_store_schema: 100 rows, 2 seconds, 2,000 characters a value at most; it changes nothing"""
     places, most = _visible_places(rows, asking), between(limit, sql_views.MOST_ROWS)
     answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
     return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
