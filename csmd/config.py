@@ -158,23 +158,9 @@ def spool_places(home: Path) -> list[Path]:
     return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
 
 
-#: Host -> the variable that names its configuration directory, and the directory's usual name in the user's home.
-HOST_DIRS: Mapping[str, tuple[str, str]] = {
-    "claude": ("CLAUDE_CONFIG_DIR", ".claude"),
-    "codex": ("CODEX_HOME", ".codex"),
-}
-
-
-def host_dir(host: str, env: Mapping[str, str] = os.environ) -> Path:
-    """An assistant's configuration directory in force in this environment."""
-    variable, usual = HOST_DIRS[host]
-    chosen = env.get(variable)
-    return _absolute(chosen, variable) if chosen else Path.home() / usual
-
-
 def assistant_dir(env: Mapping[str, str] = os.environ) -> Path:
     """Claude Code's configuration directory in force in this environment."""
-    return host_dir("claude", env)
+    return folder_of("CLAUDE_CONFIG_DIR", ".claude", env)
 
 
 def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:

@@ -103,3 +103,26 @@ def _mode(path: Path | str) -> int | None:
         return os.stat(path).st_mode  # noqa: PTH116 - thousands of names, at each status
     except (OSError, ValueError):
         return None
+
+
+#: A longer name of a folder is cut, with a number made of the whole behind it.
+LONGEST_NAME = 200
+
+
+def folder_name(path: str) -> str:
+    """The name of a folder for what belongs to a directory, as Claude Code makes it: not invertible, and two can have the same."""
+    units = path.encode("utf-16-le", "surrogatepass")
+    codes = [units[at] | units[at + 1] << 8 for at in range(0, len(units), 2)]
+    name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
+    if len(name) <= LONGEST_NAME:
+        return name
+    number = 0
+    for code in codes:
+        number = (number * 31 + code) & 0xFFFFFFFF
+    number = abs(number - (1 << 32) if number >= 1 << 31 else number)
+    digits = ""
+    while True:
+        number, rest = divmod(number, 36)
+        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
+        if not number:
+            return f"{name[:LONGEST_NAME]}-{digits}"

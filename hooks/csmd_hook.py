@@ -72,6 +72,6 @@ def main(_, home, event, host="claude"):
 
 
 try:
-    (rare().pass_by if posix.environ.get(b"CSMD_DISABLE") == b"1" else main)(*sys.argv)
+    ({b"CSMD_DISABLE", b"COPILOT_CLI"} & posix.environ.keys() and rare().passes_by(*sys.argv)) or main(*sys.argv)
 finally:
     posix._exit(0)

@@ -22,8 +22,6 @@ COMMAND_WORDS = 4
 DAYS_KNOWN = 7
 #: Events that wait for a first daemon, at most.
 MOST_BEFORE_FIRST = 2000
-#: Assistants whose events are kept; a daemon drops those of any other.
-HOSTS = {"claude", "codex"}
 #: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
 ONLY_ASKS = ("PostToolUseFailure",)
 #: What a user is told, by the daemon's answer: b"" for none, b"waits" where it says so, b"hung" for none twice in a row. Constant: it goes where
@@ -84,6 +82,11 @@ def is_hung(home):
     return False
 
 
+def _is_known(home, host):
+    """Whether an assistant's launcher is installed; Claude Code needs none."""
+    return host == "claude" or (host.isalnum() and posix.access(f"{home}/hook/{host}", posix.X_OK))
+
+
 def keep(home, ident, event, body, hung=False, status=b"", host="claude"):
     """Put the event into the spool, mark the daemon when it is `hung`, and tell the user at a session's start.
 
@@ -93,7 +96,7 @@ def keep(home, ident, event, body, hung=False, status=b"", host="claude"):
     hung = hung and not status
     if hung:
         _mark(home)
-    if not body or event in ONLY_ASKS or host not in HOSTS or not posix.access(home, posix.F_OK):
+    if not body or event in ONLY_ASKS or not _is_known(home, host) or not posix.access(home, posix.F_OK):
         return  # nothing to say, or no csmd here that would ever take a spooled payload away again
     if not posix.access(home + "/csmd.db", posix.F_OK) and _is_full(home + "/spool"):
         return  # no daemon was ever here
@@ -173,11 +176,18 @@ def _is_full(spool):
         return False
 
 
-def pass_by(_, home, _event, _host=None):
-    """Leave word that hooks run, and no more: the user wants nothing of this session kept (CSMD_DISABLE)."""
-    posix.umask(0o077)
-    if posix.access(home + "/run", posix.F_OK):
-        _touch(_in_home("/run", 0o022)(home) + "/passed-by", b"")
+def passes_by(_, home, _event, host="claude"):
+    """Whether nothing is to be done with an event.
+
+    Where the user wants nothing of this session kept (CSMD_DISABLE), word is left that hooks run. Copilot CLI runs the hooks
+    in a project's settings of Claude Code, too, under Claude Code's names for events: it has hooks of its own.
+    """
+    if posix.environ.get(b"CSMD_DISABLE") == b"1":
+        posix.umask(0o077)
+        if posix.access(home + "/run", posix.F_OK):
+            _touch(_in_home("/run", 0o022)(home) + "/passed-by", b"")
+        return True
+    return host == "claude" and b"COPILOT_CLI" in posix.environ and b"CLAUDECODE" not in posix.environ
 
 
 def _mark(home):

@@ -32,7 +32,7 @@ def _turns(lines: list[dict[str, Any]], head: dict[str, Any], of_agent: bool) ->
     new = head.get("history_mode") == "paginated"
     for line in lines:
         payload, kind = line["payload"], (line["type"], line["payload"].get("type"))
-        if kind == ("event_msg", "task_started") and payload.get("turn_attribution"):
+        if kind == ("event_msg", "task_started") and payload.get("turn_attribution", {}).get("turn_trigger"):
             person = payload["turn_attribution"]["turn_trigger"] == "user"
         asked = "user" if person or of_agent else "relayed"
         if kind == ("event_msg", "item_completed") and new:
@@ -44,6 +44,9 @@ def _turns(lines: list[dict[str, Any]], head: dict[str, Any], of_agent: bool) ->
             found.append((asked, payload["message"].split("## My request for Codex:")[-1].strip()))
         elif kind == ("event_msg", "agent_message") and not new:
             found.append(("assistant", payload["message"]))
+        elif line["type"] == "retained_context":
+            (pair,) = payload["questions"]  # below the question stands what was taken of its options
+            found.append((asked, f"> {pair['question'].splitlines()[0]}\n{pair['answer']}"))
         elif line["type"] == "compacted":
             found.append(("summary", payload["message"].split("analysis:\n")[-1]))
         elif kind[1] == "function_call":

@@ -52,6 +52,8 @@ VOCABULARY = {
     "wire",
 }
 RIM = {"cli", "client", "doctor", "installer", "mcp", "web", "__main__"}
+#: What is known of assistants without the daemon: what is written into their files.
+HOSTS_FOR_THE_RIM = {"hosts.host_files", "hosts.registrations"}
 STAGES = {"capture", "extraction", "memory", "foreign_memories", "recall", "curator", "dream"}
 #: Modules of a stage folder that know nothing of the store: they return values and reasons.
 PURE = {
@@ -221,13 +223,31 @@ def test_a_module_imports_only_what_stands_to_its_left() -> None:
         for target in filter(None, (own(imported) for imported, _ in imports(path))):
             other = layer_of(target)
             if layer in RIM:
-                if other not in RIM | {"vocabulary", "text"} and not re.fullmatch(r"hosts\.\w+\.registration", target):
+                if other not in RIM | {"vocabulary", "text"} and target not in HOSTS_FOR_THE_RIM:
                     wrong.append(f"{module} is the rim and knows the socket only, not {target}")
             elif other in RIM:
                 wrong.append(f"{module} must not know the rim ({target})")
             elif LAYERS.index(other) > LAYERS.index(layer):
                 wrong.append(f"{module} imports {target}, which stands to its right")
     assert not wrong
+
+
+def of_one_host(target: str) -> bool:
+    """Whether a module, or folder, is one assistant's."""
+    return re.match(r"hosts\.\w+(\.|$)", target) is not None and PACKAGE.joinpath(*target.split(".")[:2]).is_dir()
+
+
+@pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")
+def test_an_assistant_is_known_outside_of_hosts_by_its_row_in_a_table_alone() -> None:
+    wrong = [
+        f"{name_of(path)} imports {target}"
+        for path in MODULES
+        if layer_of(name_of(path)) != "hosts"
+        for target in filter(None, (own(imported) for imported, _ in imports(path)))
+        if of_one_host(target)
+    ]
+    assert not wrong
+    assert of_one_host("hosts.codex.hooks") and of_one_host("hosts.codex") and not of_one_host("hosts.adapter")
 
 
 @pytest.mark.invariant("Layers, and who may touch clock, environment, SQL and the store")

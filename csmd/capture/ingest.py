@@ -24,7 +24,7 @@ from csmd.hosts import adapters
 from csmd.hosts.adapter import started_in as directory_in
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
-from csmd.store import activity, events, files, projects, tombstones
+from csmd.store import activity, events, files, projects, sessions, tombstones
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -135,6 +135,12 @@ def place_of(rows: Rows, event: Event) -> Project | None:
     return project_identity.entering(rows, place)
 
 
+def _is_of_another_host(rows: Rows, event: Event) -> bool:
+    """Whether an event is of a session that is known as another assistant's, which ran Claude Code's hooks, too."""
+    others = [f"{host}:{event.session_id}" for host in adapters.ADAPTERS if host != adapters.CLAUDE.host]
+    return event.host == adapters.CLAUDE.host and sessions.is_any_known(rows, others)
+
+
 def record(
     rows: Rows,
     event: Event,
@@ -151,7 +157,7 @@ def record(
     `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
     session is kept, `waited` says that the event comes from the spool: others may have come after it.
     """
-    permitted = _permitted_event(rows, event, place, key)
+    permitted = None if _is_of_another_host(rows, event) else _permitted_event(rows, event, place, key)
     if permitted is None:
         return False
     event = _without_known_secrets(rows, permitted, redacted, key=key, now=now)

@@ -1,7 +1,8 @@
-"""Finds the CLAUDE.md files, rules and imports that hold for a directory."""
+"""Finds the instruction files that assistants load for a directory: CLAUDE.md with rules and imports, others' by their names."""
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import posixpath
 import re
@@ -17,8 +18,9 @@ from typing import Any, Literal
 from csmd import config, wire
 from csmd.capture import markdown_imports, project_identity
 from csmd.errors import BadInput
-from csmd.hosts.claude import environment
-from csmd.hosts.json_fields import moment_of
+from csmd.hosts.adapter import InstructionNames, Memo
+from csmd.hosts.adapters import ADAPTERS, CLAUDE, CLAUDE_MEMORY
+from csmd.hosts.json_fields import json_object, moment_of
 from csmd.paths import is_directory
 from csmd.privacy.fingerprints import clean
 from csmd.privacy.redaction import redact
@@ -106,6 +108,8 @@ class User:
     """The assistant's configuration directories."""
     managed: str = ""
     """Where an organisation's files lie."""
+    others: tuple[tuple[str, str], ...] = ()
+    """(host, configuration directory) of the other assistants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +152,35 @@ def loaded(place: Place, disk: Disk = Disk()) -> list[Instruction]:
     indexes = (_memory_index(folder, disk) for folder in place.memories)
     found = [file for file in loader.found if not file.is_conditional]
     return [*found, *(index for index in indexes if index is not None)]
+
+
+def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk()) -> list[Instruction]:
+    """What another assistant has loaded when a session starts in a project's root, in its order."""
+    places: tuple[tuple[Kind, str, tuple[tuple[str, ...], ...]], ...] = (
+        ("User", folder, names.user),
+        ("Project", root, names.project),
+    )
+    found: list[Instruction] = []
+    for kind, place, rows in places:
+        for row in rows:
+            for name in row:
+                texts = {path: _parts(disk, path)[1].strip(SPACE) for path in _named(f"{place}/{name}", disk)}
+                there = [
+                    Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts.items() if text
+                ]
+                if there:
+                    found += there
+                    break
+    return found[:MAX_FILES]
+
+
+def _named(path: str, disk: Disk) -> list[str]:
+    """The files of a name whose last part may be a pattern."""
+    folder, _, name = path.rpartition("/")
+    if "*" not in name:
+        return [path]
+    names = sorted(entry.name for entry in disk.entries(folder) if not entry.folder)
+    return [f"{folder}/{entry}" for entry in names if fnmatch.fnmatchcase(entry, name)]
 
 
 def build(found: list[Instruction]) -> str:
@@ -276,7 +309,7 @@ def _memory_index(folder: str, disk: Disk) -> Instruction | None:
     content = markdown_imports.read(_parts(disk, path)[1])[0].strip(SPACE)
     if not content:
         return None
-    return Instruction(path=path, kind="AutoMem", content=environment.cut_index(content), root=folder)
+    return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)
 
 
 MAX_DEPTH = 10
@@ -361,7 +394,8 @@ def user_of(settings: config.Config) -> User:
     """Whose files a daemon with this configuration reads."""
     managed = MANAGED.get(sys.platform, MANAGED_ELSEWHERE)
     configs = tuple(str(path) for path in settings.assistant_dirs)
-    return User(home=str(config.user_home()), configs=configs, managed=managed)
+    others = tuple((host, str(folder)) for host, folder in settings.host_dirs)
+    return User(home=str(config.user_home()), configs=configs, managed=managed, others=others)
 
 
 def place_of(directory: str, user: User) -> Place:
@@ -391,7 +425,7 @@ def _memories(start: str, user: User, chosen: list[dict[str, Any]]) -> tuple[str
         if isinstance(named, str) and named.startswith(("/", "~/")):
             return (posixpath.normpath(posixpath.join(user.home, named[2:]) if named[0] == "~" else named),)
     main = os.path.realpath(project_identity.identified(start).root)
-    return tuple(f"{config}/projects/{environment.folder_name(main)}/memory" for config in user.configs)
+    return tuple(CLAUDE_MEMORY.folder(config, main) for config in user.configs)
 
 
 def _settings(start: str, user: User) -> list[dict[str, Any]]:
@@ -406,7 +440,7 @@ def _settings(start: str, user: User) -> list[dict[str, Any]]:
 
 def _read_object(path: str, limit: int) -> dict[str, Any]:
     """The JSON object in a file of the host's; {} for none that can be read."""
-    return environment.settings_in(files.read_small(path, limit))
+    return json_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
 
 
 def _approved(config: str, user: User, roots: set[str]) -> bool:
@@ -453,32 +487,36 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     Gives how many files did, the directories to watch, and every path whose stamp tells that it is time again.
     """
     place = place_of(root, user)
-    found = loaded(place)
+    by_host = {CLAUDE.host: loaded(place)}
+    for host, folder in user.others:
+        adapter = ADAPTERS.get(host)
+        if adapter is not None and adapter.instructions is not None:
+            by_host.setdefault(host, []).extend(loaded_by(adapter.instructions, folder, place.start))
+    found = [file for files_of_host in by_host.values() for file in files_of_host]
     purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
         return clean(redact(wire.clean(text), Counter()), purged)[0]
 
-    by_path = {}
-    for file in found:
-        text = storable(display.strip_fenced(file.content))
-        path = storable(file.path)
-        by_path[path] = projects.Instruction(
-            path=path,
-            kind=file.kind,
-            root=storable(file.root),
-            text=text,
-            text_hash=tokens.keyed_hash(text, store.hash_key),
-        )
+    by_path: dict[str, projects.Instruction] = {}
+    for host, files_of_host in by_host.items():
+        for file in files_of_host:
+            path = storable(file.path)
+            if known := by_path.get(path):  # loaded by more than one
+                by_path[path] = known._replace(hosts=" ".join(dict.fromkeys((*known.hosts.split(), host))))
+                continue
+            text = storable(display.strip_fenced(file.content))
+            text_hash = tokens.keyed_hash(text, store.hash_key)
+            by_path[path] = projects.Instruction(path, file.kind, storable(file.root), text, text_hash, host)
     rows = list(by_path.values())
     marks = {file.path for file in found} | {f"{folder}/settings.json" for folder in user.configs}
     marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
     watched = {posixpath.dirname(file.path) for file in found} | {*place.user.configs, *place.memories}
     watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
-    watched |= {f"{config}/rules" for config in place.user.configs}
+    watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
     changed = 0
     if store.read(lambda reading: projects.instruction_hashes(reading, seq)) != [
-        (row.path, row.text_hash) for row in rows
+        (row.path, row.text_hash, row.hosts) for row in rows
     ]:
         changed = store.write(lambda writing: projects.replace_instructions(writing, seq, rows, now=now))
     return changed, watched, marks | watched
@@ -502,7 +540,7 @@ def memory_folder(directory: str, user: User) -> Path:
     return next((folder for folder in places if is_directory(folder)), places[0])
 
 
-def scan(folder: Path) -> list[environment.Memo]:
+def scan(folder: Path) -> list[Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
     found: list[tuple[float, str, int]] = []
     for entry in _entries(str(folder)):
@@ -511,10 +549,10 @@ def scan(folder: Path) -> list[environment.Memo]:
                 info = _inside_folder(folder, entry.name).stat()
                 found.append((info.st_mtime, entry.name, info.st_size))
     memos = []
-    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: environment.MOST_FILES]:
-        data = _read_start(folder / name, environment.READ_BYTES)
+    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
+        data = _read_start(folder / name, CLAUDE_MEMORY.read_bytes)
         if data is not None:
-            memos.append(environment.memo(name, data, modified=moment_of(at), size=size))
+            memos.append(CLAUDE_MEMORY.read_memo(name, data, modified=moment_of(at), size=size))
     return memos
 
 
@@ -524,7 +562,7 @@ def load_memo(folder: Path, name: str) -> str:
     data = _read_start(path, MAX_BYTES)
     if data is None:
         raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd instructions memory` lists them")
-    return environment.body(data)
+    return CLAUDE_MEMORY.body(data)
 
 
 def _inside_folder(folder: Path, name: str) -> Path:

@@ -33,7 +33,7 @@ from csmd.hosts.json_fields import EPOCH, moment_of
 from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, redact, storable_path
-from csmd.store import activity, cursors, events, files, projects, sessions, tombstones, turns
+from csmd.store import activity, cursors, events, files, projects, rewinds, sessions, tombstones, turns
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
@@ -293,6 +293,8 @@ class Sink:
             end = min(begin + BATCH_TURNS, len(reading.turns))
             is_last = end == len(reading.turns)
             new, redacted, marks = 0, Counter[str](), tombstones.marks(rows, key)
+            for reverted in reading.reverted if begin == 0 else ():
+                rewinds.revert(rows, reverted.stream, reverted.is_left)
             for place in range(begin, end + is_last):
                 for left in left_at.get(place, ()):
                     text_hash = tokens.keyed_hash(left.text, key) if left.text else ""

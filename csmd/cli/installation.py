@@ -21,12 +21,11 @@ from csmd import client, wire
 from csmd.cli import render, status, verb
 from csmd.cli.intake import USING, fetch_model, show_left
 from csmd.cli.render import Line, Screen, dim, pairs, size
-from csmd.config import Config, assistant_session, base_interpreter, default_paths
+from csmd.config import Config, assistant_session, default_paths
 from csmd.doctor import examine, report
 from csmd.doctor.checks import LEVELS
 from csmd.errors import CsmdError
-from csmd.hosts.claude import registration
-from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
 from csmd.mcp import tool_groups
@@ -107,7 +106,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from (f"  {_with_target(change.path)}" for change in planned)
     yield from _other_directories(elsewhere)
     if choice is None:
-        events = display.join_names(tuple(registration.NEWER))
+        events = display.join_names(tuple(CLAUDE.newer))
         yield _sentence(f"  (later with {events}, if every Claude Code in use knows them)")
     else:
         yield from show_events(choice, ())
@@ -132,7 +131,7 @@ def show_events(choice: Choice, before: Sequence[str]) -> Screen:
         yield _sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
         yield _sentence(f"taken out again: {', '.join(gone)}; {_why(choice)}")
-    left_out = [event for event in registration.NEWER if event not in choice.events and event not in gone]
+    left_out = [event for event in CLAUDE.newer if event not in choice.events and event not in gone]
     if left_out:
         hooks = f"{amount(len(left_out), 'optional hook')} ({display.join_names(left_out)})"
         yield _sentence(f"skipped {hooks}: {_why(choice)}")
@@ -209,9 +208,10 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
         help="A further configuration directory of the assistant (CLAUDE_CONFIG_DIR); may be repeated.",
     ),
     verb.option(
-        "--host", "hosts", multiple=True, type=click.Choice(list(plan.HOSTS)),
+        "--host", "hosts", multiple=True, type=click.Choice(list(FILES)),
         help="Install for this assistant only; may be repeated. Without it a terminal is asked about those found.",
     ),
+    verb.flag("--all", "every", help="Install for every assistant that is found here."),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
     verb.option(
@@ -223,6 +223,7 @@ def install(
     dry_run: bool,
     config_dirs: tuple[Path, ...],
     hosts: tuple[str, ...],
+    every: bool,
     no_start: bool,
     no_service: bool,
     model: bool | None,
@@ -231,13 +232,15 @@ def install(
     """Put hooks and service in place, import past sessions."""
     if model and no_start:
         raise click.UsageError("--model needs the daemon: leave --no-start out")
+    if every and hosts:
+        raise click.UsageError("--all is for every assistant: leave --host out")
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
-    hosts = hosts or (
-        "claude",
+    hosts = (tuple(plan.all_hosts()) if every else hosts) or (
+        CLAUDE.host,
         *(host for host, _ in config.host_dirs),
         *_ask_for_hosts(config, silent=as_json or dry_run),
     )
@@ -284,7 +287,7 @@ def install(
             show(show_past(now["counts"], result["import"], model=now["model"]))
     if as_json:
         result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
-                   "events": [*registration.EVENTS, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
+                   "events": [*CLAUDE.always, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     _raise_trouble(outcomes)
 
@@ -295,14 +298,16 @@ def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
     if silent or not new or not verb.is_interactive():
         return []
     return [
-        host for host in new if click.confirm(f"{plan.HOSTS[host]} is here, too. Install csmd for it?", default=True)
+        host for host in new if click.confirm(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
     ]
 
 
 def show_trust(outcomes: Sequence[Change]) -> Screen:
     """What the user has to do before hooks run."""
-    if any(change.changed and change.kinds[0].host == "codex" for change in outcomes):
-        yield render.RawLine(_sentence(codex_registration.TRUST))
+    changed = {change.kinds[0] for change in outcomes if change.changed}
+    for files in FILES.values():
+        if files.to_do and files.kinds[0] in changed:
+            yield render.RawLine(_sentence(f"for {files.title} to run csmd's hooks, {files.to_do}"))
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:
@@ -527,7 +532,7 @@ HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 def hooks_print() -> None:
     """Print the JSON that `install` puts into settings.json. It can be pasted by hand: the scripts are put in place."""
     plan.put_hooks_in_place(default_paths())
-    click.echo(wire.pretty(registration.hooks_json(base_interpreter(), default_paths().home)))
+    click.echo(wire.pretty(plan.hooks_to_paste(default_paths().home)))
 
 
 @HOOKS.action("settle")

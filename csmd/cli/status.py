@@ -19,7 +19,7 @@ from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, last_part, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.hosts.claude import registration
+from csmd.hosts.registrations import CLAUDE
 from csmd.installer import plan, service
 from csmd.paths import Paths, is_there
 from csmd.text import display
@@ -219,7 +219,7 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
         yield "spool", f"{waiting} to be taken in{since}{plain_text}", WARNING
     old = (value["clients"] or {}).get("kept_out_by", "")
     if display.version_of(old):
-        unknown = display.join_names(tuple(registration.NEWER))
+        unknown = display.join_names(tuple(CLAUDE.newer))
         yield "clients", f"Claude Code {old} is in use, which does not know {unknown}", ""
     if backfill := value["backfill"]:
         done = backfill.get("sessions_done", 0)

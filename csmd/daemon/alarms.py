@@ -20,7 +20,6 @@ from csmd.errors import CsmdError
 from csmd.hosts import adapters
 from csmd.hosts.adapter import HooksState
 from csmd.hosts.adapters import CLAUDE
-from csmd.hosts.claude import environment
 from csmd.paths import is_directory
 from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones
@@ -152,7 +151,7 @@ def is_unreported(
     if ENOUGH[states[folder]][0] == 1:
         return True
     # Scripts may have hundreds of sessions at once, looked at every few seconds: read only where it decides.
-    return passed_at < session.started_at and environment.expects_hooks(_beginning(session.path))
+    return passed_at < session.started_at and CLAUDE.expects_hooks(_beginning(session.path))
 
 
 def cleared_sessions(

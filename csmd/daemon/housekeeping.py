@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import logging
 import threading
 import time
@@ -17,6 +18,7 @@ from csmd.capture import ingest, instruction_files, transcripts
 from csmd.config import Settings
 from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import CsmdError, StoreError
+from csmd.hosts.adapters import ADAPTERS
 from csmd.paths import is_directory, is_there
 from csmd.store import activity, backup, checkpoints, events, projects, turns
 from csmd.store.core import Store
@@ -37,6 +39,10 @@ MOST_WAITING = 1000
 #: others' files are read again when a session starts there, and by the sweep.
 MOST_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
+#: Names and patterns of the instruction files of other assistants.
+NAMES_OF_OTHERS = {
+    name.rpartition("/")[2] for one in ADAPTERS.values() if one.instructions for name in one.instructions
+}
 
 
 #: A disk that did not answer is asked again after this.
@@ -63,7 +69,8 @@ class InstructionRefresh:
     def touch(self, path: str) -> None:
         """Notes a changed file, if it may be an instruction file; cheap, from any thread."""
         name = path.rpartition("/")[2]
-        if name in NAMES or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
+        is_named = name in NAMES or any(fnmatch.fnmatchcase(name, pattern) for pattern in NAMES_OF_OTHERS)
+        if is_named or (name.endswith(".md") and "/rules/" in path) or self._may_be_imported(path):
             self._note("touched", path)
 
     def _note(self, why: str, path: str) -> None:
@@ -75,7 +82,8 @@ class InstructionRefresh:
     def _may_be_imported(self, path: str) -> bool:
         """Whether an imported file may lie there: in a directory that one was read from, and no bookkeeping."""
         folder = path.rpartition("/")[0]
-        if path.endswith(".jsonl") or folder in map(str, self._context.config.assistant_dirs):
+        config = self._context.config
+        if path.endswith(".jsonl") or folder in map(str, (*config.assistant_dirs, *dict(config.host_dirs).values())):
             return False
         return any(folder in folders for folders, _ in list(self._known.values()))
 

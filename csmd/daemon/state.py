@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -22,7 +21,7 @@ from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
-from csmd.hosts.claude import environment, registration
+from csmd.hosts.adapters import CLAUDE
 from csmd.paths import is_directory, is_there
 from csmd.privacy.redaction import redact
 from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
@@ -63,7 +62,7 @@ def look_at_disk(
 
 def describe_transcripts(rows: Rows, found: OnDisk) -> dict[str, Any]:
     """The days after which transcripts are deleted, and how many are gone."""
-    usual = min(found.days.values(), default=registration.CLEANUP_DAYS)
+    usual = min(found.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
     return {
         "days": usual,
         "by_directory": found.days,
@@ -75,9 +74,7 @@ def describe_transcripts(rows: Rows, found: OnDisk) -> dict[str, Any]:
 
 
 def _cleanup_days(folder: str, project: str = "") -> int:
-    paths = environment.settings_files(folder, platform=sys.platform, project=project)
-    days = environment.cleanup_days([files.read_small(path, SETTINGS_BYTES) for path in paths])
-    return registration.CLEANUP_DAYS if days is None else days
+    return CLAUDE.days_kept(folder, project, lambda path: files.read_small(path, SETTINGS_BYTES))
 
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)

@@ -25,8 +25,8 @@ from csmd.cli import render
 from csmd.doctor import host_settings
 from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
-from csmd.hosts.claude import registration
-from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.host_files import SERVER_SCRIPT
+from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import display
@@ -89,10 +89,10 @@ class Scene:
     broken_rules: tuple[tuple[str, str], ...] = ()
     """(what of the rules of what may be believed does not hold, the remedy)."""
     newest_turn: str = ""
-    codex_dirs: tuple[Path, ...] = ()
-    """Codex' configuration directories that `csmd install` wrote to."""
-    codex_trust: Mapping[str, str] | None = None
-    """Event -> what Codex says of csmd's hook for it (`trusted`, `untrusted`, ...); None where no Codex could be asked."""
+    host_dirs: tuple[tuple[str, Path], ...] = ()
+    """(host, configuration directory) of the other assistants that `csmd install` wrote to."""
+    answers: Mapping[str, Mapping[str, str] | None] = field(default_factory=dict)
+    """Host -> what its program says of csmd's hooks: event -> state; None where no program could be asked."""
 
     @property
     def hooks(self) -> tuple[Registered, ...]:
@@ -162,29 +162,30 @@ def hooks(scene: Scene) -> Iterator[Finding]:
         if source.scope != "user" or source.problem:
             continue
         present = {hook.event for hook in scene.ours if hook.path == source.path}
-        missing = [event for event in registration.EVENTS if event not in present]
-        if len(missing) == len(registration.EVENTS):
+        missing = [event for event in CLAUDE.always if event not in present]
+        if len(missing) == len(CLAUDE.always):
             yield fail(f"no hook of csmd's is registered in {source.path}")
         elif missing:
             yield fail(f"{source.path}: no hook is registered for {', '.join(missing)}")
 
 
-@check('start `codex` and choose "Trust all and continue"; until then it runs none of them, without a word')
-def codex_hooks(scene: Scene) -> Iterator[Finding]:
-    """Does Codex run csmd's hooks?"""
-    for folder in scene.codex_dirs:
-        file = codex_registration.hooks_file(folder)
-        text = (foreign_files.read(file) or b"").decode(errors="replace")
-        if str(codex_registration.script(scene.paths.home)) not in text:
-            yield fail(f"no hook of csmd's is registered in {file}", "`csmd install --host codex`")
-        elif scene.codex_trust is None:
-            yield note("no `codex` could be asked whether it runs csmd's hooks", "put `codex` on the PATH")
-        else:
-            states = {event: scene.codex_trust.get(event, "missing") for event in codex_registration.EVENTS}
-            if silent := [
-                f"{event} ({state})" for event, state in states.items() if state not in ("trusted", "managed")
-            ]:
-                yield fail(f"Codex does not run csmd's hooks for {display.join_names(silent)}")
+@check("`csmd install`")
+def other_assistants(scene: Scene) -> Iterator[Finding]:
+    """Do the other assistants run csmd's hooks?"""
+    for host, folder in scene.host_dirs:
+        files = FILES[host]
+        hooks, question, states = files.kinds[0], files.question, scene.answers.get(host)
+        if not plan.is_in(hooks, hooks.file(folder), scene.paths.home):
+            yield fail(f"no hook of csmd's is registered in {hooks.file(folder)}", f"`csmd install --host {host}`")
+        elif question is not None and states is None:
+            yield note(
+                f"no `{files.program}` could be asked whether it runs csmd's hooks",
+                f"put `{files.program}` on the PATH",
+            )
+        elif question is not None and states is not None:
+            found = {event: states.get(event, "missing") for event in files.events}
+            if silent := [f"{event} ({state})" for event, state in found.items() if state not in question.runs]:
+                yield fail(f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.to_do)
 
 
 @check("`csmd install` writes them anew")
@@ -195,9 +196,9 @@ def hooks_altered(scene: Scene) -> Iterator[Finding]:
         return
     interpreter = file.read_text(encoding="utf-8", errors="replace").strip()
     for hook in scene.ours:
-        if hook.event in registration.TIMEOUTS:
-            changed = hook.command != registration.hook_command(interpreter, scene.paths.home, hook.event)
-            if changed or hook.timeout != registration.TIMEOUTS[hook.event]:
+        if hook.event in CLAUDE.events:
+            changed = hook.command != CLAUDE.hook_command(interpreter, scene.paths.home, hook.event)
+            if changed or hook.timeout != CLAUDE.events[hook.event]:
                 yield warn(f"{hook.path}: the hook for {hook.event} is not as csmd wrote it")
 
 
@@ -285,10 +286,11 @@ def server(scene: Scene) -> Iterator[Finding]:
     """Is the memory server registered?"""
     if scene.has_plugin:
         return
-    for path in dict.fromkeys(plan.state_file(folder) for folder in scene.recorded):
-        if not registration.is_registered(foreign_files.read(path), scene.paths.home):
+    kind = plan.SERVER_KINDS[CLAUDE.host]
+    for path in dict.fromkeys(kind.file(folder) for folder in scene.recorded):
+        if not plan.is_in(kind, path, scene.paths.home):
             yield warn(f"csmd's memory server is not registered in {path}: a session's model cannot search")
-    script = scene.paths.hook_dir / registration.SERVER_SCRIPT
+    script = scene.paths.hook_dir / SERVER_SCRIPT
     if scene.recorded and not os.access(script, os.X_OK):
         yield warn(f"the memory server's program is gone or cannot be run: {script}")
 
@@ -507,7 +509,7 @@ def client(scene: Scene) -> Iterator[Finding]:
 def client_version(env: Mapping[str, str]) -> str | None:
     """The version that the first `claude` on PATH prints; "" when it prints none in time, None without a client."""
     search = env.get("PATH", "")
-    programs = plan.programs_in(search.split(os.pathsep), plan.PROGRAM)
+    programs = plan.programs_in(search.split(os.pathsep), CLAUDE.program)
     return plan.reported_version(programs[0], search) if programs else None
 
 

@@ -20,8 +20,8 @@ from csmd.doctor import host_settings
 from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, HookRun, Level, Scene, open_plain, spooled_events, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
-from csmd.hosts.claude import registration
-from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.host_files import HostFiles, Question
+from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import plan, service
 from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
@@ -117,64 +117,56 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     """Reads the settings, asks the daemon, sends the marker."""
     problems: tuple[str, ...] = ()
     recorded: tuple[Path, ...] = ()
-    codex_dirs: tuple[Path, ...] = ()
+    others: tuple[tuple[str, Path], ...] = ()
     try:
-        recorded, codex_dirs = plan.assistant_dirs(paths), plan.host_dirs(paths, "codex")
+        recorded, others = plan.assistant_dirs(paths), plan.host_dirs(paths)
     except (CsmdError, OSError) as error:
         problems = (str(error),)
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
-    managed = managed or Path(registration.MANAGED.get(sys.platform, registration.MANAGED["linux"]))
+    managed = managed or Path(CLAUDE.managed_file(sys.platform))
     process = service.running_service(paths)
     mask = os.umask(0o077)
     os.umask(mask)
     scene = Scene(
         paths=paths, cwd=cwd, user_home=config.user_home(), now_s=now_s, env=config.environment(), recorded=recorded,
-        dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, codex_dirs=codex_dirs,
-        codex_trust=ask_codex(paths, codex_dirs[0], cwd) if codex_dirs else None,
+        dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, host_dirs=others,
+        answers={host: ask_program(paths, FILES[host], folder, cwd) for host, folder in others},
         sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip
     return _with_answers(scene)
 
 
-#: What is asked of Codex' app server, which then says of each hook whether it runs.
-CODEX_S = 10.0
+#: Seconds that an assistant's program may take to say whether it runs csmd's hooks.
+ASKED_S = 10.0
 
 
-def ask_codex(paths: Paths, folder: Path, cwd: Path) -> dict[str, str] | None:
-    """Event -> whether Codex trusts csmd's hook for it; None where no `codex` answers. No model is called."""
-    search = config.child_environment().get("PATH", os.defpath)
-    programs = plan.programs_in(search.split(os.pathsep), "codex")
-    if not programs:
+def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict[str, str] | None:
+    """Event -> what an assistant's program says of csmd's hook for it; None where it cannot be asked or does not answer."""
+    search, question = config.child_environment().get("PATH", os.defpath), files.question
+    programs = plan.programs_in(search.split(os.pathsep), files.program) if question else []
+    if question is None or not programs:
         return None
-    asked: list[dict[str, Any]] = [
-        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "csmd", "version": "1"}}},
-        {"method": "initialized"},
-        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(cwd)]}},
-    ]
-    environment = {**config.child_environment(), "CODEX_HOME": str(folder)}
+    environment = {**config.child_environment(), files.variable: str(folder)}
     with contextlib.suppress(OSError), subprocess.Popen(
-        [str(programs[0]), "app-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        [str(programs[0]), *question.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment, cwd=cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            return run_bounded(lambda: _trust_of(child, asked, paths), CODEX_S)
+            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), ASKED_S)
         finally:
             child.kill()
     return None
 
 
-def _trust_of(child: subprocess.Popen[bytes], asked: list[dict[str, Any]], paths: Paths) -> dict[str, str] | None:
+def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, home: Path) -> dict[str, str] | None:
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write("".join(f"{wire.dumps(one)}\n" for one in asked).encode())
+    child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.asked(cwd)).encode())
     child.stdin.flush()
-    script = str(codex_registration.script(paths.home))
     for line in child.stdout:
         with contextlib.suppress(BadInput, KeyError, TypeError, AttributeError):
-            answer = wire.loads(line)
-            if answer.get("id") == 2:
-                hooks = [hook for place in answer["result"]["data"] for hook in place["hooks"]]
-                ours = {hook["eventName"].lower(): hook["trustStatus"] for hook in hooks if script in hook["command"]}
-                return {event: str(ours[event.lower()]) for event in codex_registration.EVENTS if event.lower() in ours}
+            states = question.read(wire.loads(line), home)
+            if states is not None:
+                return states
     return None
 
 

@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput
-from csmd.hosts.claude import registration
+from csmd.hosts.host_files import in_shell, split
+from csmd.hosts.registrations import CLAUDE
 
 Scope = Literal["managed", "local", "project", "user"]
 #: Every event of the client.
@@ -138,13 +139,13 @@ def _registered(event: str, handler: dict[str, Any], source: Source) -> Register
 
 
 def _home(command: str) -> str:
-    matches = map(_HOOK.fullmatch, registration.in_shell([command]))
+    matches = map(_HOOK.fullmatch, in_shell([command]))
     return next((match[1] for match in matches if match), "")
 
 
 def program(command: str) -> str:
     """The name of the program that a command runs, without its directory and arguments."""
-    words = registration.split(command)
+    words = split(command)
     while words and re.fullmatch(r"\w+=.*", words[0]):
         words = words[1:]
     return words[0].rpartition("/")[2] if words else ""
@@ -170,7 +171,7 @@ def cleanup_days(sources: Sequence[Source]) -> tuple[int, str]:
     """(days after which transcripts are deleted, the file that sets them, "" for the default)."""
     days, path = value_of(sources, "cleanupPeriodDays")
     is_valid = isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31
-    return (int(days), path) if is_valid else (registration.CLEANUP_DAYS, "")
+    return (int(days), path) if is_valid else (CLAUDE.transcript_days, "")
 
 
 def plugins(sources: Sequence[Source]) -> list[str]:

@@ -6,7 +6,7 @@ import re
 from itertools import islice
 
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Found, Skipped, shorten, utc
-from csmd.hosts.claude import environment
+from csmd.hosts.adapters import CLAUDE_MEMORY
 from csmd.store.import_files import ForeignFile, Note
 from csmd.text import display
 from csmd.vocabulary import INDEX
@@ -53,19 +53,19 @@ def read(file: ForeignFile) -> Found:
     notes.sort(key=lambda note: (-note.modified, note.name))
     folder = file.path if file.path.is_dir() else file.path.parent
     project = folder.parent.name if folder.name == "memory" else folder.name
-    for note in notes[: environment.MOST_FILES]:
+    for note in notes[: CLAUDE_MEMORY.most_files]:
         if note.data.startswith(EXPORTED.encode()):
             yield Skipped(note.name, "pages that csmd exported: import memories.jsonl")
         else:
             yield from _read_note(note, project)
-    for note in notes[environment.MOST_FILES :]:
-        yield Skipped(note.name, f"notes beyond the newest {environment.MOST_FILES}")
+    for note in notes[CLAUDE_MEMORY.most_files :]:
+        yield Skipped(note.name, f"notes beyond the newest {CLAUDE_MEMORY.most_files}")
 
 
 def _read_note(note: Note, project: str) -> Found:
     modified = utc(note.modified)
-    memo = environment.memo(note.name, note.data, modified=modified, size=len(note.data))
-    for place, text in enumerate(islice(blocks(environment.body(note.data)), MOST_STATEMENTS), start=1):
+    memo = CLAUDE_MEMORY.read_memo(note.name, note.data, modified=modified, size=len(note.data))
+    for place, text in enumerate(islice(blocks(CLAUDE_MEMORY.body(note.data)), MOST_STATEMENTS), start=1):
         yield ForeignMemory(
             source_id=f"{note.name}, paragraph {place}", kind=memo.type or "note",
             text=shorten(text, MOST_CHARACTERS), at=modified, project=project,

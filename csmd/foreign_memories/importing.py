@@ -17,8 +17,8 @@ from csmd import vocabulary
 from csmd.errors import BadInput
 from csmd.foreign_memories import Source
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
-from csmd.hosts.claude import environment
 from csmd.memory import remember
+from csmd.paths import folder_name
 from csmd.privacy.redaction import redact
 from csmd.store import exports, memories, workspaces
 from csmd.store.core import Store
@@ -136,7 +136,7 @@ def _places(rows: Rows) -> Callable[[str], int | None]:
     """Finds a project's row by its path, the name of its directory, or Claude Code's name for it; None where not just one fits."""
     by_name: dict[str, set[int]] = {}
     for path, seq in workspaces.directories(rows):
-        for name in (path, PurePath(path).name, environment.folder_name(path)):
+        for name in (path, PurePath(path).name, folder_name(path)):
             by_name.setdefault(name, set()).add(seq)
 
     def find(name: str) -> int | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, Protocol
@@ -62,6 +62,14 @@ class Left:
     place: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reverted:
+    """That a conversation goes on from an earlier line: which of its stored turns, by uuid, it leaves behind."""
+
+    stream: str
+    is_left: Callable[[str], bool]
+
+
 @dataclass(slots=True)
 class Reading:
     """What a batch of lines held: turns in order, what left the queue, titles by session, lines skipped.
@@ -84,6 +92,8 @@ class Reading:
     """The tokens that each line records, in order."""
     withdrawn: list[str] = field(default_factory=list)
     """The uuids of turns that a session file of csmd's own takes back."""
+    reverted: list[Reverted] = field(default_factory=list)
+    """What is left behind of what other files hold, or this one before these lines."""
     worktrees: list[tuple[str, str]] = field(default_factory=list)
     agent: str = ""
     """The sub-agent whose file is read; "" in a session's."""
@@ -137,6 +147,71 @@ class Opened:
 HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memo:
+    """One file of an assistant's own memory; `modified` is UTC, `size` in bytes, `problems` what is odd in it."""
+
+    filename: str
+    name: str
+    description: str
+    type: str
+    modified: str
+    size: int
+    problems: tuple[str, ...] = ()
+
+
+class ReadMemo(Protocol):
+    """The head of a memory file, by its name, its first bytes, when it was modified (UTC) and its size in bytes."""
+
+    def __call__(self, filename: str, data: bytes, *, modified: str, size: int) -> Memo: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnMemory:
+    """An assistant's own memory: a directory of notes for each project, with an index that a session is given."""
+
+    folder: Callable[[str, str], str]
+    """The directory, by a configuration directory and the project's root."""
+    read_memo: ReadMemo
+    body: Callable[[bytes], str]
+    """A file's text without its head."""
+    cut_index: Callable[[str], str]
+    """The index as far as a session is given it."""
+    most_files: int
+    """How many files are listed, the newest first."""
+    read_bytes: int
+    """How many bytes of one are read for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstructionNames:
+    """The files that an assistant tells a session at its start, by names below a directory, in its order.
+
+    Each row is a choice: of its names the first that is there is loaded. The last part of a name may be a pattern
+    (`.github/instructions/*.md`), which stands for all files that fit.
+    """
+
+    user: tuple[tuple[str, ...], ...] = ()
+    """Below the assistant's configuration directory."""
+    project: tuple[tuple[str, ...], ...] = ()
+    """Below the project's root."""
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for rows in (self.user, self.project) for row in rows for name in row)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A transcript that an assistant resumes: its lines, the session id they carry, and how many turns of abandoned
+    branches are not in it; `place` is where it has to lie below the configuration directory, `command` what resumes it."""
+
+    session_id: str
+    lines: tuple[str, ...]
+    left_out: int
+    place: str
+    command: str
+
+
 class DecodeEvent(Protocol):
     """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed one."""
 
@@ -184,6 +259,17 @@ class Adapter:
     """Whether csmd's hooks run, by the settings in a configuration directory: of a csmd home, read by the function."""
     window: Callable[[str, int], int]
     """The context window of a model of which so many tokens are in use."""
+    expects_hooks: Callable[[bytes], bool] = lambda _: False
+    """Whether hooks should have run in a session and csmd's have not, by its transcript's first bytes."""
+
+    days_kept: Callable[[str, str, Callable[[str], str | None]], int] = lambda *_: 0
+    """The days after which transcripts are deleted, 0 for never: by a configuration directory, a project's directory ("" for
+    any) and the function that reads settings."""
+    instructions: InstructionNames | None = None
+    """The instruction files that it loads; None for Claude Code, whose rules and imports csmd/capture/instruction_files.py
+    follows."""
+    memory: OwnMemory | None = None
+    """Its own memory, where csmd reads it."""
 
 
 # --- what several assistants have in common

@@ -16,10 +16,9 @@ from typing import Any
 
 from csmd import config, wire
 from csmd.config import Config, base_interpreter, user_home
-from csmd.errors import BadInput, CsmdError
-from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import HOOK_SCRIPT, NEWER, SERVER_SCRIPT, STATUS_LINE_SCRIPT, Registration
-from csmd.hosts.codex import registration as codex_registration
+from csmd.errors import BadInput, ConfigError, CsmdError
+from csmd.hosts.host_files import HOOK_SCRIPT, SERVER_SCRIPT, Kind, Registration
+from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import foreign_files
 from csmd.installer.foreign_files import make_private, write_atomic
 from csmd.mcp import server_entries
@@ -69,9 +68,10 @@ def assistant_dirs(paths: Paths) -> tuple[Path, ...]:
     return tuple(Path(folder) for folder in load_record(paths)["assistant_dirs"])
 
 
-def host_dirs(paths: Paths, host: str) -> tuple[Path, ...]:
-    """The configuration directories of another assistant that earlier installs wrote to."""
-    return tuple(folder for name, folder in config.recorded_hosts(load_record(paths)["hosts"]) if name == host)
+def host_dirs(paths: Paths) -> tuple[tuple[str, Path], ...]:
+    """(host, configuration directory) of the other assistants that earlier installs wrote to and that this csmd knows."""
+    recorded = config.recorded_hosts(load_record(paths)["hosts"])
+    return tuple((host, folder) for host, folder in recorded if host in FILES)
 
 
 @contextmanager
@@ -92,89 +92,32 @@ def file_lock(file: Path) -> Iterator[None]:
 # --- kinds of entries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """A kind of entry: its `name` in the record, and `what` it is for people.
-
-    `file` tells the file in one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
-    text with the entry, `remove(text, home, where)` without it; `where` is the file's name in errors. Merging what was
-    merged, and removing where nothing of this home stands, changes nothing. `decode` gives the text of a file, `begin`
-    what an empty one begins with.
-    """
-
-    name: str
-    what: str
-    file: Callable[[Path], Path]
-    merge: Callable[[str, Registration, str], str]
-    remove: Callable[[str, Path, str], str]
-    is_wanted: Callable[[Registration], bool] = lambda _: True
-    obstacle: Callable[[str, Registration, str], str] = lambda *_: ""
-    """Why our entry is not in the file, for the user: another one has its place; "" when it is."""
-    host: str = "claude"
-    """The assistant in whose configuration directory the file is."""
-    decode: Callable[[bytes | None, str], str] = json_edits.decode
-    begin: Callable[[str], str] = json_edits.with_object
-    shared: bool = False
-    """Whether the assistant writes the file all the time: written under its lock, and shown without context."""
-
-
-def settings_file(folder: Path) -> Path:
-    """The assistant's user settings in one of its configuration directories."""
-    return folder / "settings.json"
-
-
-def state_file(folder: Path) -> Path:
-    """The file with the assistant's MCP servers, for one of its configuration directories.
-
-    For ~/.claude that is ~/.claude.json, unless CLAUDE_CONFIG_DIR names the directory, or only the file in it exists.
-    """
-    usual = config.user_home() / ".claude"
-    beside, inside = usual.parent / ".claude.json", folder / ".claude.json"
-    chosen = folder != usual or config.is_chosen(folder) or (inside.exists() and not beside.exists())
-    return inside if chosen else beside
-
-
-#: In the order in which they are put in; the names stand in the install record. Those of other assistants follow below.
-KINDS: tuple[Kind, ...] = (
-    Kind(
-        name="hooks", what="hooks", file=settings_file,
-        merge=registration.merge_hooks, remove=registration.remove_hooks,
-    ),
-    Kind(
-        name="status line", what="status line", file=settings_file,
-        merge=registration.merge_status_line, remove=registration.remove_status_line,
-        is_wanted=lambda wanted: wanted.status_line, obstacle=registration.foreign_status_line,
-    ),
-    Kind(
-        name="server", what="memory server", file=state_file, shared=True,
-        merge=registration.merge_server, remove=registration.remove_server, obstacle=registration.foreign_server,
-    ),
-    Kind(
-        name="codex hooks", what="hooks", file=codex_registration.hooks_file, host="codex",
-        merge=codex_registration.merge_codex_hooks, remove=codex_registration.remove_codex_hooks,
-    ),
-)  # fmt: skip
+#: In the order in which they are put in; the names stand in the install record.
+KINDS: tuple[Kind, ...] = tuple(kind for files in FILES.values() for kind in files.kinds)
 #: The kinds of hooks: without one of them an assistant reports nothing.
-HOOK_KINDS = ("hooks", "codex hooks")
-#: Host -> what it is for people.
-HOSTS: Mapping[str, str] = {"claude": "Claude Code", "codex": "Codex"}
+HOOK_KINDS = tuple(files.kinds[0].name for files in FILES.values())
 
 
 def hosts_found() -> list[str]:
     """The assistants beside Claude Code that have a configuration directory here."""
-    return [host for host in HOSTS if host != "claude" and is_directory(config.host_dir(host))]
+    return [host for host, files in FILES.items() if files is not CLAUDE and is_directory(files.directory())]
+
+
+def all_hosts() -> list[str]:
+    """Every assistant that has a configuration directory here; Claude Code where none has."""
+    return [host for host, files in FILES.items() if is_directory(files.directory())] or [CLAUDE.host]
 
 
 def installed_hosts(paths: Paths) -> list[str]:
     """The assistants in whose files entries of csmd's are recorded."""
     names = {name for entry in load_record(paths)["settings"].values() for name in entry["kinds"]}
-    return [host for host in HOSTS if any(kind.host == host and kind.name in names for kind in KINDS)]
+    return [host for host, files in FILES.items() if any(kind.name in names for kind in files.kinds)]
 
 
 def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
     """The configuration with the directories of these assistants, too."""
     known = dict.fromkeys(configuration.host_dirs)
-    new = dict.fromkeys((host, config.host_dir(host)) for host in hosts if host != "claude")
+    new = dict.fromkeys((host, FILES[host].directory()) for host in hosts if host != CLAUDE.host)
     return replace(configuration, host_dirs=(*known, *(place for place in new if place not in known)))
 
 
@@ -190,6 +133,14 @@ def _server_of(name: str, host: Host) -> Kind:
         remove=partial(server_entries.remove, host),
         obstacle=lambda text, wanted, where: server_entries.foreign(host, text, wanted.home, where),
     )
+
+
+def is_in(kind: Kind, path: Path, home: Path) -> bool:
+    """Whether a file has an entry of this home's of a kind; False for one that cannot be read as what it is."""
+    with contextlib.suppress(ConfigError):
+        text = kind.begin(kind.decode(foreign_files.read(path), str(path)))
+        return kind.remove(text, home, str(path)) != text
+    return False
 
 
 #: Assistant -> its memory server's entry: what `csmd mcp --install` puts in.
@@ -277,7 +228,7 @@ def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
         text = json_edits.decode(data, str(path))
         if json_edits.is_blank(text):
             return data
-        return registration.remove_hooks(text, paths.home, str(path), events=events).encode()
+        return CLAUDE.without_events(text, paths.home, str(path), events).encode()
 
     return _planned(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
 
@@ -375,14 +326,8 @@ def _apply(change: Change) -> None:
 
 # --- which newer events the clients in use know
 
-PROGRAM = "claude"
-#: Directories, below the user's home or absolute, into which the client's installers put it; PATH may lack them.
-USUAL_FOLDERS = (".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
-                 "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin")  # fmt: skip
 #: Seconds to wait for `claude --version`.
 PATIENCE_S = 5.0
-#: The first version that an unknown event in the settings does not hurt.
-FORGIVING = "2.1.101"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,13 +352,15 @@ def choose_events(installed: Mapping[str, str], seen: Iterable[str]) -> Choice:
 def supported_events(versions: Iterable[str]) -> Choice:
     """The newer events that the oldest of these versions knows; anything that is not a version is ignored."""
     oldest = min(filter(display.version_of, versions), key=_number, default="")
-    events = tuple(event for event in NEWER if not oldest or _number(oldest) >= _number(oldest_version_for([event])))
-    return Choice(events=events, kept_out_by="" if len(events) == len(NEWER) else oldest)
+    events = tuple(
+        event for event in CLAUDE.newer if not oldest or _number(oldest) >= _number(oldest_version_for([event]))
+    )
+    return Choice(events=events, kept_out_by="" if len(events) == len(CLAUDE.newer) else oldest)
 
 
 def oldest_version_for(events: Sequence[str]) -> str:
     """The oldest version that may be in use with these events registered; "" for any."""
-    return max([FORGIVING, *(NEWER[event] for event in events)], key=_number) if events else ""
+    return max([CLAUDE.forgiving, *(CLAUDE.newer[event] for event in events)], key=_number) if events else ""
 
 
 def _number(version: str) -> tuple[int, int, int]:
@@ -425,7 +372,9 @@ def installed_clients() -> dict[str, str]:
     from concurrent.futures import ThreadPoolExecutor  # of which a mere look at the state has no need
 
     search, home = config.child_environment().get("PATH", os.defpath), user_home()
-    programs = programs_in([*search.split(os.pathsep), *(str(home / folder) for folder in USUAL_FOLDERS)], PROGRAM)
+    programs = programs_in(
+        [*search.split(os.pathsep), *(str(home / folder) for folder in CLAUDE.program_folders)], CLAUDE.program
+    )
     with ThreadPoolExecutor(max_workers=4) as pool:
         words = pool.map(lambda path: reported_version(path, search), programs)
         return {str(path): word if display.version_of(word) else "" for path, word in zip(programs, words, strict=True)}
@@ -451,7 +400,7 @@ def reported_version(program: Path, search: str) -> str:
     with tempfile.TemporaryDirectory(prefix="csmd-ask-", ignore_cleanup_errors=True) as empty:
         environment = {
             "PATH": search,
-            **dict.fromkeys(("HOME", "CLAUDE_CONFIG_DIR", "TMPDIR"), empty),
+            **dict.fromkeys(("HOME", CLAUDE.variable, "TMPDIR"), empty),
             **dict.fromkeys(("DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1"),
         }
         try:
@@ -467,9 +416,11 @@ def reported_version(program: Path, search: str) -> str:
 # --- installing
 
 #: The rare module first: a new one serves the old hook until that is replaced, too.
-HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, STATUS_LINE_SCRIPT)
+HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
-COPIED = (*HOOK_FILES, *HOOK_SCRIPTS, codex_registration.HOOK_SCRIPT, SERVER_SCRIPT)
+LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
+#: Name in csmd's home -> the shipped file that it is a copy of: the launcher tells by its own name whose events it brings.
+COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)} | dict.fromkeys(LAUNCHERS, "assistant")
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -488,21 +439,26 @@ def entries_for(config: Config, newer: Sequence[str] = ()) -> Registration:
     return Registration(
         home=config.paths.home,
         interpreter=base_interpreter(),
-        events=(*registration.EVENTS, *newer),
+        events=(*CLAUDE.always, *newer),
         status_line=config.settings.status_line,
     )
 
 
-def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[str] = tuple(HOSTS)) -> list[Change]:
+def hooks_to_paste(home: Path) -> Any:
+    """What to paste into Claude Code's settings by hand: an object whose one key is `hooks`."""
+    wanted = Registration(home=home, interpreter=base_interpreter(), events=CLAUDE.always)
+    return wire.loads(CLAUDE.kinds[0].merge(CLAUDE.kinds[0].begin(""), wanted, ""))
+
+
+def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[str] = tuple(FILES)) -> list[Change]:
     """What installing with these newer events would change in the files of these assistants, each for itself."""
     wanted = entries_for(config, newer)
     files: dict[str, tuple[Path, list[Kind]]] = {}
-    places = [*(("claude", folder) for folder in config.assistant_dirs), *config.host_dirs]
+    places = [*((CLAUDE.host, folder) for folder in config.assistant_dirs), *config.host_dirs]
     for host, folder in (place for place in places if place[0] in hosts):
         here: dict[Path, list[Kind]] = {}
-        for kind in KINDS:
-            if kind.host == host:
-                here.setdefault(kind.file(folder), []).append(kind)
+        for kind in FILES[host].kinds:
+            here.setdefault(kind.file(folder), []).append(kind)
         for path, kinds in here.items():  # two directories may share a file by a link
             files.setdefault(os.path.realpath(path), (path, kinds))
     return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
@@ -514,14 +470,14 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], codex_registration.HOOK_SCRIPT))}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
     ]
 
 
-def install(config: Config, choice: Choice, hosts: Collection[str] = tuple(HOSTS)) -> list[Change]:
+def install(config: Config, choice: Choice, hosts: Collection[str] = tuple(FILES)) -> list[Change]:
     """Copies the hook and writes the entries; a file that cannot be written does not stop the others.
 
     Raises one error where no file that should hold hooks can be written; then nothing was written.
@@ -538,7 +494,7 @@ def install(config: Config, choice: Choice, hosts: Collection[str] = tuple(HOSTS
         write_atomic(readme, README.encode())
     with install_lock(paths):
         # Recorded before it is written: the daemon watches for older clients from then on.
-        folders = config.assistant_dirs if "claude" in hosts else assistant_dirs(paths)
+        folders = config.assistant_dirs if CLAUDE.host in hosts else assistant_dirs(paths)
         further: dict[str, list[str]] = {}
         for host, folder in config.host_dirs:
             further.setdefault(host, []).append(str(folder))
@@ -594,8 +550,10 @@ def copy_hooks(paths: Paths) -> None:
     import py_compile
 
     source = shipped_folder()
-    for name in COPIED:
-        write_atomic(paths.hook_dir / name, (source / name).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700)
+    for name, shipped in COPIED.items():
+        write_atomic(
+            paths.hook_dir / name, (source / shipped).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700
+        )
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
     # The rare module is imported: compiled here, its first use costs no compiling.
@@ -605,7 +563,7 @@ def copy_hooks(paths: Paths) -> None:
 
 def is_shipped_copy(path: Path) -> bool:
     """Whether an installed hook file is the one that this version ships."""
-    return path.is_file() and path.read_bytes() == (shipped_folder() / path.name).read_bytes()
+    return path.is_file() and path.read_bytes() == (shipped_folder() / COPIED[path.name]).read_bytes()
 
 
 def find_problems(paths: Paths) -> list[str]:
@@ -628,8 +586,7 @@ def find_problems(paths: Paths) -> list[str]:
 def configuration(more: Sequence[Path] = ()) -> Config:
     """The configuration in force, with the directories that earlier installs wrote to and `more`."""
     paths = config.default_paths()
-    recorded = config.recorded_hosts(load_record(paths)["hosts"])
-    return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more), host_dirs=recorded)
+    return config.load(paths=paths, extra_dirs=(*assistant_dirs(paths), *more), host_dirs=host_dirs(paths))
 
 
 # --- the memory server of other assistants
@@ -661,11 +618,12 @@ def remove_server(config: Config, host: str) -> Change:
 
 def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tuple[Path, str]:
     """The file of an assistant's MCP servers, and what to paste into it."""
-    path, home = SERVER_KINDS[host].file(config.assistant_dirs[0]), config.paths.home
+    kind, home = SERVER_KINDS[host], config.paths.home
+    path = kind.file(config.assistant_dirs[0])
     if host in server_entries.HOSTS:
         return path, server_entries.render(server_entries.HOSTS[host], home, arguments)
-    entry = registration.server_entry(home, arguments)
-    return path, f"{wire.pretty({registration.SERVERS: {registration.NAME: entry}})}\n"
+    wanted = replace(entries_for(config), server_arguments=tuple(arguments))
+    return path, f"{wire.pretty(wire.loads(kind.merge(kind.begin(''), wanted, str(path))))}\n"
 
 
 # --- leaving

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import config
-from csmd.hosts.claude.registration import NAME, SERVER_SCRIPT, script_in
+from csmd.hosts.host_files import NAME, SERVER_SCRIPT, script_in
 from csmd.paths import is_there
 from csmd.text import entry_edits
 from csmd.text.entry_edits import JSON, TOML, YAML, YAML_LIST, Format

@@ -161,7 +161,10 @@ def session_brief(
         if candidate.memory.id not in in_context
         and not visibility.is_of_other_checkout(rows, candidate.memory, asking=asking)
     ]
-    known, said = visibility.instructions_filter(rows, places), visibility.index_sentences((before,) if before else ())
+    known, said = (
+        visibility.instructions_filter(rows, places, session_id),
+        visibility.index_sentences((before,) if before else ()),
+    )
     summaries = last_sessions.read_session_summaries(rows, places=places, session_id=session_id, key=key)
     ended = [
         one._replace(items=tuple(item for item in one.items if item[0] != "goal" or not said.says(item[1])))

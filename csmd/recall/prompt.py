@@ -151,7 +151,7 @@ def recall(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
         )
         lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
-        known, said = visibility.instructions_filter(rows, places), similarity.gist(prompt).stems
+        known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
         lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]

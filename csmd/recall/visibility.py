@@ -15,6 +15,7 @@ from csmd.cache import cached
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
+from csmd.hosts.adapters import of_session
 from csmd.memory import confidence, scope, supersession
 from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
@@ -282,14 +283,17 @@ def never(statement: str) -> bool:
     return False
 
 
-def instructions_filter(rows: Rows, places: Sequence[int]) -> Callable[[str], bool]:
-    """A function that says whether CLAUDE.md, or the assistant's own memory, states something in these places.
+def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> Callable[[str], bool]:
+    """A function that says whether what a session's assistant loads anyway states something in these places.
 
     Of directories that were merged each must state it: nobody knows here from which of them is asked.
     """
     indexes: list[list[SentenceIndex]] = []
+    host = of_session(session_id).host
     for place in filter(None, places):
-        texts = [projects.instruction_texts(rows, [merged]) for merged in sorted(projects.with_merged(rows, place))]
+        texts = [
+            projects.instruction_texts(rows, [merged], host) for merged in sorted(projects.with_merged(rows, place))
+        ]
         indexes.append([index_sentences(tuple(some)) for some in texts if some])
     return lambda statement: any(of_place and all(index.says(statement) for index in of_place) for of_place in indexes)
 

@@ -308,4 +308,4 @@ def _find_notes(
     ]
     if not applying:
         return None
-    return notes_block(match_files(applying, paths), known=visibility.instructions_filter(rows, places))
+    return notes_block(match_files(applying, paths), known=visibility.instructions_filter(rows, places, session_id))

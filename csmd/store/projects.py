@@ -577,21 +577,20 @@ def worktrees_of(rows: Rows, seq: int) -> list[str]:
 
 
 class Instruction(NamedTuple):
-    """One file that the assistant loads; `root` is the directory it was found for, `text_hash` keyed."""
+    """One file that assistants load; `root` is the directory it was found for, `text_hash` keyed, `hosts` separated by spaces."""
 
     path: str
     kind: str
     root: str
     text: str
     text_hash: str
+    hosts: str = "claude"
 
 
 def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction], *, now: str) -> int:
     """Makes `found` a project's instructions, in their order; how many files are new, changed or gone."""
-    known: dict[str, str] = dict(
-        rows.all("select path, text_hash from instructions where project_seq = :p and gone = 0", p=project)
-    )
-    changed = sum(known.get(file.path) != file.text_hash for file in found)
+    known = {path: rest for path, *rest in instruction_hashes(rows, project)}
+    changed = sum(known.get(file.path) != [file.text_hash, file.hosts] for file in found)
     gone = known.keys() - {file.path for file in found}
     for ordinal, file in enumerate(found):
         values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
@@ -605,18 +604,19 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
     return changed + len(gone)
 
 
-def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str]]:
-    """(path, hash) of a project's instructions in their order: what tells whether anything changed."""
+def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
+    """(path, hash, hosts) of a project's instructions in their order: what tells whether anything changed."""
     return rows.all(
-        "select path, text_hash from instructions where project_seq = :project and gone = 0 order by ordinal",
+        "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal",
         project=project,
     )
 
 
-def instruction_texts(rows: Rows, projects: Sequence[int]) -> list[str]:
-    """What the assistant is told in these projects anyway."""
-    sql = "select text from instructions where project_seq = :project and gone = 0 order by ordinal"
-    return [text for project in projects for text in rows.column(sql, project=project)]
+def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
+    """What an assistant is told in these projects anyway."""
+    sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
+    found = (row for project in projects for row in rows.all(sql, project=project))
+    return [text for text, hosts in found if host in hosts.split()]
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:

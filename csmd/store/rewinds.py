@@ -8,6 +8,8 @@ such a branch all the same (two terminals in one session, a rewind taken back), 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TOOL_KINDS
@@ -34,8 +36,28 @@ def leave_behind(rows: Rows, session_seq: int, turn_seq: int, *, parent: str) ->
         "returning turn_seq",
         session=session_seq, begin=begin, own=own,
     )  # fmt: skip
-    if not left:
-        return
+    if left:
+        _clear_what_was_made(rows, session_seq, left, begin)
+
+
+def revert(rows: Rows, stream: str, is_left: Callable[[str], bool]) -> None:
+    """Marks the turns of a session that its host has left behind, by their uuids, and takes back what was made of them."""
+    standing = rows.all(
+        "select st.turn_seq, st.ordinal, t.uuid, st.session_seq from session_turn st join turns t on t.seq = st.turn_seq "
+        "join sessions s on s.seq = st.session_seq where s.id = :stream and st.rewound = 0 and t.source = 'transcript' "
+        "order by st.ordinal",
+        stream=stream,
+    )
+    left = [(seq, ordinal, session) for seq, ordinal, uuid, session in standing if is_left(uuid)]
+    for seq, _, session in left:
+        sql = "update session_turn set rewound = 1 where session_seq = :session and turn_seq = :turn"
+        rows.run(sql, session=session, turn=seq)
+    if left:
+        _clear_what_was_made(rows, left[0][2], [seq for seq, *_ in left], left[0][1])
+
+
+def _clear_what_was_made(rows: Rows, session_seq: int, left: Sequence[int], begin: int) -> None:
+    """Takes back what was made of turns that were left behind, the first of them at the place `begin`."""
     for seq in left:
         if not rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 0", turn=seq):
             _take_back(rows, seq)

@@ -183,6 +183,11 @@ def injections_into(rows: Rows, ident: str) -> list[tuple[str, str, str, int, in
     )
 
 
+def is_any_known(rows: Rows, ids: Sequence[str]) -> bool:
+    """Whether one of these sessions is stored."""
+    return any(rows.exists("select 1 from sessions where id = :id", id=ident) for ident in ids)
+
+
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
     """(session, its transcript) of each session of a person for which a transcript was ever named."""
     return rows.all("select seq, path from sessions where parent = '' and path <> ''")

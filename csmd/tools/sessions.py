@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,10 +11,9 @@ from uuid import uuid4
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import work
-from csmd.hosts import csmd_sessions
-from csmd.hosts.claude import environment, export
+from csmd.hosts import adapters, csmd_sessions
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
-from csmd.paths import is_file
+from csmd.paths import folder_name, is_file
 from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
@@ -182,7 +180,7 @@ def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             hint=f"csmd session export {session.parent}; `csmd session transcript {session.id}` shows this one",
         )
     cwd = session.cwd or session.project
-    transcript = export.export(
+    transcript = adapters.EXPORT(
         _conversation(rows, session, asking), session_id=session.id, cwd=cwd, version=session.version,
         model=session.model, title=session.title,
     )  # fmt: skip
@@ -191,8 +189,8 @@ def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     return {
         "id": session.id,
         "session_id": transcript.session_id,
-        "place": f"projects/{environment.folder_name(cwd)}/{transcript.session_id}.jsonl",
-        "resume": f"cd {shlex.quote(cwd)} && claude --resume {transcript.session_id}",
+        "place": transcript.place,
+        "resume": transcript.command,
         "left_out": transcript.left_out,
         "transcript": transcript_state(session.path),
         "lines": list(transcript.lines),
@@ -303,7 +301,7 @@ def _no_file(ident: str) -> BadInput:
 
 def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -> Path:
     """The session's file, or where it will be: in the folder of the project it is begun in."""
-    folder = ctx.config.paths.sessions / environment.folder_name(project or "/")
+    folder = ctx.config.paths.sessions / folder_name(project or "/")
     return _file(ctx, rows, ident, asking) or folder / f"{ident}{files.SESSION_SUFFIX}"
 
 

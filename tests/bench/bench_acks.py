@@ -58,6 +58,7 @@ class Clients:
             self._sockets.append(dealer)
         self._sent = 0
         words = Words(count)
+        self.refused = 0  # answered with `retry`: a hook puts such an event into the spool
         self._said = words.texts(words.random.integers(0, SUBJECTS, SAID), SAID_WORDS)
 
     def close(self) -> None:
@@ -79,8 +80,9 @@ class Clients:
             for dealer, _ in ready:
                 status = dealer.recv_multipart()[0]
                 took.append((time.perf_counter() - began.pop(dealer)) * 1000)
-                if status != b"ok":
+                if status not in (b"ok", b"retry"):
                     raise SystemExit(f"not acknowledged: {status!r}")
+                self.refused += status == b"retry"
                 left[dealer] -= 1
                 if left[dealer]:
                     began[dealer] = self._send(dealer, self._sockets.index(dealer))
@@ -219,6 +221,7 @@ def main() -> int:
                     f"{value:.2f}" for value in (percentile(took, 0.5), percentile(took, 0.99), max(took))
                 )
                 print(f"| {step} | {len(took)} | {values} |", flush=True)
+            print(f"{one.refused} of them were answered with retry, upon which a hook spools")
         if chosen.idle:
             time.sleep(SETTLE_S)
             rss, share = idle(pid, chosen.idle)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machine import Machine
 
-from csmd.hosts.claude import environment
+from csmd.paths import folder_name
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def real(shared_machine: Machine) -> Machine:
     (machine.project / "more.md").write_text("More of it.\n")
     machine.assistant.mkdir()
     (machine.assistant / "CLAUDE.md").write_text("Be brief.\n")
-    folder = machine.assistant / "projects" / environment.folder_name(str(machine.project.resolve())) / "memory"
+    folder = machine.assistant / "projects" / folder_name(str(machine.project.resolve())) / "memory"
     folder.mkdir(parents=True)
     (folder / "MEMORY.md").write_text("".join(f"- [M{n}](m{n}.md)\n" for n in range(205)))
     (folder / "early.md").write_text("---\nname: early\ndescription: The early form.\ntype: user\n---\n\nThe fact.\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning"
 TOKEN = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
 
 
-def texts(parts: Any) -> list[str]:
+def texts(parts: Any, host: str = "claude") -> list[str]:
     def look(rows: Any) -> list[str]:
         seq = projects.seq_of(rows, project_identity.identified(str(parts.machine.project)))
-        return projects.instruction_texts(rows, [seq]) if seq else []
+        return projects.instruction_texts(rows, [seq], host) if seq else []
 
     return parts.store.read(look)
 
@@ -195,10 +196,10 @@ def test_what_claude_md_says_is_not_told_again_and_what_contradicts_it_is(machin
 
 
 def test_the_assistants_own_memory_is_known_too(machine: Machine) -> None:
-    from csmd.hosts.claude import environment
+    from csmd.paths import folder_name
 
     machine.conversation()
-    folder = machine.assistant / "projects" / environment.folder_name(str(machine.project.resolve())) / "memory"
+    folder = machine.assistant / "projects" / folder_name(str(machine.project.resolve())) / "memory"
     folder.mkdir(parents=True)
     machine.start()
     machine.sync()
@@ -236,7 +237,7 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
         parts.background.instructions.step()
 
         def look(rows: Any) -> list[bool]:
-            says = visibility.instructions_filter(rows, recall.scopes(rows, str(folder)))
+            says = visibility.instructions_filter(rows, recall.scopes(rows, str(folder)), "")
             return [says(f"Always use the {bird} queue.") for bird in ("heron", "quokka")] + [
                 says("Never push to the main branch.")
             ]
@@ -246,3 +247,36 @@ def test_of_merged_directories_only_what_each_of_them_says_is_told_anyway(parts:
     assert told_anyway(into) == [False, True, True]
     # Whichever was looked at last: what one of them is not told must not be kept from it.
     assert [told_anyway(folder) for folder in (clone, into, clone)] == [[False, False, True]] * 3
+
+
+def test_each_assistant_is_spared_what_its_own_files_say(parts: Any) -> None:
+    machine: Machine = parts.machine
+    folder, context = machine.root / ".codex", parts.background.context
+    folder.mkdir()
+    context.config = replace(context.config, host_dirs=(("codex", folder),))
+    (folder / "AGENTS.md").write_text("Speak plainly.")
+    (machine.project / "CLAUDE.md").write_text("Always use the heron queue.")
+    (machine.project / "AGENTS.md").write_text("Never push to the main branch.")
+    begin(parts)
+    parts.background.step(1.0)
+    assert texts(parts) == ["Always use the heron queue."]
+    assert texts(parts, "codex") == ["Speak plainly.", "Never push to the main branch."]
+    place = str(machine.project)
+
+    def says(session: str, said: str) -> bool:
+        return bool(
+            parts.store.read(
+                lambda rows: visibility.instructions_filter(rows, recall.scopes(rows, place), session)(said)
+            )
+        )
+
+    assert says("codex:1", "Never push to the main branch.") and not says("1", "Never push to the main branch.")
+    assert says("1", "Always use the heron queue.") and not says("codex:1", "Always use the heron queue.")
+
+    (machine.project / "AGENTS.override.md").write_text("Push when the tests pass.")
+    (machine.project / "CLAUDE.md").unlink()
+    for name in ("AGENTS.override.md", "CLAUDE.md"):
+        parts.background.hint(str(machine.project / name))
+    parts.background.step(2.0)
+    assert texts(parts, "codex") == ["Speak plainly.", "Push when the tests pass."], "the first that is there"
+    assert texts(parts) == ["Never push to the main branch."], "where no CLAUDE.md is, Claude Code reads AGENTS.md"

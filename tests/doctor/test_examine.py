@@ -27,8 +27,9 @@ from csmd.capture import ingest
 from csmd.doctor import checks, examine, host_settings
 from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
-from csmd.hosts.claude.registration import Registration
 from csmd.hosts.codex import registration as codex_registration
+from csmd.hosts.host_files import Registration
+from csmd.hosts.registrations import FILES
 from csmd.installer import service
 from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
@@ -270,7 +271,7 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
     registered = codex_registration.merge_codex_hooks("{}", wanted, "x") if text is None else text
     codex_registration.hooks_file(folder).write_text(registered)
     told = None if trust is None else {**dict.fromkeys(codex_registration.EVENTS, "trusted"), **trust}
-    return replace(patient.scene, codex_dirs=(folder,), codex_trust=told)
+    return replace(patient.scene, host_dirs=(("codex", folder),), answers={"codex": told})
 
 
 ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
@@ -278,9 +279,9 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("settings", "warn", "not a JSON object", lambda p: _write(p, "project/.claude/settings.json", "[]")),
     ("hooks", "fail", "no hook of csmd's is registered", lambda p: p.set(hooks={})),
     ("hooks", "fail", "no hook is registered for PreCompact", lambda p: _without(p, "PreCompact")),
-    ("codex-hooks", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
-    ("codex-hooks", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
-    ("codex-hooks", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
+    ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
+    ("other-assistants", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
+    ("other-assistants", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", f"nice {p.command('Stop')}")),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", p.command("Stop"), timeout=1)),
     ("hooks-twice", "warn", "2 hooks of csmd's for Stop", _twice),
@@ -810,7 +811,7 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
     programs.mkdir()
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    assert examine.ask_codex(machine.paths, folder, machine.project) is None
+    assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None
     (programs / "codex").write_text(CODEX)
     (programs / "codex").chmod(0o700)
     command = codex_registration.hook_command(machine.home, "SessionStart")
@@ -819,6 +820,6 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
         {"eventName": "stop", "command": "say done", "trustStatus": "untrusted"},
     ]
     (folder / "answer").write_text(json.dumps({"id": 2, "result": {"data": [{"hooks": hooks}]}}) + "\n")
-    assert examine.ask_codex(machine.paths, folder, machine.project) == {"SessionStart": "trusted"}
+    assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) == {"SessionStart": "trusted"}
     (folder / "answer").write_text('[]\n{"id": 2, "error": {}}\n')
-    assert examine.ask_codex(machine.paths, folder, machine.project) is None
+    assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None

@@ -7,6 +7,7 @@ A failed test keeps its sandbox and says where it is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import shlex
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import forked_process
 from e2e import client
+from e2e.hosts import claude_code
 
 END_LIMIT_S = 15.0
 COMMAND_LIMIT_S = 120.0
@@ -52,6 +54,12 @@ class Sandbox:
     """One user's machine: `home`, a repository `project`, csmd's own `csmd_home`; short enough for socket paths."""
 
     path: Path
+    port: int
+    """Where its scripted APIs listen, one at a time."""
+
+    @property
+    def api(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def home(self) -> Path:
@@ -76,7 +84,11 @@ class Sandbox:
     def environment(self) -> dict[str, str]:
         """What a terminal of this user has set."""
         inherited = {name: os.environ[name] for name in ("PYTHONPATH", "LD_LIBRARY_PATH") if name in os.environ}
-        return {**inherited, **client.environment(self.home), "CSMD_HOME": str(self.csmd_home)}
+        return {**inherited, **self.claude_environment(), "CSMD_HOME": str(self.csmd_home)}
+
+    def claude_environment(self, api: str = client.NOWHERE) -> dict[str, str]:
+        """What Claude Code is started with in a terminal of this user."""
+        return client.driver_environment(claude_code.DRIVERS[0], self.home, api)
 
     def processes(self) -> list[psutil.Process]:
         """Every live process that belongs to this sandbox."""
@@ -95,8 +107,9 @@ class Sandbox:
 def sandbox(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A new sandbox; at the test's end nothing of it may run any more."""
     path = Path(tempfile.mkdtemp(prefix="csmd-e2e-", dir="/tmp")).resolve()
-    made = Sandbox(path=path)
+    made = Sandbox(path=path, port=client.free_port())
     client.prepare(made.home, made.project)
+    claude_code.prepare(made.home, made.project, client.NOWHERE)
     yield made
     limit = time.monotonic() + END_LIMIT_S
     while (left := made.processes()) and time.monotonic() < limit:
@@ -161,7 +174,7 @@ class Csmd:
         (hook,) = self.hook_commands(event)
         argv = [hook["command"], *hook["args"]] if "args" in hook else ["sh", "-c", hook["command"]]
         return subprocess.run(
-            argv, cwd=self._sandbox.project, env=client.environment(self._sandbox.home), capture_output=True,
+            argv, cwd=self._sandbox.project, env=self._sandbox.claude_environment(), capture_output=True,
             input=json.dumps(payload).encode() + b"\n", timeout=COMMAND_LIMIT_S,
         )  # fmt: skip
 
@@ -175,56 +188,62 @@ def csmd(sandbox: Sandbox) -> Iterator[Csmd]:
         command.run("stop")
 
 
-@pytest.fixture(
-    scope="session",
-    params=[client.VERSIONS[0], *(pytest.param(old, marks=pytest.mark.long) for old in client.VERSIONS[1:])],
-)
-def claude_build(request: pytest.FixtureRequest) -> tuple[str, list[str]]:
-    """One version of the real client and its command line: the latest, and with `-m long` each older one."""
+@functools.cache
+def command_of(driver: client.Driver) -> list[str]:
+    """A client's command line; skips the test where it cannot be had here, with the reason."""
     try:
-        return request.param, client.command_of(request.param, client.directory())
+        return client.command_of(driver, client.directory())
     except client.ClientMissingError as missing:
-        if "CSMD_TEST_CLIENTS" in os.environ:
+        if "CSMD_TEST_CLIENTS" not in os.environ:
+            pytest.skip(str(missing))
+        reason = client.why_not_installed(driver, client.directory())
+        if not reason or driver.host == "claude":
             pytest.fail(str(missing))
-        pytest.skip(str(missing))
+        pytest.skip(f"no client: {reason}")  # .ci/long has a part that fails where one could not be installed
 
 
-@dataclass(slots=True, kw_only=True)
-class Claude:
-    """The real client in the sandbox's project, one `-p` run at a time."""
-
-    version: str
-    command: list[str]
-    sandbox: Sandbox
-    runs: list[client.Running] = field(default_factory=list)
-    start_directory: Path | None = None
-    """Where the client is started; in the project by default."""
-    servers: bool = False
-    """Whether it starts csmd's memory server, as it does for a user: a second of a processor in each run."""
-
-    def start(self, prompt: str, *replies: str | dict[str, Any], options: Sequence[str] = ()) -> client.Running:
-        """A run that goes on while the test does something else."""
-        folder = self.sandbox.path / "runs" / str(len(self.runs) + 1)
-        running = client.start(
-            self.command, folder=folder, cwd=self.start_directory or self.sandbox.project, home=self.sandbox.home,
-            prompt=prompt, replies=replies, options=options if self.servers else [*options, "--strict-mcp-config"],
-        )  # fmt: skip
-        self.runs.append(running)
-        return running
-
-    def run(self, prompt: str, *replies: str | dict[str, Any], options: Sequence[str] = ()) -> client.Finished:
-        """A run from its start to its end."""
-        return self.start(prompt, *replies, options=options).finish()
+@contextlib.contextmanager
+def client_of(driver: client.Driver, sandbox: Sandbox) -> Iterator[client.Client]:
+    """A client of the sandbox's user; it is prepared already."""
+    made = client.Client(driver=driver, command=command_of(driver), sandbox=sandbox)
+    try:
+        yield made
+    finally:
+        for running in made.runs:
+            running.end()
 
 
 @pytest.fixture
-def claude(claude_build: tuple[str, list[str]], sandbox: Sandbox) -> Iterator[Claude]:
-    """The real client, in each of the pinned versions."""
-    version, command = claude_build
-    made = Claude(version=version, command=command, sandbox=sandbox)
-    yield made
-    for running in made.runs:
-        running.end()
+def start_client(sandbox: Sandbox) -> Iterator[Callable[[str], client.Client]]:
+    """Gives the newest client of a host, prepared for the sandbox's user."""
+    with contextlib.ExitStack() as started:
+
+        def prepared(host: str) -> client.Client:
+            driver = next(driver for driver in client.drivers() if driver.host == host)
+            if host != "claude":  # Claude Code is there in every sandbox
+                driver.prepare(sandbox.home, sandbox.project, sandbox.api)
+            return started.enter_context(client_of(driver, sandbox))
+
+        yield prepared
+
+
+@pytest.fixture(
+    scope="session",
+    params=[
+        claude_code.VERSIONS[0],
+        *(pytest.param(old, marks=pytest.mark.long) for old in claude_code.VERSIONS[1:]),
+    ],
+)
+def claude_build(request: pytest.FixtureRequest) -> client.Driver:
+    """One version of Claude Code: the latest, and with `-m long` each older one."""
+    return claude_code.driver(request.param)
+
+
+@pytest.fixture
+def claude(claude_build: client.Driver, sandbox: Sandbox) -> Iterator[client.Client]:
+    """The real Claude Code, in each of the pinned versions."""
+    with client_of(claude_build, sandbox) as made:
+        yield made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,14 +22,14 @@ from e2e import client, scripted_api
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from e2e.conftest import Claude, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Sandbox
 
 LIMIT_S = 60.0
-NOWHERE = "http://127.0.0.1:9"
 
 
 def converse(
-    claude: Claude, prompt: str, *replies: str | dict[str, Any], typed: Sequence[tuple[str, str]] = ()
+    claude: Client, prompt: str, *replies: str | dict[str, Any], typed: Sequence[tuple[str, str]] = ()
 ) -> None:
     """A session that begins with a prompt and ends when the last reply is on the screen and in its transcript."""
     folder = claude.sandbox.path / "screens" / str(len(list(claude.sandbox.path.glob("screens/*"))) + 1)
@@ -53,7 +53,7 @@ def on_screen(
     command: list[str],
     *,
     typed: Sequence[tuple[str, str]],
-    api: str = NOWHERE,
+    api: str = client.NOWHERE,
     start_directory: Path | None = None,
     written: Sequence[str] = (),
 ) -> str:
@@ -64,8 +64,7 @@ def on_screen(
     master, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     # The test serves the API outside of any namespace: whatever else is wanted is sent to a port that refuses.
-    nowhere = {"HTTPS_PROXY": NOWHERE, "HTTP_PROXY": NOWHERE, "NO_PROXY": "127.0.0.1"}
-    env = {**client.environment(sandbox.home), **nowhere, "ANTHROPIC_BASE_URL": api}
+    env = {**sandbox.claude_environment(api), **client.REFUSED, "NO_PROXY": "127.0.0.1"}
     process = subprocess.Popen(
         command, cwd=start_directory or sandbox.project, env=env, stdin=terminal, stdout=terminal,
         stderr=terminal, start_new_session=True,

@@ -1,11 +1,12 @@
-"""A Messages API that answers by a script: what the client sends is what the model would have seen.
+"""A model's API that answers by a script: what the client sends is what the model would have seen.
 
-Every request is written to the log directory *before* it is answered, so that a test can act while a
-turn is still waiting. Only the requests of the main conversation take replies from the script; titles,
-warm-ups and token counts get a constant answer and never use up a reply.
+It speaks every API of `model_apis`. Every request is written to the log directory *before* it is answered, so that a
+test can act while a turn is still waiting. Only the requests of the main conversation take replies from the script;
+titles, warm-ups and token counts get a constant answer and never use up a reply.
 
     Scenario  {"prompt": text that marks the main conversation, "replies": [Reply, ...], "log": directory}
     Reply     "text" or {"text": "...", "tool": "Bash", "input": {...}, "hold": path, "context": 195000}
+              tool: NAMESPACE/NAME for one in a namespace (Responses only)
               hold: the answer waits until that file exists; context: the tokens that it says it was made from
     Log file  NNNN-KIND.json with the request's body; KIND is main, other, count or unknown
 """
@@ -22,10 +23,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from e2e import model_apis
+
 CONSTANT_REPLY = "Fine."
 SCRIPT_IS_OVER = "The script is over."
 HOLD_LIMIT_S = 60.0
-USAGE = {"input_tokens": 10, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 5}
+#: The model that is there for clients that ask which there are.
+MODEL = "scripted-model"
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -41,8 +45,8 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def seen_by_model(body: dict[str, Any]) -> str:
-    """The text of a request that the model would read as conversation: its system prompt and its messages."""
-    return "\n".join([*strings(body.get("system")), *strings(body.get("messages"))])
+    """The text of a request that the model would read as conversation: its instructions and its messages."""
+    return "\n".join(text for name in model_apis.CONVERSATION for text in strings(body.get(name)))
 
 
 class Script:
@@ -68,48 +72,23 @@ class Script:
         return kind, reply, number
 
     def _choose(self, path: str, body: dict[str, Any]) -> tuple[str, Any]:
-        if path == "/v1/messages/count_tokens":
+        if path.endswith(model_apis.COUNTING):
             return "count", None
-        if path != "/v1/messages":
+        api = model_apis.api_of(path)
+        if api is None:
             return "unknown", None
-        users = [message for message in body.get("messages", []) if message.get("role") == "user"]
-        if body.get("tools") and any(self.prompt in text for text in strings(users)):
+        if body.get("tools") and any(self.prompt in text for text in strings(api.user_messages(body))):
             return "main", next(self._replies, SCRIPT_IS_OVER)
         return "other", CONSTANT_REPLY
 
 
-def message_for(reply: str | dict[str, Any], number: int, model: str) -> dict[str, Any]:
-    """The API's message for a scripted reply."""
+def message_for(reply: str | dict[str, Any], number: int, model: str) -> model_apis.Message:
+    """The message of a scripted reply."""
     reply = {"text": reply} if isinstance(reply, str) else reply
-    content: list[dict[str, Any]] = []
-    if reply.get("text"):
-        content.append({"type": "text", "text": reply["text"]})
-    if reply.get("tool"):
-        tool_use = {"type": "tool_use", "id": f"toolu_{number:04d}", "name": reply["tool"], "input": reply["input"]}
-        content.append(tool_use)
-    return {
-        "id": f"msg_{os.getpid()}_{number:04d}", "type": "message", "role": "assistant", "model": model,
-        "content": content, "stop_reason": "tool_use" if reply.get("tool") else "end_turn", "stop_sequence": None,
-        "usage": {**USAGE, "input_tokens": reply.get("context", USAGE["input_tokens"])},
-    }  # fmt: skip
-
-
-def stream_of(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The server-sent events that carry `message`, in order."""
-    yield {"type": "message_start", "message": {**message, "content": [], "stop_reason": None}}
-    for index, block in enumerate(message["content"]):
-        if block["type"] == "text":
-            empty: dict[str, Any] = {"type": "text", "text": ""}
-            delta = {"type": "text_delta", "text": block["text"]}
-        else:
-            empty = {**block, "input": {}}
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-        yield {"type": "content_block_start", "index": index, "content_block": empty}
-        yield {"type": "content_block_delta", "index": index, "delta": delta}
-        yield {"type": "content_block_stop", "index": index}
-    end = {"stop_reason": message["stop_reason"], "stop_sequence": None}
-    yield {"type": "message_delta", "delta": end, "usage": message["usage"]}
-    yield {"type": "message_stop"}
+    return model_apis.Message(
+        number=number, model=model, text=reply.get("text", ""), tool=reply.get("tool", ""), input=reply.get("input", {}),
+        tokens=reply.get("context", model_apis.TOKENS_IN),
+    )  # fmt: skip
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -122,27 +101,44 @@ class Handler(BaseHTTPRequestHandler):
         """Standard error stays the client's."""
 
     def do_GET(self) -> None:
-        self._send(404, {"type": "error", "error": {"type": "not_found_error", "message": "not scripted"}})
+        if self.path.split("?")[0].endswith("/models"):
+            self._send(200, {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 0}], "models": []})
+        else:
+            self._refuse()
 
     def do_HEAD(self) -> None:
-        self.do_GET()
+        self._refuse()
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length") or 0))
-        body = json.loads(raw or b"{}")
-        kind, reply, number = self.script.take(self.path.split("?")[0], body)
-        if kind == "unknown":
-            self.do_GET()
-        elif kind == "count":
-            self._send(200, {"input_tokens": len(raw) // 4})
+        raw = self._body()
+        path, body = self.path.split("?")[0], json.loads(raw or b"{}")
+        kind, reply, number = self.script.take(path, body)
+        api = model_apis.api_of(path)
+        if kind == "count":
+            self._send(200, {"input_tokens": len(raw) // 4, "totalTokens": len(raw) // 4})
+        elif api is None:
+            self._refuse()
         else:
             if isinstance(reply, dict) and reply.get("hold"):
                 wait_for(Path(reply["hold"]))
-            message = message_for(reply, number, body.get("model", ""))
-            if body.get("stream"):
-                self._stream(message)
+            whole = api.whole(message_for(reply, number, body.get("model", MODEL)))
+            if body.get("stream") or "stream" in path.rpartition("/")[2]:
+                self._stream(api.stream(whole))
             else:
-                self._send(200, message)
+                self._send(200, whole)
+
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        raw = b""
+        while size := int(self.rfile.readline().split(b";")[0] or b"0", 16):
+            raw += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return raw
+
+    def _refuse(self) -> None:
+        self._send(404, {"type": "error", "error": {"type": "not_found_error", "message": "not scripted"}})
 
     def _send(self, status: int, value: dict[str, Any]) -> None:
         data = json.dumps(value).encode()
@@ -153,13 +149,15 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(data)
 
-    def _stream(self, message: dict[str, Any]) -> None:
+    def _stream(self, events: model_apis.Events) -> None:
         self.send_response(200)
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        for event in stream_of(message):
-            self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
+        for kind, data in events:
+            name = f"event: {kind}\n" if kind else ""
+            text = data if isinstance(data, str) else json.dumps(data)
+            self.wfile.write(f"{name}data: {text}\n\n".encode())
             self.wfile.flush()
         self.close_connection = True
 
@@ -171,10 +169,10 @@ def wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def serve(scenario: dict[str, Any]) -> ThreadingHTTPServer:
-    """A server for `scenario` on a free port of 127.0.0.1, already answering in threads of its own."""
+def serve(scenario: dict[str, Any], port: int = 0) -> ThreadingHTTPServer:
+    """A server for `scenario` on 127.0.0.1, on a free port or this one, already answering in threads of its own."""
     handler = type("ScriptedHandler", (Handler,), {"script": Script(scenario)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from e2e import client, scripted_api
-from e2e.client import in_order
+from e2e.hosts import claude_code
+from e2e.hosts.claude_code import in_order
 from e2e.screen import on_screen
 from e2e.test_main_job import kill_daemon
 
 from csmd.daemon.alarms import ALARMS
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -24,7 +26,7 @@ AWAY = f"{SAID}its daemon is not running (csmd start; csmd doctor says why)"
 REFUSED = f"{SAID}nothing can be stored (csmd doctor says why)"
 WORDS = {key: what for key, (what, _) in ALARMS.items()}
 LIMIT_S = 60.0
-latest_only = pytest.mark.parametrize("claude_build", client.VERSIONS[:1], indirect=True)
+latest_only = pytest.mark.parametrize("claude_build", claude_code.VERSIONS[:1], indirect=True)
 
 
 def told(run: client.Finished) -> list[str]:
@@ -52,7 +54,7 @@ def alarms(csmd: Csmd, *, until: bool) -> Any:
     "A hook tells the user that memory is not being recorded, at most once a day, in constant words that no model reads"
 )
 def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
-    sandbox: Sandbox, csmd: Csmd, claude: Claude
+    sandbox: Sandbox, csmd: Csmd, claude: Client
 ) -> None:
     claude.servers = True
     csmd("install", "--json")
@@ -71,15 +73,15 @@ def test_a_daemon_that_was_killed_is_told_once_a_day_and_to_no_model(
     assert (back.returncode, back.stdout, back.stderr) == (0, b"", b""), "it is back, and nothing is said"
 
 
-def test_a_person_in_a_terminal_reads_it(sandbox: Sandbox, csmd: Csmd, claude_build: tuple[str, list[str]]) -> None:
+def test_a_person_in_a_terminal_reads_it(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     csmd("install", "--no-start", "--json")
-    assert AWAY.replace(" ", "") in on_screen(sandbox, claude_build[1], typed=[(AWAY, "")])
+    assert AWAY.replace(" ", "") in on_screen(sandbox, claude.command, typed=[(AWAY, "")])
     assert [path.name[:8] for path in (sandbox.csmd_home / "run").glob("told-*")] == ["told-202"]
 
 
 @latest_only
 @pytest.mark.long
-def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     claude.servers = True
     csmd("install", "--json")
     in_order(claude.run("Say something.", "Something."), 1, sandbox.home)
@@ -104,7 +106,7 @@ def test_a_store_that_refuses_is_told(sandbox: Sandbox, csmd: Csmd, claude: Clau
 @latest_only
 @pytest.mark.long
 def test_hooks_that_were_removed_by_hand_are_an_alarm_until_they_are_back(
-    sandbox: Sandbox, csmd: Csmd, claude: Claude
+    sandbox: Sandbox, csmd: Csmd, claude: Client
 ) -> None:
     claude.servers = True
     (sandbox.home / ".claude" / "projects").mkdir()  # else it is looked for once a minute

@@ -6,15 +6,17 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from e2e import client, scripted_api
+from e2e import scripted_api
+from e2e.hosts import claude_code
 from machine import eventually
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
-NEW, _ = client.VERSIONS
+NEW, _ = claude_code.VERSIONS
 PROMPT = "Please fix the date parser in dates.py, it loses the time zone of naive strings."
 GOAL = "Ship the date parser with time zones"
 #: The client compacts when a message was made from more tokens than this.
@@ -23,7 +25,7 @@ OPTIONS = ("--model", "claude-sonnet-4-5", "--autocompact", "100000")
 
 @pytest.mark.parametrize("claude_build", [NEW], indirect=True)
 def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
-    claude: Claude, csmd: Csmd, sandbox: Sandbox
+    claude: Client, csmd: Csmd, sandbox: Sandbox
 ) -> None:
     csmd("install")
     gate = sandbox.path / "gate"
@@ -43,7 +45,7 @@ def test_after_a_compaction_the_next_request_carries_what_the_session_stood_at(
     csmd("goal", "set", GOAL, "--session", begun["session_id"])
     gate.touch()
     run = running.finish()
-    assert (run.exit_code, run.hook_failures(), client.hook_failures(sandbox.home)) == (0, [], [])
+    assert (run.exit_code, claude_code.reported_failures(run), claude_code.hook_failures(sandbox.home)) == (0, [], [])
 
     asked, after = (scripted_api.seen_by_model(body) for body in run.main[2:4])
     assert "Additional Instructions:\nKeep in the summary: what the user asked for" in asked

@@ -6,12 +6,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e import client, scripted_api
+from e2e import model_apis, scripted_api
+from e2e.hosts import claude_code
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from e2e.conftest import Claude, Csmd, Recorder, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Recorder, Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -26,7 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.invariant("An assistant that is asked as a language model leaves no file and no session behind")
 def test_an_assistant_that_is_asked_leaves_nothing_behind(
-    sandbox: Sandbox, claude: Claude, csmd: Csmd, recorder: Recorder
+    sandbox: Sandbox, claude: Client, csmd: Csmd, recorder: Recorder
 ) -> None:
     sandbox.write_settings({"hooks": recorder.settings("SessionStart", "UserPromptSubmit", "Stop", "SessionEnd")})
     csmd("install")
@@ -39,7 +41,7 @@ def test_an_assistant_that_is_asked_leaves_nothing_behind(
     nowhere = {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
     place = f"http://127.0.0.1:{server.server_address[1]}"
     # The daemon knows no key of a terminal's: the assistant has its own, as after a login.
-    settings["env"] = {"ANTHROPIC_BASE_URL": place, "ANTHROPIC_API_KEY": client.KEY, **nowhere}
+    settings["env"] = {"ANTHROPIC_BASE_URL": place, "ANTHROPIC_API_KEY": claude_code.KEY, **nowhere}
     sandbox.write_settings(settings)
     told = len(recorder.seen("SessionStart"))
     before = contents(sandbox.home)
@@ -57,10 +59,9 @@ def test_an_assistant_that_is_asked_leaves_nothing_behind(
         assert done.returncode == 1 and "csmd needs one that knows --safe-mode" in done.stderr
         return
     assert done.returncode == 0, done.stderr
-    usage = scripted_api.USAGE
     (row,) = csmd("ledger", "--json")["rows"]
     assert (row["provider"], row["purpose"], row["calls"], row["estimated"]) == ("assistant", "test", 1, 0)
-    assert (row["tokens_in"], row["tokens_out"]) == (usage["input_tokens"], usage["output_tokens"])
+    assert (row["tokens_in"], row["tokens_out"]) == (model_apis.TOKENS_IN, model_apis.TOKENS_OUT)
     (asked,) = [json.loads(path.read_text()) for path in sorted((sandbox.path / "asked").glob("*.json"))]
     assert not asked.get("tools") and asked["max_tokens"] == 20 and not asked.get("thinking")
     seen = scripted_api.seen_by_model(asked)

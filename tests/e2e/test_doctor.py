@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
 
-def doctor(claude: Claude, sandbox: Sandbox) -> tuple[int, dict[str, str], str]:
+def doctor(claude: Client, sandbox: Sandbox) -> tuple[int, dict[str, str], str]:
     """Its exit code, the level of what it found by check, and the verdict; `claude` is on the PATH."""
     shim = sandbox.path / "bin" / "claude"
     shim.parent.mkdir(exist_ok=True)
@@ -31,7 +32,7 @@ def doctor(claude: Claude, sandbox: Sandbox) -> tuple[int, dict[str, str], str]:
     return done.returncode, found, value["verdict"]
 
 
-def test_the_doctor_says_what_the_client_does(claude: Claude, csmd: Csmd, sandbox: Sandbox) -> None:
+def test_the_doctor_says_what_the_client_does(claude: Client, csmd: Csmd, sandbox: Sandbox) -> None:
     csmd("install", "--json")
     claude.run("Say something", {"text": "Something."})
     csmd("sync")

@@ -19,17 +19,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from bench import bench_changed
 from e2e import client, scripted_api
+from e2e.hosts import claude_code
 from e2e.screen import converse
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
 #: 2.0 leaves out of a resumed conversation what hooks added to it.
-NEW, FORGETFUL = client.VERSIONS
+NEW, FORGETFUL = claude_code.VERSIONS
 #: The client compacts when a message was made from more tokens than this.
 COMPACTING = ("--model", "claude-sonnet-4-5", "--autocompact", "100000")
 
@@ -98,14 +100,14 @@ FEATURE = "Write the importer for the stock lists of the new partner, with a com
 GOES_ON = "The importer needs a sample file for its tests, write a script that makes one."
 
 
-def live(claude: Claude, csmd: Csmd) -> None:
+def live(claude: Client, csmd: Csmd) -> None:
     """Each case's sessions one and two in the project, one in another project between them, then all the others."""
     csmd("install", "--json")
     if "CSMD_TEST_MODEL" in os.environ:
         csmd("model", "add", os.environ["CSMD_TEST_MODEL"])
     elsewhere = claude.sandbox.path / "elsewhere"
     elsewhere.mkdir()
-    client.trust(claude.sandbox.home, elsewhere)
+    claude_code.trust(claude.sandbox.home, elsewhere)
     for case in CASES:
         converse(claude, case.decided, "Started; the first tests pass.")
         claude.start_directory = elsewhere
@@ -120,7 +122,7 @@ def live(claude: Claude, csmd: Csmd) -> None:
 
 
 def told_at_the_prompt(
-    claude: Claude, prompt: str, *replies: Any, options: tuple[str, ...] = (), requests: int = 1
+    claude: Client, prompt: str, *replies: Any, options: tuple[str, ...] = (), requests: int = 1
 ) -> tuple[client.Finished, str]:
     """A new session's run and what the model saw last; a hook that finds the machine busy is silent, and asked again."""
     for _ in range(PATIENT):
@@ -157,9 +159,9 @@ def write_session(folder: Path, project: Path, turns: list[dict[str, str]], at: 
     (folder / f"{name}.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def seen_at_the_end(run: client.Finished, claude: Claude, requests: int = 1) -> str:
+def seen_at_the_end(run: client.Finished, claude: Client, requests: int = 1) -> str:
     """What the model saw in the last request of a run that went well."""
-    return scripted_api.seen_by_model(client.in_order(run, requests, claude.sandbox.home).main[-1])
+    return scripted_api.seen_by_model(claude_code.in_order(run, requests, claude.sandbox.home).main[-1])
 
 
 def added_to_prompts(seen: str) -> list[str]:
@@ -199,7 +201,7 @@ def is_busy(csmd: Csmd, seen: str, prompt: str, words: str) -> bool:
 
 @pytest.mark.timeout(800)  # a dozen conversations with the real client, each after the other
 @pytest.mark.long
-def test_what_holds_now_arrives_with_the_task_and_nothing_twice(claude: Claude, csmd: Csmd) -> None:
+def test_what_holds_now_arrives_with_the_task_and_nothing_twice(claude: Client, csmd: Csmd) -> None:
     """One home for all of it: the afternoon's import takes longer than everything that is asked afterwards."""
     live(claude, csmd)
     for case in CASES:
@@ -209,7 +211,7 @@ def test_what_holds_now_arrives_with_the_task_and_nothing_twice(claude: Claude, 
         assert_nothing_is_told_twice_after_a_compaction(claude, csmd)
 
 
-def assert_a_bug_report_is_told_the_changed_decision_once(claude: Claude, csmd: Csmd, case: Changed) -> None:
+def assert_a_bug_report_is_told_the_changed_decision_once(claude: Client, csmd: Csmd, case: Changed) -> None:
     third, seen = told_at_the_prompt(claude, case.task, "I found it.")
     if is_busy(csmd, seen, case.task, case.new):
         return
@@ -222,7 +224,7 @@ def assert_a_bug_report_is_told_the_changed_decision_once(claude: Claude, csmd: 
         assert_no_note_twice(seen)
 
 
-def assert_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Claude, csmd: Csmd) -> None:
+def assert_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Client, csmd: Csmd) -> None:
     third, first = told_at_the_prompt(claude, FEATURE, "Shall I begin with the command?")
     if is_busy(csmd, first, FEATURE, ONLY_THERE):
         return
@@ -239,7 +241,7 @@ def assert_an_order_is_told_its_constraint_once_and_consent_nothing(claude: Clau
         assert_no_note_twice(after)
 
 
-def assert_nothing_is_told_twice_after_a_compaction(claude: Claude, csmd: Csmd) -> None:
+def assert_nothing_is_told_twice_after_a_compaction(claude: Client, csmd: Csmd) -> None:
     command: dict[str, Any] = {"tool": "Bash", "input": {"command": "make check", "description": "Check"}}
     third, after = told_at_the_prompt(
         claude,

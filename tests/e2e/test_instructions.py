@@ -19,7 +19,8 @@ import pytest
 from csmd.capture import instruction_files
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -97,7 +98,7 @@ def recorded(home: Path) -> Iterator[tuple[str, str, str]]:
 )
 @pytest.mark.parametrize("number", range(TREES))
 @pytest.mark.parametrize("claude_build", ["2.1.329"], indirect=True)
-def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Claude, sandbox: Sandbox, number: int) -> None:
+def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, sandbox: Sandbox, number: int) -> None:
     chance = random.Random(SEED + number)
     start = make(sandbox.path, chance)
     sandbox.write_settings({"claudeMdExcludes": chance.choice(([], [], ["**/sub/CLAUDE.md", "**/rules/x/**"]))})

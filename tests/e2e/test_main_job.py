@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from e2e import client, scripted_api
-from e2e.client import in_order
+from e2e import scripted_api
+from e2e.hosts import claude_code
+from e2e.hosts.claude_code import in_order
 from terminal import Terminal
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Recorder, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Recorder, Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -60,7 +62,9 @@ SAID = (PREFERENCE, CORRECTION, DECISION)
 
 
 #: Each client is seen with a daemon that is there and with one that is not; the whole round of both is not needed.
-NEW_ONLY, OLD_ONLY = (pytest.mark.parametrize("claude_build", [version], indirect=True) for version in client.VERSIONS)
+NEW_ONLY, OLD_ONLY = (
+    pytest.mark.parametrize("claude_build", [version], indirect=True) for version in claude_code.VERSIONS
+)
 
 
 def work(said: Said, **last: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -87,7 +91,7 @@ def kill_daemon(csmd: Csmd) -> None:
 
 def turns_on_disk(sandbox: Sandbox) -> dict[str, dict[str, Any]]:
     """The conversation as the transcripts have it, counted without csmd: line by uuid; without 2.0's warm-up agents."""
-    lines = client.transcripts(sandbox.home)
+    lines = claude_code.transcripts(sandbox.home)
     spoken = [line for line in lines if line["type"] in ("user", "assistant") and not line.get("isMeta")]
     warming = {line.get("agentId") for line in spoken if line["message"]["content"] == "Warmup"} - {None}
     return {line["uuid"]: line for line in spoken if line.get("agentId") not in warming}
@@ -151,7 +155,7 @@ def assert_sync_changes_nothing(sandbox: Sandbox, csmd: Csmd) -> None:
     assert everything() == before
 
 
-def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+def assert_the_next_session_knows(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     """A fresh session's first request carries the three statements once a person pinned them, each once, as `csmd brief` foretells.
 
     Its start brings them, or where that had no answer in time its prompt; a session that a busy machine told nothing at
@@ -189,7 +193,7 @@ def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
     "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
 )
 def test_statements_of_one_session_reach_the_next(
-    sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
+    sandbox: Sandbox, csmd: Csmd, claude: Client, recorder: Recorder
 ) -> None:
     claude.servers = True
     set_up(sandbox, csmd, recorder)
@@ -218,7 +222,7 @@ def test_statements_of_one_session_reach_the_next(
 @OLD_ONLY
 @pytest.mark.long
 def test_a_daemon_killed_between_and_during_turns_loses_nothing(
-    sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
+    sandbox: Sandbox, csmd: Csmd, claude: Client, recorder: Recorder
 ) -> None:
     set_up(sandbox, csmd, recorder)
     first = in_order(claude.run(PREFERENCE.prompt, *work(PREFERENCE)), 2, sandbox.home)
@@ -245,7 +249,7 @@ def test_a_daemon_killed_between_and_during_turns_loses_nothing(
 @pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
 @NEW_ONLY
 def test_a_daemon_that_is_down_for_a_whole_session_loses_nothing(
-    sandbox: Sandbox, csmd: Csmd, claude: Claude, recorder: Recorder
+    sandbox: Sandbox, csmd: Csmd, claude: Client, recorder: Recorder
 ) -> None:
     set_up(sandbox, csmd, recorder)
     csmd("stop")

@@ -15,14 +15,17 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from e2e import client, scripted_api
+from e2e.hosts import claude_code
 from machine import eventually
 
+from csmd.hosts import host_files
 from csmd.hosts.claude import registration
 from csmd.installer import foreign_files, plan
 from csmd.mcp import assistant_tools, stdio_server
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -36,7 +39,7 @@ def change_servers(sandbox: Sandbox, *, put_in: bool) -> None:
     path = sandbox.home / ".claude" / ".claude.json"
     with foreign_files.assistant_lock(path):
         text, home = path.read_text(), sandbox.csmd_home
-        wanted = registration.Registration(home=home, interpreter="/usr/bin/python3")
+        wanted = host_files.Registration(home=home, interpreter="/usr/bin/python3")
         merged, without = registration.merge_server(text, wanted, "x"), registration.remove_server(text, home, "x")
         path.write_text(merged if put_in else without)
 
@@ -51,7 +54,7 @@ def is_served(sandbox: Sandbox) -> bool:
     return False
 
 
-def talk(claude: Claude, prompt: str, *replies: str | dict[str, Any]) -> client.Finished:
+def talk(claude: Client, prompt: str, *replies: str | dict[str, Any]) -> client.Finished:
     """A session whose model first looks around until csmd's server is up: the client does not wait for servers."""
     claude.servers = True
     gate = claude.sandbox.path / f"gate-{len(claude.runs)}"
@@ -88,17 +91,17 @@ def given_tools(run: client.Finished) -> list[str]:
     return sorted(tool["name"] for tool in run.main[-1]["tools"] if "csmd" in tool["name"])
 
 
-def plugin(claude: Claude, *arguments: str) -> str:
+def plugin(claude: Client, *arguments: str) -> str:
     """What `claude plugin ...` prints."""
     done = subprocess.run(
-        [*claude.command, "plugin", *arguments], cwd=claude.sandbox.project, env=client.environment(claude.sandbox.home),
+        [*claude.command, "plugin", *arguments], cwd=claude.sandbox.project, env=client.driver_environment(claude.driver, claude.sandbox.home, client.NOWHERE),
         capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done
     return done.stdout
 
 
-def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     csmd("install", "--json")
     first = talk(claude, "Mind the order.", use("mcp__csmd__remember", text=KEPT), "Kept.")
     assert given_tools(first) == sorted(f"mcp__csmd__{name}" for name in assistant_tools.TOOLS)
@@ -116,12 +119,12 @@ def test_what_a_model_keeps_in_one_session_it_finds_in_the_next(sandbox: Sandbox
     assert memory["session_id"] == (first.session_id if known else "")
     hits = csmd("search", "heron exporter", "--kind", "turn", "--json")["hits"]
     assert not [hit for hit in hits if "csmd-notes" in hit["text"]], "what csmd answered is not taken in again"
-    assert (second.hook_failures(), client.hook_failures(sandbox.home)) == ([], [])
+    assert (claude_code.reported_failures(second), claude_code.hook_failures(sandbox.home)) == ([], [])
 
 
 @pytest.mark.long
 def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_once(
-    sandbox: Sandbox, csmd: Csmd, claude: Claude
+    sandbox: Sandbox, csmd: Csmd, claude: Client
 ) -> None:
     csmd("install", "--json")
     platform_home = sandbox.home / ".local" / "share" / "csmd"  # where the plugin's scripts look: nobody tells them
@@ -163,4 +166,4 @@ def test_the_plugin_alone_and_beside_the_settings_hooks_captures_once_and_tells_
     assert after_both["turns"] - after_alone["turns"] == 5 and after_both["provisional"] == 0, (after_alone, after_both)
     started = [row for row in csmd("tool", "csm_receipts", "--json")["receipts"] if row["event"] == "session_start"]
     assert len(started) == 1, started
-    assert (both.hook_failures(), client.hook_failures(sandbox.home)) == ([], [])
+    assert (claude_code.reported_failures(both), claude_code.hook_failures(sandbox.home)) == ([], [])

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 from e2e import client, scripted_api
+from e2e.hosts import claude_code
 from machine import eventually
 
 from csmd.hosts.claude import registration
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
-NEW, OLD = client.VERSIONS
+NEW, OLD = claude_code.VERSIONS
 
 
 def put_on_the_machine(command: list[str], home: Path) -> None:
@@ -42,7 +44,7 @@ def install(csmd: Csmd, version: str) -> None:
 
 
 def test_newer_events_are_registered_where_the_client_knows_them_and_run(
-    claude: Claude, csmd: Csmd, sandbox: Sandbox
+    claude: Client, csmd: Csmd, sandbox: Sandbox
 ) -> None:
     before = sorted(str(path) for path in sandbox.home.rglob("*"))
     put_on_the_machine(claude.command, sandbox.home)
@@ -52,11 +54,13 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
                      str(sandbox.home / ".local/bin/claude"), str(sandbox.settings_file)}  # fmt: skip
     assert registered(csmd) == (list(registration.NEWER) if claude.version == NEW else [])
     said = claude.run("I prefer tabs over spaces.", "Noted.")
-    assert said.exit_code == 0 and not said.hook_failures() and not client.hook_failures(sandbox.home)
+    assert (
+        said.exit_code == 0 and not claude_code.reported_failures(said) and not claude_code.hook_failures(sandbox.home)
+    )
     assert {"session_start", "prompt", "stop"} <= set(csmd("status", "--json")["last_event"])
     if claude.version == NEW:
         claude.run("/compact", "<summary>They prefer tabs.</summary>", options=("--resume", said.session_id))
-        assert not client.hook_failures(sandbox.home)
+        assert not claude_code.hook_failures(sandbox.home)
         assert "post_compact" in csmd("status", "--json")["last_event"]
     csmd("uninstall")
     assert not sandbox.settings_file.exists()
@@ -68,10 +72,10 @@ def test_newer_events_are_registered_where_the_client_knows_them_and_run(
 @pytest.mark.parametrize("claude_build", [OLD], indirect=True)
 @pytest.mark.long
 def test_an_old_client_that_appears_has_them_taken_out_and_its_hooks_work(
-    claude: Claude, csmd: Csmd, sandbox: Sandbox
+    claude: Client, csmd: Csmd, sandbox: Sandbox
 ) -> None:
     try:
-        put_on_the_machine(client.command_of(NEW, client.directory()), sandbox.home)
+        put_on_the_machine(client.command_of(claude_code.driver(NEW), client.directory()), sandbox.home)
     except client.ClientMissingError as missing:
         pytest.skip(str(missing))
     install(csmd, NEW)
@@ -95,7 +99,7 @@ WHY = "The check failed because `load_settings` needs settings.txt, which nobody
 
 @pytest.mark.parametrize("claude_build", [NEW], indirect=True)
 def test_a_failure_that_an_earlier_session_solved_is_answered_with_what_solved_it(
-    claude: Claude, csmd: Csmd, sandbox: Sandbox
+    claude: Client, csmd: Csmd, sandbox: Sandbox
 ) -> None:
     put_on_the_machine(claude.command, sandbox.home)
     install(csmd, NEW)
@@ -115,7 +119,11 @@ def test_a_failure_that_an_earlier_session_solved_is_answered_with_what_solved_i
     assert "PostToolUseFailure:Bash hook additional context" in answered[-1]
     assert f'last fixed on {first_day(csmd)} by an edit of settings.txt; the assistant said: "{WHY}"' in answered[-1]
     assert answered[-1].count(MARK) == 1, "told once"
-    assert (first.hook_failures(), second.hook_failures(), client.hook_failures(sandbox.home)) == ([], [], [])
+    assert (
+        claude_code.reported_failures(first),
+        claude_code.reported_failures(second),
+        claude_code.hook_failures(sandbox.home),
+    ) == ([], [], [])
     told = csmd("why", "--session", second.session_id, "--json")["injections"]
     (receipt,) = [one for one in told if one["event"] == "tool_failure"]
     assert [item["reason"] for item in receipt["items"]] == ["solved before"]

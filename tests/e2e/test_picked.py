@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from e2e import client, scripted_api
+from e2e import scripted_api
+from e2e.hosts import claude_code
 from e2e.screen import converse
 from e2e.test_alarm import latest_only
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -38,7 +40,7 @@ ASKS = {
 
 
 @latest_only
-def test_what_was_picked_in_a_terminal_is_told_at_the_next_start(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+def test_what_was_picked_in_a_terminal_is_told_at_the_next_start(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     csmd("install", "--json")
     converse(claude, PROMPT, ASKS, OUTCOME, typed=[(QUESTION, "\r")])
     csmd("sync", "--json")
@@ -46,4 +48,4 @@ def test_what_was_picked_in_a_terminal_is_told_at_the_next_start(sandbox: Sandbo
     seen = scripted_api.seen_by_model(claude.run("Go on with the mailer.", "Done.").main[0])
     (line,) = [line for line in seen.splitlines() if QUESTION in line]
     assert PICKED in line and OTHER not in line, seen
-    assert client.hook_failures(sandbox.home) == []
+    assert claude_code.hook_failures(sandbox.home) == []

@@ -9,10 +9,12 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from e2e import client, scripted_api
+from e2e import scripted_api
+from e2e.hosts import claude_code
 
 if TYPE_CHECKING:
-    from e2e.conftest import Claude, Csmd, Sandbox
+    from e2e.client import Client
+    from e2e.conftest import Csmd, Sandbox
 
 pytestmark = pytest.mark.e2e
 
@@ -35,7 +37,7 @@ def blocks(body: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 @pytest.mark.invariant(
     "An exported session is taken by the client, goes only where it was asked for, and reading it back brings nothing new"
 )
-def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     csmd("install", "--json")
     first = claude.run(QUESTION, looks("heron"), looks("gateway"), ANSWER)
     assert (first.exit_code, len(first.main)) == (0, 3), first
@@ -73,7 +75,7 @@ def test_an_exported_session_is_resumed_by_the_client(sandbox: Sandbox, csmd: Cs
     assert [call["input"]["command"] for call in calls] == ["echo found heron", "echo found gateway"]
     assert ["found heron" in str(results[0]), "found gateway" in str(results[1])] == [True, True]
     assert again.session_id == first.session_id
-    assert (len(kept) > 0, client.hook_failures(sandbox.home)) == (True, [])
+    assert (len(kept) > 0, claude_code.hook_failures(sandbox.home)) == (True, [])
 
 
 def hard(session: str, cwd: str) -> list[dict[str, Any]]:
@@ -113,7 +115,7 @@ def hard(session: str, cwd: str) -> list[dict[str, Any]]:
     return lines
 
 
-def test_what_is_hard_to_hand_back_is_taken_by_the_client(sandbox: Sandbox, csmd: Csmd, claude: Claude) -> None:
+def test_what_is_hard_to_hand_back_is_taken_by_the_client(sandbox: Sandbox, csmd: Csmd, claude: Client) -> None:
     session = str(uuid.uuid4())
     tree = sandbox.path / "tree" / "-p"
     tree.mkdir(parents=True)

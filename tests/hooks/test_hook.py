@@ -575,6 +575,16 @@ def test_csmd_disable_stops_everything(home: Path) -> None:
     assert spooled(home) == []
 
 
+def test_a_hook_that_another_assistant_runs_beside_its_own_says_and_keeps_nothing(home: Path) -> None:
+    with running(home, says(b"hello")) as daemon:
+        assert run_hook(home, "SessionStart", COPILOT_CLI="1") == b""
+        # Claude Code that was started by a command of the other one's.
+        assert run_hook(home, "SessionStart", COPILOT_CLI="1", CLAUDECODE="1") == b"hello"
+    assert len(daemon.asked) == 1
+    assert run_hook(home, "Stop", COPILOT_CLI="1") == b""
+    assert spooled(home) == []
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

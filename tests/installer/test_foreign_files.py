@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from csmd.errors import ConfigError
-from csmd.hosts.claude.registration import Registration
+from csmd.hosts.host_files import Registration
 from csmd.installer import foreign_files, plan
 
 # --- writing

@@ -89,6 +89,28 @@ def test_a_decision_in_claude_code_is_told_to_codex_by_its_own_hooks(machine: Ma
     assert host["last_event"]
 
 
+def test_a_session_that_is_known_as_one_assistants_is_not_stored_as_anothers_too(machine: Machine) -> None:
+    rollout(installed(machine), machine.project, SAID)
+    machine.start()
+    machine.sync()
+    before = machine.status()["counts"]
+    machine.hook("UserPromptSubmit", THREAD, prompt=SAID)
+    machine.sync()
+    assert machine.status()["counts"] == before
+    machine.hook("UserPromptSubmit", "another", prompt=SAID)
+    machine.sync()
+    assert machine.status()["counts"]["sessions"] == before["sessions"] + 1
+
+
+def test_all_assistants_that_are_here_are_installed_for_at_once(machine: Machine) -> None:
+    (machine.root / ".codex").mkdir()
+    machine.assistant.mkdir(exist_ok=True)
+    assert machine.run("install", "--all", "--host", "codex", "--no-start").returncode == 2
+    done = machine.run("install", "--all", "--no-start")
+    assert done.returncode == 0, done.stderr
+    assert (machine.root / ".codex" / "hooks.json").exists() and (machine.assistant / "settings.json").exists()
+
+
 def test_what_codex_reports_without_a_daemon_waits_and_is_taken_in(machine: Machine) -> None:
     installed(machine)
     assert codex_hook(machine, "UserPromptSubmit", prompt=SAID) == ""
@@ -108,7 +130,7 @@ def test_uninstalling_gives_codex_back_every_byte(machine: Machine) -> None:
     before = b'{\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}\n}'
     file.write_bytes(before)
     shown = machine.run("install", "--host", "codex", "--no-start")
-    assert shown.returncode == 0 and "once you trust them" in " ".join(shown.stdout.split())
+    assert shown.returncode == 0 and "for Codex to run csmd's hooks, start `codex`" in " ".join(shown.stdout.split())
     assert shlex.quote(str(machine.paths.hook_dir / "codex")) in file.read_text()
     assert not (machine.assistant / "settings.json").exists(), "only the assistant that was named"
     written = file.read_bytes()

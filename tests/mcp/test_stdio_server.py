@@ -268,11 +268,12 @@ def test_the_plugin_says_why_there_are_no_tools(machine: Machine, why: str, told
         installed(machine)
         more = {"CSMD_DISABLE": "1"}
     else:
+        from csmd.hosts import host_files
         from csmd.hosts.claude import registration
 
         installed(machine)
         machine.assistant.mkdir()
-        wanted = registration.Registration(home=machine.home, interpreter="/usr/bin/python3")
+        wanted = host_files.Registration(home=machine.home, interpreter="/usr/bin/python3")
         (machine.assistant / ".claude.json").write_text(registration.merge_server("{}", wanted, "x"))
     with talking(machine, script=PLUGIN / "hooks" / "mcp", **more) as talk:
         assert talk.ask("server/discover", _meta=ENVELOPE)["error"]["code"] == -32601

@@ -435,20 +435,23 @@ def test_the_latest_of_each_file_is_kept_in_its_order(store: Store, given: Given
             projects.replace_instructions(rows, here, [one("/p/B.md", "b"), one("/p/A.md", "a")], now=given.at(1)) == 2
         )
         assert projects.replace_instructions(rows, there, [one("/p/B.md", "other")], now=given.at(1)) == 1
-        assert projects.instruction_texts(rows, [here]) == ["b", "a"]
+        assert projects.instruction_texts(rows, [here], "claude") == ["b", "a"]
         assert (
             projects.replace_instructions(rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(2)) == 1
         )
-        assert projects.instruction_texts(rows, [here, there]) == ["a", "b2", "other"]
-        assert projects.instruction_hashes(rows, here) == [("/p/A.md", "h:a"), ("/p/B.md", "h:b2")]
+        assert projects.instruction_texts(rows, [here, there], "claude") == ["a", "b2", "other"]
+        assert projects.instruction_hashes(rows, here) == [
+            ("/p/A.md", "h:a", "claude"),
+            ("/p/B.md", "h:b2", "claude"),
+        ]
         assert projects.replace_instructions(rows, here, [one("/p/A.md", "a")], now=given.at(3)) == 1
-        assert projects.instruction_texts(rows, [here]) == ["a"]
+        assert projects.instruction_texts(rows, [here], "claude") == ["a"]
         gone = rows.all("select path, text, text_hash from instructions where gone = 1")
         assert gone == [("/p/B.md", "", "h:b2")]
         assert (
             projects.replace_instructions(rows, here, [one("/p/A.md", "a"), one("/p/B.md", "b2")], now=given.at(4)) == 1
         )
-        assert projects.instruction_texts(rows, [here]) == ["a", "b2"], "it came back"
+        assert projects.instruction_texts(rows, [here], "claude") == ["a", "b2"], "it came back"
 
     store.write(story)
 

@@ -314,7 +314,7 @@ HOT: dict[str, Any] = {
     ),
     "superseded": lambda rows, _: belief_changes.superseded(rows, [1], limit=9),
     "changes_of": lambda rows, _: belief_changes.changes_of(rows, "m1"),
-    "instructions of a brief": lambda rows, _: projects.instruction_texts(rows, [1]),
+    "instructions of a brief": lambda rows, _: projects.instruction_texts(rows, [1], "claude"),
     "instructions read again": lambda rows, given: projects.replace_instructions(rows, 1, INSTRUCTED, now=given.now),
     "instructions known": lambda rows, _: projects.instruction_hashes(rows, 1),
     "listing": lambda rows, _: memories.list_memories(rows, projects=[0, 1], limit=9),

@@ -6,15 +6,16 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from csmd.hosts.adapter import HooksState
+from csmd.hosts.adapter import HooksState, Memo
 from csmd.hosts.claude.export import VERSION as OUR_OWN
-from csmd.hosts.claude.registration import HOOK_SCRIPT, MANAGED, script_in
+from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
+from csmd.hosts.host_files import HOOK_SCRIPT, script_in
 from csmd.hosts.json_fields import json_object, mapping, strings
+from csmd.paths import folder_name
 from csmd.text import display, markdown
 from csmd.values import Turn
 from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
@@ -22,7 +23,7 @@ from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:
     """The files that may hold a setting, the one that decides first; without `project` those that hold everywhere."""
-    managed = MANAGED.get(platform, MANAGED["linux"])
+    managed = FILES.managed_file(platform)
     own = [f"{project}/.claude/settings.local.json", f"{project}/.claude/settings.json"] if project else []
     return [managed, *own, f"{config_dir}/settings.json"]
 
@@ -34,6 +35,12 @@ def cleanup_days(texts: Sequence[str | None]) -> int | None:
         if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 2**31:
             return int(found)
     return None
+
+
+def days_kept(folder: str, project: str, read: Callable[[str], str | None]) -> int:
+    """The days after which transcripts of a project ("" for any) are deleted, by the settings of a directory."""
+    days = cleanup_days([read(path) for path in settings_files(folder, platform=sys.platform, project=project)])
+    return CLEANUP_DAYS if days is None else days
 
 
 def settings_in(text: str | None) -> dict[str, Any]:
@@ -110,41 +117,8 @@ MOST_FILES = 200
 READ_BYTES = 1024 * 1024
 TYPES = ("user", "feedback", "project", "reference")
 FIELD_CHARACTERS = 400
-LONGEST_NAME = 200
 #: How much of the first line of the index that was cut off is quoted.
 EXCERPT = 80
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memo:
-    """One file of the memory directory; `modified` is UTC, `size` in bytes, `problems` what is odd in it."""
-
-    filename: str
-    name: str
-    description: str
-    type: str
-    modified: str
-    size: int
-    problems: tuple[str, ...] = ()
-
-
-def folder_name(path: str) -> str:
-    """The name that the host gives the folder of a directory: not invertible, and two can have the same."""
-    units = path.encode("utf-16-le", "surrogatepass")
-    codes = [units[at] | units[at + 1] << 8 for at in range(0, len(units), 2)]
-    name = "".join(chr(code) if code < 128 and chr(code).isalnum() else "-" for code in codes)
-    if len(name) <= LONGEST_NAME:
-        return name
-    number = 0
-    for code in codes:
-        number = (number * 31 + code) & 0xFFFFFFFF
-    number = abs(number - (1 << 32) if number >= 1 << 31 else number)
-    digits = ""
-    while True:
-        number, rest = divmod(number, 36)
-        digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
-        if not number:
-            return f"{name[:LONGEST_NAME]}-{digits}"
 
 
 def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
@@ -214,3 +188,8 @@ def cut_index(content: str) -> str:
         f"{kept}\n\n> WARNING: MEMORY.md is {what}. Only part of it was loaded: {lost}. "
         "Keep index entries to one line under ~200 chars; move detail into topic files."
     )
+
+
+def memory_folder(config_dir: str, root: str) -> str:
+    """The memory directory of the project in a directory, below a configuration directory."""
+    return f"{config_dir}/projects/{folder_name(root)}/memory"

@@ -9,13 +9,16 @@ uuids they came with, and turns of one line share one again: reading the file br
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from csmd import wire
+from csmd.hosts.adapter import Export
 from csmd.hosts.json_fields import json_object
+from csmd.paths import folder_name
 from csmd.text import display
 from csmd.values import SaidTurn
 from csmd.vocabulary import TOOL_KINDS
@@ -46,15 +49,6 @@ class _Pairs:
 
     whole: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
-    """A transcript's lines, the session id they carry, and how many turns of abandoned branches are not in it."""
-
-    session_id: str
-    lines: tuple[str, ...]
-    left_out: int
 
 
 def resumable_id(session_id: str) -> str:
@@ -101,7 +95,10 @@ def export(
         parent = line.uuid
     if title:
         written.append({"type": "ai-title", "aiTitle": title, "sessionId": ident})
-    return Export(session_id=ident, lines=tuple(wire.dumps(line) for line in written), left_out=len(turns) - len(kept))
+    return Export(
+        session_id=ident, lines=tuple(wire.dumps(line) for line in written), left_out=len(turns) - len(kept),
+        place=f"projects/{folder_name(cwd)}/{ident}.jsonl", command=f"cd {shlex.quote(cwd)} && claude --resume {ident}",
+    )  # fmt: skip
 
 
 def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:

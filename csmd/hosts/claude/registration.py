@@ -7,14 +7,15 @@ the file's name in errors: ConfigError where the file cannot hold the entry.
 
 from __future__ import annotations
 
-import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from csmd import config
 from csmd.errors import ConfigError
+from csmd.hosts.host_files import HOOK_SCRIPT, NAME, SERVER_SCRIPT, HostFiles, Kind, Registration, runs, script_in
 from csmd.text import json_edits
 from csmd.text.json_edits import Item
 
@@ -44,64 +45,7 @@ MANAGED = {
 #: Days after which the client deletes a transcript, where nobody chose another number.
 CLEANUP_DAYS = 30
 
-HOOK_SCRIPT = "csmd_hook.py"
 STATUS_LINE_SCRIPT = "csmd_line.py"
-#: What starts the memory server, which Claude Code knows by NAME.
-SERVER_SCRIPT = "mcp"
-NAME = "csmd"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Registration:
-    """What the entries are made of.
-
-    `interpreter` outlives csmd's environment; `events` are those that every client in use knows; `server_arguments`
-    those of `csmd mcp`, where some were chosen.
-    """
-
-    home: Path
-    interpreter: str
-    events: tuple[str, ...] = tuple(EVENTS)
-    status_line: bool = False
-    server_arguments: tuple[str, ...] = ()
-
-
-def script_in(home: Path, name: str) -> Path:
-    """The installed copy of one of the hook's files."""
-    if not str(home).isprintable():
-        raise ConfigError(f"{str(home)!r} cannot be written into a settings file", hint="choose another CSMD_HOME")
-    return home / "hook" / name
-
-
-def words_of(entry: Any) -> list[str]:
-    """Every word of the command and arguments that an entry runs, those of a command line within a word included."""
-    if not isinstance(entry, dict):
-        return []
-    arguments = entry.get("args")
-    words = [entry.get("command"), *(arguments if isinstance(arguments, list) else [])]
-    return in_shell([word for word in words if isinstance(word, str)])
-
-
-def in_shell(words: Iterable[str]) -> list[str]:
-    """These words and what a shell makes of them: a command line, and one in a word of it, as in sh -c '...'."""
-    found = list(words)
-    for _ in range(2):
-        found += [part for word in found for part in split(word)]
-    return found
-
-
-def split(command: str) -> list[str]:
-    """The words of a command line; [] where a quote is never closed."""
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return []
-
-
-def _runs(entry: Any, home: Path, script: str) -> bool:
-    """Whether an entry runs this script of this home, however it is quoted or wrapped; another home's is foreign."""
-    pattern = re.compile(rf"(?<![\w./~-]){re.escape(str(home / 'hook' / script))}(?![\w./-])")
-    return any(pattern.search(word) for word in words_of(entry))
 
 
 # --- hooks
@@ -118,11 +62,6 @@ class Form:
 
     script: str
     group: Callable[[Registration, str], dict[str, Any]]
-
-
-def hooks_json(interpreter: str, home: Path, events: Sequence[str] = tuple(EVENTS)) -> dict[str, Any]:
-    """What to paste into a settings file by hand: an object whose one key is `hooks`."""
-    return {"hooks": {event: [_group(interpreter, home, event)] for event in events}}
 
 
 def _group(interpreter: str, home: Path, event: str) -> dict[str, Any]:
@@ -154,7 +93,7 @@ def merge_hooks(text: str, wanted: Registration, where: str, form: Form = CLAUDE
             text = json_edits.append(text, hooks.value, event, [group])
         else:
             handlers = [one for each in json_edits.items(text, groups.value) for one in _handlers(text, each)]
-            if not any(_runs(json_edits.value_of(text, one), wanted.home, form.script) for one in handlers):
+            if not any(runs(json_edits.value_of(text, one), wanted.home, form.script) for one in handlers):
                 text = json_edits.append(text, groups.value, None, group)
     return text
 
@@ -190,7 +129,7 @@ def remove_hooks(
     kept: set[str] = set()
 
     def goes(event: str, handler: Item) -> bool:
-        if not _runs(json_edits.value_of(text, handler), home, form.script) or (
+        if not runs(json_edits.value_of(text, handler), home, form.script) or (
             events is not None and event not in events
         ):
             return False
@@ -254,7 +193,7 @@ def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
 def _status_line(text: str, home: Path) -> tuple[Item | None, bool]:
     """The status line in the settings, and whether it is ours."""
     found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
-    return found, found is not None and _runs(json_edits.value_of(text, found), home, STATUS_LINE_SCRIPT)
+    return found, found is not None and runs(json_edits.value_of(text, found), home, STATUS_LINE_SCRIPT)
 
 
 # --- the memory server
@@ -301,14 +240,6 @@ def foreign_server(text: str, wanted: Registration, where: str) -> str:
     return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
 
 
-def is_registered(data: bytes | None, home: Path) -> bool:
-    """Whether the assistant would start this home's server; False for a file that cannot be read."""
-    try:
-        return bool(_servers(json_edits.with_object(json_edits.decode(data, "")), home, "")[2])
-    except ConfigError:
-        return False
-
-
 def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
     """The member `mcpServers`, its entries, and those that run this home's server, whatever they are called."""
     servers = json_edits.member(text, json_edits.root(text), SERVERS)
@@ -317,4 +248,46 @@ def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item]
     if text[servers.value] != "{":
         raise ConfigError(f"{where}: `{SERVERS}` is not an object", hint="correct it, then run this again")
     items = json_edits.items(text, servers.value)
-    return servers, items, [item for item in items if _runs(json_edits.value_of(text, item), home, SERVER_SCRIPT)]
+    return servers, items, [item for item in items if runs(json_edits.value_of(text, item), home, SERVER_SCRIPT)]
+
+
+# --- the files
+
+
+def settings_file(folder: Path) -> Path:
+    """The assistant's user settings in one of its configuration directories."""
+    return folder / "settings.json"
+
+
+def state_file(folder: Path) -> Path:
+    """The file with the assistant's MCP servers, for one of its configuration directories.
+
+    For ~/.claude that is ~/.claude.json, unless CLAUDE_CONFIG_DIR names the directory, or only the file in it exists.
+    """
+    usual = config.user_home() / ".claude"
+    beside, inside = usual.parent / ".claude.json", folder / ".claude.json"
+    chosen = folder != usual or config.is_chosen(folder) or (inside.exists() and not beside.exists())
+    return inside if chosen else beside
+
+
+FILES = HostFiles(
+    host="claude", title="Claude Code", folder=".claude", variable="CLAUDE_CONFIG_DIR", program="claude",
+    program_folders=(
+        ".local/bin", ".claude/local", ".claude/local/node_modules/.bin", ".npm-global/bin", ".bun/bin", ".volta/bin",
+        "/usr/local/bin", "/opt/homebrew/bin", "/usr/bin",
+    ),
+    events=TIMEOUTS, newer=NEWER, forgiving="2.1.101", hook_command=hook_command,
+    without_events=lambda text, home, where, events: remove_hooks(text, home, where, events=events),
+    managed=MANAGED, transcript_days=CLEANUP_DAYS,
+    kinds=(
+        Kind(name="hooks", what="hooks", file=settings_file, merge=merge_hooks, remove=remove_hooks),
+        Kind(
+            name="status line", what="status line", file=settings_file, merge=merge_status_line,
+            remove=remove_status_line, is_wanted=lambda wanted: wanted.status_line, obstacle=foreign_status_line,
+        ),
+        Kind(
+            name="server", what="memory server", file=state_file, shared=True, merge=merge_server, remove=remove_server,
+            obstacle=foreign_server,
+        ),
+    ),
+)  # fmt: skip

@@ -2,7 +2,7 @@
 
 Codex runs a hook only after its user has trusted it, and trusts it by a hash of its definition and its place: an entry
 that changes in one byte stops without a word. So the command, its timeout and the list of events stay as they are over
-csmd's versions; what may change is in the script that it runs (`hooks/codex`).
+csmd's versions; what may change is in the script that it runs (`hooks/assistant`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from csmd.hosts.claude.registration import Form, Registration, merge_hooks, remove_hooks, script_in
+from csmd.hosts.claude.registration import Form, merge_hooks, remove_hooks
+from csmd.hosts.host_files import HostFiles, Kind, Question, Registration, script_in
 
 #: Event -> seconds that Codex grants the hook; more than 3 at a session's end brings a warning at each.
 EVENTS: Mapping[str, int] = {
@@ -24,8 +25,6 @@ EVENTS: Mapping[str, int] = {
     "SessionEnd": 3,
 }
 HOOK_SCRIPT = "codex"
-#: What an installation tells the user, who alone can say so.
-TRUST = 'Codex runs csmd\'s hooks once you trust them: start `codex` and choose "Trust all and continue"'
 
 
 def script(home: Path) -> Path:
@@ -59,3 +58,34 @@ def remove_codex_hooks(text: str, home: Path, where: str) -> str:
 def hooks_file(folder: Path) -> Path:
     """Where Codex keeps a user's hooks, below its configuration directory."""
     return folder / "hooks.json"
+
+
+def _asked(cwd: Path) -> list[dict[str, Any]]:
+    """What its app server is asked, which then says of each hook whether it runs; no model is called."""
+    return [
+        {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "csmd", "version": "1"}}},
+        {"method": "initialized"},
+        {"id": 2, "method": "hooks/list", "params": {"cwds": [str(cwd)]}},
+    ]
+
+
+def _trust(answer: dict[str, Any], home: Path) -> dict[str, str] | None:
+    """Event -> whether Codex trusts csmd's hook for it."""
+    if answer.get("id") != 2:
+        return None
+    hooks = [hook for place in answer["result"]["data"] for hook in place["hooks"]]
+    ours = {hook["eventName"].lower(): hook["trustStatus"] for hook in hooks if str(script(home)) in hook["command"]}
+    return {event: str(ours[event.lower()]) for event in EVENTS if event.lower() in ours}
+
+
+FILES = HostFiles(
+    host="codex", title="Codex", folder=".codex", variable="CODEX_HOME", program="codex", events=EVENTS,
+    hook_command=lambda _, home, event: hook_command(home, event), launcher=HOOK_SCRIPT,
+    kinds=(
+        Kind(name="codex hooks", what="hooks", file=hooks_file, merge=merge_codex_hooks, remove=remove_codex_hooks),
+    ),
+    question=Question(
+        arguments=("app-server",), asked=_asked, read=_trust, runs=frozenset({"trusted", "managed"}),
+    ),
+    to_do='start `codex` and choose "Trust all and continue"',
+)  # fmt: skip

@@ -1,7 +1,8 @@
 """Codex' transcripts ("rollouts") to turns and token usage.
 
 A rollout is `sessions/YYYY/MM/DD/rollout-<time>-<thread>.jsonl`. Its first line says whose it is; a resumed session goes
-on in it, a fork has a file of its own with the new part only, a sub-agent has one, too. What was said stands in
+on in it, a fork has a file of its own with the new part only, a sub-agent has one, too. A session that goes on from an
+earlier turn (`thread/revert`) gets a file `..._<part>.jsonl`, whose first line says how many lines of it still hold. What was said stands in
 `item_completed` lines, in older files (without `history_mode: paginated`) in `user_message` and `agent_message` lines.
 The `response_item` lines are what the model was shown: messages of the user's name among them hold AGENTS.md, the
 environment and what hooks said, so only tool calls and their results are taken from them.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from typing import Any
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
+from csmd.hosts.adapter import Opened, Reading, ReadLine, Reverted, Took, cut_long, tokens, without_injections
 from csmd.hosts.codex import tool_forms
 from csmd.hosts.json_fields import json_object, label, mapping, moment, string
 from csmd.hosts.tool_calls import transcripts_written
@@ -35,7 +37,9 @@ WINDOW = 258_400
 LONGEST_ID = 200
 
 _FIRST = re.compile(rb'\s*\{"timestamp":\s?"[^"]*",\s?(?:"ordinal":\s?\d+,\s?)?"type":\s?"session_meta"')
-_ROLLOUT = re.compile(r"rollout-[\w.:-]+\.jsonl", re.ASCII)
+_ROLLOUT = re.compile(r"(rollout-[a-zA-Z0-9.:-]+)(?:_([\w-]+))?\.jsonl", re.ASCII)
+#: The thread, the part of its file's name, and the number of the line in a turn's uuid.
+_UUID = re.compile(r"([^_:]+)(?:_([\w-]+))?:(\d+)(?:[+/].*)?")
 _TURN_BEGINS = re.compile(rb'"type":\s?"task_started"')
 #: How far back it is looked for where a turn began.
 BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
@@ -64,8 +68,8 @@ def is_rollout(beginning: bytes) -> bool:
 
 def place_of(root: str, inside: str) -> tuple[str, str] | None:
     """(project directory, session) of a rollout: all lie under their days, whatever their project is."""
-    name = inside.rpartition("/")[2]
-    return (root, name.removesuffix(".jsonl")) if _ROLLOUT.fullmatch(name) else None
+    found = _ROLLOUT.fullmatch(inside.rpartition("/")[2])
+    return (root, found[1]) if found else None
 
 
 def places(folder: Path) -> list[Path]:
@@ -98,6 +102,8 @@ class Thread:
     """Whose lines are read, and how far the reading is: the turn's directory, model, origin and context."""
 
     ident: str
+    part: str
+    """What the name of its file has beside the thread's; "" for the first one of a thread."""
     session: str
     agent: str
     version: str
@@ -121,7 +127,13 @@ class Thread:
     @property
     def uuid(self) -> str:
         """The uuid of the line's turn."""
-        return f"{self.ident}:{self.line}+{self.same}" if self.same else f"{self.ident}:{self.line}"
+        where = f"{self.ident}_{self.part}" if self.part else self.ident
+        return f"{where}:{self.line}+{self.same}" if self.same else f"{where}:{self.line}"
+
+    @property
+    def stream(self) -> str:
+        """The conversation that its turns belong to."""
+        return f"{self.session}/{self.agent}" if self.agent else self.session
 
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the line."""
@@ -132,8 +144,8 @@ class Thread:
         )  # fmt: skip
 
 
-def thread_of(line: bytes) -> Thread | None:
-    """The thread of a rollout by its first line; None where that names none."""
+def thread_of(line: bytes, name: str) -> Thread | None:
+    """The thread of a rollout by its first line and its file's name; None where the line names none."""
     meta = mapping(json_object(line) or {}, "payload")
     ident, spawned = label(meta, "id", LONGEST_ID), mapping(mapping(meta, "source"), "subagent")
     parent = label(meta, "parent_thread_id", LONGEST_ID)
@@ -144,6 +156,7 @@ def thread_of(line: bytes) -> Thread | None:
     root = (label(meta, "session_id", LONGEST_ID) or parent) if is_agent else ident
     return Thread(
         ident=ident,
+        part=(_ROLLOUT.fullmatch(name) or ("", "", ""))[2] or "",
         session=session_id(root or ident),
         agent=ident if is_agent else "",
         version=label(meta, "cli_version", 40),
@@ -156,7 +169,7 @@ def thread_of(line: bytes) -> Thread | None:
 def read_from(opened: Opened) -> ReadLine:
     """How the lines of a rollout are read from a position on; the turn under way is gone through again for its origin."""
     opened.file.seek(0)
-    thread = thread_of(opened.file.readline(FIRST_LINE_BYTES))
+    thread = thread_of(opened.file.readline(FIRST_LINE_BYTES), opened.name)
     if thread is None:
         return _refuse
     past = Reading(withheld=opened.withheld)
@@ -193,6 +206,10 @@ def read_line(line: bytes, into: Reading, thread: Thread, *, tool_limit: int) ->
     payload, counts = mapping(value, "payload"), Removed()
     turns: list[Turn] = []
     match value.get("type"), payload.get("type"):
+        case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.ident:
+            into.reverted.append(Reverted(stream=thread.stream, is_left=_left_behind(thread, base)))
+        case "retained_context", "verified_answer":
+            turns = _answers(value, payload, thread, counts)
         case "turn_context", _:
             thread.cwd = redact(wire.clean(string(payload, "cwd")), counts) or thread.cwd
             thread.model = label(payload, "model", 100)
@@ -219,6 +236,36 @@ def read_line(line: bytes, into: Reading, thread: Thread, *, tool_limit: int) ->
     if counts:
         into.note_removed(turns, counts)
     into.turns += turns
+
+
+def _left_behind(thread: Thread, base: dict[str, Any]) -> Callable[[str], bool]:
+    """Whether a turn, by its uuid, stands in what a part of a thread leaves behind of the parts before it."""
+    end, ident, part = base.get("end_ordinal_exclusive"), thread.ident, thread.part
+
+    def is_left(uuid: str) -> bool:
+        found = _UUID.fullmatch(uuid)
+        if found is None or found[1] != ident or type(end) is not int:
+            return False
+        return (found[2] or "") < part and int(found[3]) >= end
+
+    return is_left
+
+
+def _answers(value: dict[str, Any], payload: dict[str, Any], thread: Thread, counts: Counter[str]) -> list[Turn]:
+    """The turn in which the user answers the assistant's questions, each of which is quoted."""
+    asked = payload.get("questions")
+    pairs = [(string(pair, "question"), string(pair, "answer")) for pair in asked or () if isinstance(pair, dict)]
+    told = "\n\n".join(f"{_quoted(question, answer)}\n{answer.strip()}" for question, answer in pairs if answer.strip())
+    said = spoken(told, counts)
+    kind: TurnKind = "user" if thread.by_person else "relayed"
+    # Known as an answer by the number behind the line's, as everywhere.
+    return [replace(thread.turn(value, kind, said, is_pick=True), uuid=f"{thread.uuid}/1")] if said else []
+
+
+def _quoted(question: str, answer: str) -> str:
+    """A question as somebody else's words, without what stands below it of the options that were taken."""
+    taken = tuple(f"{line}: " for line in answer.splitlines())
+    return "\n".join(f"> {line}" for line in question.splitlines() if not line.startswith(taken))
 
 
 def _item_turns(value: dict[str, Any], item: dict[str, Any], thread: Thread, counts: Counter[str]) -> list[Turn]:
@@ -271,5 +318,4 @@ def _spent(payload: dict[str, Any], thread: Thread, place: int) -> list[Took]:
     given, made, read, written = (tokens(usage, name) for name in (_INPUT, _OUTPUT, _READ, _WRITTEN))
     if not ident or not any((given, made)):
         return []
-    stream = f"{thread.session}/{thread.agent}" if thread.agent else thread.session
-    return [Took(stream, ident, (max(0, given - read - written), made, read, written), place)]
+    return [Took(thread.stream, ident, (max(0, given - read - written), made, read, written), place)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from csmd.capture import instruction_files
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
+from csmd.paths import folder_name
 
 
 def memo(text: str | bytes) -> environment.Memo:
@@ -34,7 +35,7 @@ def memo(text: str | bytes) -> environment.Memo:
     ],
 )
 def test_a_folder_is_named_as_the_host_names_it(path: str, name: str) -> None:
-    assert environment.folder_name(path) == name
+    assert folder_name(path) == name
 
 
 def test_both_forms_of_a_head_are_read() -> None:

@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from csmd.hosts import adapter
-from csmd.hosts.claude import environment, export, transcript
+from csmd.hosts.claude import export, transcript
+from csmd.paths import folder_name
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
 
@@ -180,7 +181,7 @@ def test_a_session_without_a_uuid_gets_the_same_one_each_time() -> None:
     [("/a/b.c_d e", "-a-b-c-d-e"), ("/p/.hidden", "-p--hidden"), ("/p/\U0001f600", "-p---")],
 )
 def test_the_folder_is_named_as_the_client_names_it(path: str, folder: str) -> None:
-    assert environment.folder_name(path) == folder
+    assert folder_name(path) == folder
 
 
 KINDS: tuple[TurnKind, ...] = ("user", "assistant", "tool_call", "tool_result", "summary", "notification", "relayed")

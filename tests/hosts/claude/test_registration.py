@@ -112,11 +112,6 @@ def test_a_home_that_no_settings_file_can_hold_is_refused() -> None:
         registration.hook_command(PYTHON, Path("/h/\udcff"), "Stop")
 
 
-def test_what_is_printed_for_pasting_is_what_is_merged() -> None:
-    assert json.loads(merge(None)) == registration.hooks_json(PYTHON, HOME)
-    check_in_place(merge(None))
-
-
 # --- merging
 
 

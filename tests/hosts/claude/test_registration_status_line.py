@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 
 from csmd.config import Settings, parse_settings
 from csmd.hosts.claude import registration
-from csmd.hosts.claude.registration import Registration
+from csmd.hosts.host_files import Registration
 
 HOME, PYTHON = Path("/h/a home's/csmd"), "/usr/bin/python3"
 WANTED = Registration(home=HOME, interpreter=PYTHON)

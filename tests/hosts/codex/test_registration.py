@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from csmd.hosts.claude.registration import Registration
 from csmd.hosts.codex import registration
+from csmd.hosts.host_files import Registration
 
 HOME = Path("/h/a home's/csmd")
 FOREIGN = '{\n\t"hooks" : { "Stop": [ {"hooks":[{"type":"command","command":"say done"}]} ] },\n\t"mine": 1\n}'

@@ -14,6 +14,7 @@ import pytest
 
 from csmd.capture import transcripts
 from csmd.exclusions import Excludes
+from csmd.extraction import verbatim_statements
 from csmd.hosts import adapters
 from csmd.hosts.codex import transcript
 from csmd.store.core import Store
@@ -22,6 +23,8 @@ NOW = "2027-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "codex"
 SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
 SAMPLES = SHARED / "assistants" / "samples" / "codex-0.169.0"
+#: A session of the real client that went back behind its second turn and was asked a question; in words of our own.
+REVERTED = "019db000-0000-7000-8000-000000000005"
 MAIN, FORK, CHILD, OLD = (
     f"019{n}b000-0000-7000-8000-00000000000{i}" for n, i in (("c", 1), ("c", 2), ("c", 3), ("a", 4))
 )
@@ -40,7 +43,7 @@ class Home:
         )
 
     def read(self, tree: Path) -> None:
-        for path in transcripts.transcripts(tree):
+        for path in sorted(transcripts.transcripts(tree)):  # as the backlog orders the files of a session
             self.tail(path)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
@@ -122,6 +125,36 @@ def test_only_what_a_person_typed_is_the_users(home: Home) -> None:
     assert ("user", "Ship tables are sorted by departure.") in said
     parents = home.rows(f"select parent from sessions where id = 'codex:{MAIN}/{CHILD}'")
     assert parents == [(f"codex:{MAIN}",)]
+
+
+def test_what_a_session_has_gone_back_behind_counts_no_more(home: Home) -> None:
+    for _ in range(2):
+        home.read(DATA)
+        rows = home.rows(
+            "select t.text, st.rewound, t.searchable from session_turn st join turns t on t.seq = st.turn_seq "
+            f"join sessions s on s.seq = st.session_seq where s.id = 'codex:{REVERTED}' and t.kind in ('user', 'assistant') "
+            "order by st.ordinal"
+        )
+        assert [text for text, rewound, _ in rows if rewound] == [
+            "Then round fares to ten cents in the ticket printer.", "Fares are rounded to ten cents.",
+        ]  # fmt: skip
+        assert not any(searchable for _, rewound, searchable in rows if rewound)
+    kept = [text for text, rewound, _ in rows if not rewound]
+    first, part = (f"d/rollout-T-{REVERTED}{end}.jsonl" for end in ("", "_01a22611-f5af"))
+    assert transcript.place_of("/r", part) == transcript.place_of("/r", first), (
+        "the backlog reads it behind the first file"
+    )
+    assert kept[0] == "Please list the coins that the ticket printer takes." and kept[-1] == "So it is."
+
+
+def test_an_answer_to_the_assistants_question_is_the_users_and_a_decision(home: Home) -> None:
+    home.read(DATA)
+    ((uuid, kind),) = home.rows("select uuid, kind from turns where text like '> How are fares rounded%'")
+    assert kind == "user" and "/" in uuid
+    answer = next(text for kind, text in home.streams()[f"codex:{REVERTED}"] if text.startswith("> "))
+    assert verbatim_statements.picks(answer) == [
+        "How are fares rounded in the ticket printer? -> Five cents only in the north"
+    ]
 
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:

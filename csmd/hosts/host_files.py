@@ -1,0 +1,172 @@
+"""What csmd writes into an assistant's own files, and how it is asked whether it runs csmd's hooks; pure but for where a
+directory is.
+
+Each assistant's `registration.py` has a `FILES`, listed in `csmd/hosts/registrations.py`; the installer and `csmd doctor` know
+an assistant by it alone.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from csmd import config
+from csmd.errors import ConfigError
+from csmd.text import json_edits
+
+#: csmd's own script that handles every event, and the one that starts the memory server, which assistants know by NAME.
+HOOK_SCRIPT = "csmd_hook.py"
+SERVER_SCRIPT = "mcp"
+NAME = "csmd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registration:
+    """What the entries are made of.
+
+    `interpreter` outlives csmd's environment; `events` are those that every client in use knows; `server_arguments`
+    those of `csmd mcp`, where some were chosen.
+    """
+
+    home: Path
+    interpreter: str
+    events: tuple[str, ...] = ()
+    status_line: bool = False
+    server_arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """A kind of entry: its `name` in the record, and `what` it is for people.
+
+    `file` tells the file in one of the assistant's configuration directories. `merge(text, wanted, where)` gives the
+    text with the entry, `remove(text, home, where)` without it; `where` is the file's name in errors. Merging what was
+    merged, and removing where nothing of this home stands, changes nothing. `decode` gives the text of a file, `begin`
+    what an empty one begins with.
+    """
+
+    name: str
+    what: str
+    file: Callable[[Path], Path]
+    merge: Callable[[str, Registration, str], str]
+    remove: Callable[[str, Path, str], str]
+    is_wanted: Callable[[Registration], bool] = lambda _: True
+    obstacle: Callable[[str, Registration, str], str] = lambda *_: ""
+    """Why our entry is not in the file, for the user: another one has its place; "" when it is."""
+    decode: Callable[[bytes | None, str], str] = json_edits.decode
+    begin: Callable[[str], str] = json_edits.with_object
+    shared: bool = False
+    """Whether the assistant writes the file all the time: written under its lock, and shown without context."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """How an assistant's program is asked whether it runs csmd's hooks: lines of JSON on its standard input and output.
+
+    `asked` are the messages, for a session in a directory. `read(answer, home)` gives event -> state by one line of the
+    answer, None where that line is not it; `runs` are the states in which a hook runs.
+    """
+
+    arguments: tuple[str, ...]
+    asked: Callable[[Path], list[dict[str, Any]]]
+    read: Callable[[dict[str, Any], Path], dict[str, str] | None]
+    runs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFiles:
+    """One assistant on a user's machine: `host` is its name in the store and on the wire, `title` its name for people."""
+
+    host: str
+    title: str
+
+    folder: str
+    """Its configuration directory in the user's home."""
+    variable: str = ""
+    """The variable that names another one; "" for none."""
+    program: str
+    """Its command."""
+    program_folders: tuple[str, ...] = ()
+    """Directories, below the user's home or absolute, into which its installers put the command; PATH may lack them."""
+
+    kinds: tuple[Kind, ...]
+    """What csmd puts in, in this order; the first are its hooks, without which it reports nothing."""
+    events: Mapping[str, int]
+    """Event -> seconds that its hook is granted."""
+    newer: Mapping[str, str] = field(default_factory=dict)
+    """Event -> the first version that knows it, where not every version does: registered where every client in use knows it."""
+    without_events: Callable[[str, Path, str, Collection[str]], str] = lambda text, *_: text
+    """The settings in which csmd's hooks of these events are missing; by the settings, csmd's home, the file, and the events."""
+    forgiving: str = ""
+    """The first version that an unknown event in the settings does not hurt."""
+    hook_command: Callable[[str, Path, str], str]
+    """The command line of an event's hook, by interpreter, csmd's home and event."""
+    launcher: str = ""
+    """The script that its hooks run, by its name in csmd's home: a copy of `hooks/assistant`, which tells the host by it."""
+
+    managed: Mapping[str, str] = field(default_factory=dict)
+    """Platform -> where an organisation puts settings that nobody can change; any other platform is like `linux`."""
+    transcript_days: int = 0
+    """Days after which it deletes a transcript where nobody chose another number; 0 for never."""
+
+    question: Question | None = None
+    to_do: str = ""
+    """What its user has to do before hooks run; "" for nothing."""
+
+    @property
+    def always(self) -> tuple[str, ...]:
+        """The events that every version knows."""
+        return tuple(event for event in self.events if event not in self.newer)
+
+    def managed_file(self, platform: str) -> str:
+        """Where an organisation puts settings that nobody can change, on a platform."""
+        return self.managed.get(platform, self.managed["linux"])
+
+    def directory(self) -> Path:
+        """Its configuration directory in force in this environment."""
+        return config.folder_of(self.variable, self.folder)
+
+
+# --- csmd's scripts in an entry
+
+
+def script_in(home: Path, name: str) -> Path:
+    """The installed copy of one of the hook's files."""
+    if not str(home).isprintable():
+        raise ConfigError(f"{str(home)!r} cannot be written into a settings file", hint="choose another CSMD_HOME")
+    return home / "hook" / name
+
+
+def words_of(entry: Any) -> list[str]:
+    """Every word of the command and arguments that an entry runs, those of a command line within a word included."""
+    if not isinstance(entry, dict):
+        return []
+    arguments = entry.get("args")
+    words = [entry.get("command"), *(arguments if isinstance(arguments, list) else [])]
+    return in_shell([word for word in words if isinstance(word, str)])
+
+
+def in_shell(words: Iterable[str]) -> list[str]:
+    """These words and what a shell makes of them: a command line, and one in a word of it, as in sh -c '...'."""
+    found = list(words)
+    for _ in range(2):
+        found += [part for word in found for part in split(word)]
+    return found
+
+
+def split(command: str) -> list[str]:
+    """The words of a command line; [] where a quote is never closed."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
+
+
+def runs(entry: Any, home: Path, script: str) -> bool:
+    """Whether an entry runs this script of this home, however it is quoted or wrapped; another home's is foreign."""
+    pattern = re.compile(rf"(?<![\w./~-]){re.escape(str(home / 'hook' / script))}(?![\w./-])")
+    return any(pattern.search(word) for word in words_of(entry))
