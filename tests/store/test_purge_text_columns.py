@@ -81,7 +81,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "activity": frozenset({"day"}),
     "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at", "place", "again_at"}),
     "tampered": frozenset({"name_hash", "at"}),
-    "instructions": frozenset({"kind", "text_hash", "read_at"}),
+    "instructions": frozenset({"hosts", "kind", "text_hash", "read_at"}),
     "clients": frozenset({"version", "last_at"}),
     "elsewhere": frozenset({"last_at"}),
     "counters": frozenset({"name"}),
