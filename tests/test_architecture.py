@@ -110,6 +110,7 @@ ONLY_IN = {
         "store.migrate",
         "store.backup",
         "store.recovery",
+        "store.sql_views",
     },
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
@@ -155,7 +156,7 @@ LAZY_ONLY = {
 LATE = {"embedding.bert_graph"}
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
-    "daemon", "machine", "store.core", "embedding", "store.sqlite",
+    "daemon", "machine", "store.core", "embedding", "store.sqlite", "store.sql_views",
     "cli", "client", "doctor", "installer", "web", "curator.calls", "curator.process", "curator.endpoint",
 }  # fmt: skip
 

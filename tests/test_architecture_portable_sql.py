@@ -30,6 +30,7 @@ BACKENDS_OWN = {
     "integrity.py",
     "import_files.py",
     "session_databases.py",
+    "sql_views.py",
 }
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.
@@ -141,6 +142,7 @@ PLACEHOLDERS = {
     "among": "and t.project_seq in (1, 2)",
     "_among(projects)": "and t.project_seq in (1, 2)",
     "_seen_in(projects)": "and exists (select 1 from error_seen x where x.error_seq = e.seq)",
+    "about": "lens_topics l join memories m on m.seq = l.seq",
     "column": "text",
     "columns": "t.at, t.text",
     "key": "t.seq",
@@ -159,6 +161,7 @@ PLACEHOLDERS = {
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
     "wanted": "and t.kind in ('user', 'assistant')",
+    "_NEAREST": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
     "_FEW": "1 = 1 and :sure <= :most",
 }
 

@@ -107,7 +107,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from _other_directories(elsewhere)
     if choice is None:
         events = display.join_names(tuple(CLAUDE.newer))
-        yield _sentence(f"  (later with {events}, if every Claude Code in use knows them)")
+        yield _sentence(f"  (later with {events}, if everything Claude Code in use knows them)")
     else:
         yield from show_events(choice, ())
     yield from _differences(planned)
@@ -211,7 +211,7 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
         "--host", "hosts", multiple=True, type=click.Choice(list(FILES)),
         help="Install for this assistant only; may be repeated. Without it a terminal is asked about those found.",
     ),
-    verb.flag("--all", "every", help="Install for every assistant that is found here."),
+    verb.flag("--all", "everything", help="Install for every assistant that is found here."),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
     verb.option(
@@ -223,7 +223,7 @@ def install(
     dry_run: bool,
     config_dirs: tuple[Path, ...],
     hosts: tuple[str, ...],
-    every: bool,
+    everything: bool,
     no_start: bool,
     no_service: bool,
     model: bool | None,
@@ -232,14 +232,14 @@ def install(
     """Put hooks and service in place, import past sessions."""
     if model and no_start:
         raise click.UsageError("--model needs the daemon: leave --no-start out")
-    if every and hosts:
+    if everything and hosts:
         raise click.UsageError("--all is for every assistant: leave --host out")
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
-    hosts = (tuple(plan.all_hosts()) if every else hosts) or (
+    hosts = (tuple(plan.all_hosts()) if everything else hosts) or (
         CLAUDE.host,
         *(host for host, _ in config.host_dirs),
         *_ask_for_hosts(config, silent=as_json or dry_run),

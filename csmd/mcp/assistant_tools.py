@@ -370,6 +370,8 @@ def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
 ABOUT = {
     "project": "A directory's absolute path; this session's project unless given",
     "dry_run": "Only say what would be done",
+    "sql": "One SELECT; times in the views are UTC, as ISO text",
+    "view": "Of one view; all of them unless given",
     "since": "A day, or 7d",
     "until": "A day, or 7d",
 }

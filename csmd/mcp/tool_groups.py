@@ -33,6 +33,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "csm_review_list", "csm_dream_status", "csm_dream_plan", "csm_dream_history", "csm_recall_report", "csm_memory_compact",
         "csm_compaction_audit",
     ),
+    "questions": ("csm_store_schema", "csm_store_query"),
 }  # fmt: skip
 EVERY = (*BASIC, *(name for names in GROUPS.values() for name in names))
 WORDS = f"{', '.join(GROUPS)}, all, or names"

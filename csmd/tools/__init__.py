@@ -64,6 +64,7 @@ TOOLS: dict[str, Tool] = {
         *compaction.TOOLS,
         *work_history.ERRORS,
         *maintenance.STATE,
+        *retrieval.QUESTIONS,
         Tool("csm_tools", "List what can be asked", _list_tools),
     )
 }

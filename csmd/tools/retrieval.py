@@ -1,4 +1,4 @@
-"""Tools on retrieval: search, receipts, context log, instructions."""
+"""Tools on retrieval: search, receipts, context log, instructions, questions in SQL."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from csmd.capture import instruction_files, whole_text
-from csmd.errors import BadInput
+from csmd.errors import BadInput, CsmdError
 from csmd.hosts import adapters
 from csmd.paths import is_directory
 from csmd.privacy.fingerprints import PURGED
+from csmd.privacy.redaction import redact
 from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
-from csmd.store import activity, checkpoints, failures, memories, receipts, search, sessions, turns
+from csmd.store import activity, checkpoints, failures, memories, purge, receipts, search, sessions, sql_views, turns
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
+from csmd.store.sql_views import Answer
 from csmd.store.sqlite import Rows
 from csmd.store.turns import LeftOut
 from csmd.text import display, tokens
@@ -30,6 +32,7 @@ from csmd.vocabulary import Category, Gate, MemoryType
 SEARCH = Tools()
 CONTEXT = Tools()
 RECEIPTS = Tools()
+QUESTIONS = Tools()
 
 T = TypeVar("T")
 KINDS = ("all", "memory", "turn", "session")
@@ -59,7 +62,7 @@ def _search(
     hits, degraded = results.find(
         rows, query_, projects=seen, kind=kind, limit=between(limit, MOST_HITS), now=now,
         embed=embed,
-        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories),
+        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories), asking=asking,
     )  # fmt: skip
     return {
         "query": query_,
@@ -446,3 +449,59 @@ def _directory(rows: Rows, project: str, asking: str) -> str:
         raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
     places(rows, project, asking)  # a wall holds for files as well
     return project
+
+
+# --- questions in SQL
+
+#: Rows that are shown of each view, and characters of a value in them.
+SAMPLE_ROWS, SAMPLE_CHARACTERS = 2, 60
+
+
+@QUESTIONS.add("csm_store_schema")
+def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> Json:
+    """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample"""
+    views = [one for one in sql_views.VIEWS if view in ("", one.name)]
+    if not views:
+        raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
+    path, places = ctx.store.path, _visible_places(rows, asking)
+    return {
+        "views": [
+            {
+                "name": one.name,
+                "a row is": one.about,
+                "columns": dict(one.columns),
+                "joins": list(one.joins),
+                "sample": _rows_json(sql_views.sample(path, one, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS),
+            }
+            for one in views
+        ],
+        "limits": {
+            "rows": sql_views.MOST_ROWS,
+            "seconds": sql_views.SECONDS,
+            "characters of a value": sql_views.VALUE_CHARACTERS,
+            "functions": sorted(sql_views.FUNCTIONS),
+        },
+    }
+
+
+@QUESTIONS.add("csm_store_query")
+def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
+    """Answer one SELECT (SQLite) on the views of csm_store_schema: 100 rows, 2 seconds, 2,000 characters a value at most; it changes nothing"""
+    places, most = _visible_places(rows, asking), between(limit, sql_views.MOST_ROWS)
+    answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
+    return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
+
+
+def _visible_places(rows: Rows, asking: str) -> Places:
+    """The projects that a question may see; CsmdError while what must not be seen any more is being removed."""
+    if purge.is_unfinished(rows):
+        raise CsmdError("a purge is under way", hint="ask again when `csmd status` shows that it has ended")
+    return visibility.find_visible_places(rows, asking=asking)
+
+
+def _rows_json(answer: Answer, characters: int = sql_views.VALUE_CHARACTERS) -> list[list[Any]]:
+    """The rows without what today's rules know as a secret."""
+    return [
+        [display.cut(redact(value, Counter()), characters) if isinstance(value, str) else value for value in row]
+        for row in answer.rows
+    ]
