@@ -107,7 +107,7 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield from _other_directories(elsewhere)
     if choice is None:
         events = display.join_names(tuple(CLAUDE.newer))
-        yield _sentence(f"  (later with {events}, if everything Claude Code in use knows them)")
+        yield _sentence(f"  (later with {events}, if every Claude Code in use knows them)")
     else:
         yield from show_events(choice, ())
     yield from _differences(planned)
