@@ -224,8 +224,10 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
         goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
-        blocks=advisory.advisory_blocks(advisory.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
+    if settings.stages_advisory:
+        lines = advisory.read_lines(rows, places=seen)
+        composed = advisory.append_advisory(composed, lines, max_tokens=settings.brief_max_tokens)
     return brief_json(ctx, composed)
 
 
