@@ -35,6 +35,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "links": frozenset({"relationship", "created_at"}),
     "memory_topics": frozenset({"by_whom"}),
     "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
+    "memory_events": frozenset({"at", "act", "about", "memory_id", "by_whom"}),
     "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
     "candidates": frozenset(
         {"id", "kind", "source", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}
@@ -81,7 +82,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "activity": frozenset({"day"}),
     "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at", "place", "again_at"}),
     "tampered": frozenset({"name_hash", "at"}),
-    "instructions": frozenset({"kind", "text_hash", "read_at"}),
+    "instructions": frozenset({"kind", "text_hash", "read_at", "hosts"}),
     "clients": frozenset({"version", "last_at"}),
     "elsewhere": frozenset({"last_at"}),
     "counters": frozenset({"name"}),
