@@ -16,7 +16,7 @@ SEED = (
     "csm_memory_candidate_report csm_memory_backfill_embeddings csm_memory_dedup_detect csm_memory_merge "
     "csm_memory_archive_candidate_report csm_memory_packets csm_belief_scan csm_belief_scan_report csm_belief_promote "
     "csm_belief_knowledge csm_memory_governance_report csm_self_model csm_living_state_preview csm_living_state_debug "
-    "csm_runtime_status"
+    "csm_runtime_status csm_memory_compact csm_compaction_audit"
 ).split()
 
 
