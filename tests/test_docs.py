@@ -295,6 +295,49 @@ def test_a_test_that_a_document_names_exists(path: Path) -> None:
         assert name in defined(ROOT / file), f"{file}::{name}"
 
 
+# --- the features of the seeds
+
+FEATURE = re.compile(r"^\| (?!feature |---)(.+) \| (.+) \| (.+) \|$", re.MULTILINE)
+
+
+def wrong_features(text: str) -> list[str]:
+    """The rows of a page of features whose module or test is not there, or that give neither a test nor a reason."""
+    wrong = []
+    for feature, module, held_by in FEATURE.findall(text):
+        file, _, name = held_by.strip("`").partition("::")
+        path = ROOT / "tests" / file
+        is_held = bool(name) and path.is_file() and name in defined(path)
+        has_reason = re.fullmatch(r"none: \w.{20,}", held_by) is not None
+        if not (ROOT / "csmd" / module.strip("`")).exists() or not (is_held or has_reason):
+            wrong.append(feature)
+    return wrong
+
+
+@pytest.mark.invariant("Every feature of the seeds has a module and a test, or a reason why not")
+def test_every_feature_of_the_seeds_has_its_module_and_its_test_or_a_reason() -> None:
+    text = (ROOT / "docs" / "seeds.md").read_text()
+    assert wrong_features(text) == []
+    assert len(FEATURE.findall(text)) > 200
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    headings = sum(line.startswith(("| feature |", "| --- |")) for line in rows)
+    assert len(rows) - headings == len(FEATURE.findall(text)), "a row that is none is read as no feature"
+
+
+def test_a_row_without_its_test_its_module_or_its_reason_is_found() -> None:
+    here = "`test_docs.py::test_a_row_without_its_test_its_module_or_its_reason_is_found`"
+    assert wrong_features(f"| good | `paths.py` | {here} |") == []
+    assert wrong_features(f"| bad | `nowhere.py` | {here} |") == ["bad"]
+    for held_by in (
+        "`test_docs.py::test_nothing`",
+        "`test_nowhere.py::test_nothing`",
+        "`test_docs.py`",
+        "none:",
+        "none: later",
+        "",
+    ):
+        assert wrong_features(f"| bad | `paths.py` | {held_by or '-'} |") == ["bad"], held_by
+
+
 # --- what must not stand anywhere
 
 

@@ -29,6 +29,8 @@ MARKERS = (
     "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
     "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
 )  # fmt: skip
+#: In a repository's data, a file of `git init` that stays as it is.
+_MADE = "description"
 #: Where assistants put a repository's worktrees; of one that is gone only the path tells whose it was.
 _WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
 #: The folder beside a repository, named after it, in which people and tools put its worktrees: `shop-worktrees/shop-12`.
@@ -166,7 +168,8 @@ def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
 def with_marks(project: Project, *, disk: Disk) -> Project:
     """The project with what it is recognised by when its directory was moved, and its remote; "" where nothing is.
 
-    A repository is told by the first line of its reflog: who made or cloned it and when, to the second.
+    A repository is told by the first line of its reflog: who made or cloned it and when, to the second. One without a
+    commit has none: it is told by the file that `git init` writes into its data and nobody edits.
     A directory without git by its marker files: their content alone is weak, as templates are equal, and
     so are inodes, which are used again; nobody sets a file's time of change.
     """
@@ -178,7 +181,9 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
         return replace(project, fingerprint=_digest(f"path:{held}") if held else "")
     first = (disk.read_small(f"{project.data}/logs/HEAD", 4096) or "").partition("\n")[0]
     remote = remote_in(disk.read_small(f"{project.data}/config") or "")
-    return replace(project, fingerprint=_digest(f"git:{first}") if first else "", remote=remote)
+    made = "" if first else disk.file_stamp(f"{project.data}/{_MADE}")
+    mark = f"git:{first}" if first else f"init:{made}" if made else ""
+    return replace(project, fingerprint=_digest(mark) if mark else "", remote=remote)
 
 
 def remote_in(config: str) -> str:

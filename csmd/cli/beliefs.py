@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -14,7 +14,7 @@ from csmd.cli.memories import evidence_for, memories_about, show_injection
 from csmd.cli.render import Line, Screen, block, bold, dim, join, many, pair, percent, warning, when
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.text.display import amount, squeeze
-from csmd.vocabulary import REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, REVIEW_UNDO
+from csmd.vocabulary import REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, REVIEW_UNDO, PacketKind
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -206,7 +206,11 @@ STEPS = {
 }
 
 
-@VERBS.tool("packets", "csm_memory_packets", *verb.PROJECTS, verb.limit(30))
+@VERBS.tool(
+    "packets", "csm_memory_packets", *verb.PROJECTS, verb.limit(30), verb.text("--session", "ID", "Only of this session."),
+    verb.option("--kind", type=click.Choice(get_args(PacketKind)), help="Only of this kind."),
+    verb.text("--since", "DAY", "Only what was observed since: 2026-05-04, 30d."),
+)  # fmt: skip
 @render.if_empty("packets", "nothing was observed here yet")
 def show_packets(value: dict[str, Any]) -> Screen:
     """List what was observed in sessions."""

@@ -18,7 +18,7 @@ from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.text import display
 from csmd.text.display import amount, said_by, squeeze
-from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemoryType, Tier
+from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemdirType, MemoryType, Tier
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -114,6 +114,7 @@ def explain_score(factors: Mapping[str, float], score: float) -> str:
 
 # --- remember, brief, recall, tool
 
+ALL_TYPES = (*get_args(MemoryType), *get_args(MemdirType))
 #: How a memory is related to a new one -> how it is introduced, what its command does, and how that command ends.
 RELATED = {
     "replaced": ("Replaced", "Undo", "--undo"),
@@ -125,15 +126,21 @@ RELATED = {
 @VERBS.action(
     "remember", verb.argument("text"), verb.project_of("The project it holds in; this directory's by default."),
     verb.renamed_flag("--all-projects", "--everywhere", "everywhere", help="It holds in every project."), verb.flag("--pin", help="Never let it fade."),
+    verb.option(
+        "--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
+        help=f"What it is, where its words do not tell: {', '.join(ALL_TYPES)}.",
+    ),
     verb.flag("--yes", help="Keep a question, too, and do not ask."),
 )  # fmt: skip
-def remember(text: str, project: str | None, everywhere: bool, pin: bool, yes: bool, as_json: bool) -> None:
+def remember(
+    text: str, project: str | None, everywhere: bool, pin: bool, type_: str | None, yes: bool, as_json: bool
+) -> None:
     """Remember a statement. Typed in a terminal it counts as yours. Else it is your assistant's and confirms nothing."""
     by_person, place = verb.is_interactive(), verb.project_params(project, everywhere)
     is_question = not yes and _is_question(text)
     if is_question and by_person:
         verb.ask_first("This asks something: keep it all the same?", err=as_json)
-    saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, by_person=by_person)
+    saved = verb.ask("csm_memory_save", text=text, **place, pin=pin, type=type_ or "", by_person=by_person)
     verb.print_answer(saved, as_json, show_remembered, by_person=by_person)
     if is_question and not by_person and not as_json:
         render.show([dim(f"it asks something and is kept as a fact: csmd forget {saved['id']}")])
@@ -269,17 +276,20 @@ def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> 
 
 @VERBS.action(
     "memories", *verb.PROJECTS, verb.one_of("gate", get_args(Gate), "WORD"), verb.one_of("category", [*CATEGORIES], "WORD"),
+    verb.one_of("type", get_args(MemoryType), "WORD"),
     verb.option("--tier", type=click.Choice(get_args(Tier)), help="Only of this tier."),
     verb.option("--authority", type=click.Choice(get_args(Authority)), help="Only what they said."),
     verb.text("--origin", "WORD", "Only what came so: stated, model_saved."),
     verb.text("--since", "DAY", "Only what was said since: 2026-05-04, 30d, 6w.", callback=_since),
     verb.text("--topic", "NAME", "Only what is about it; `csmd topics` lists them."),
+    verb.text("--session", "ID", "Only what was said in this session."),
     verb.flag("--superseded", help="Only what something else has taken the place of."),
     verb.option("--limit", type=click.IntRange(1), help="How many of each gate; 8 of one project, 3 of several."),
     verb.ALL,
 )  # fmt: skip
 def memories(
-    project: str | None, all_projects: bool, since: str, topic: str, superseded: bool, limit: int | None, everything: bool, as_json: bool,
+    project: str | None, all_projects: bool, since: str, topic: str, session: str, superseded: bool, limit: int | None,
+    everything: bool, as_json: bool,
     **filters: str | None,
 ) -> None:  # fmt: skip
     """List what is remembered here."""
@@ -290,6 +300,7 @@ def memories(
         for row in answer["memories"]
         if (row["superseded_by"] or not superseded)
         and row["confirmed_at"] >= since
+        and (not session or any(ident.startswith(session) for ident in row["sessions"]))
         and all(row[name] == value for name, value in filters.items() if value)
     ]
     # Superseded memories are counted, not listed.
@@ -704,7 +715,7 @@ def show_tagged(value: dict[str, Any]) -> Screen:
 
 @VERBS.tool(
     "link", "csm_memory_link", verb.argument("from", "FROM"), verb.argument("to", "TO"),
-    verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="depends_on, contradicts, caused ..."),
+    verb.option("--as", "relationship", metavar="WORD", default="relates_to", show_default=True, help="In a word or three: extends, depends_on, caused ..."),
     verb.option("--weight", default="1", show_default=True, metavar="NUMBER", help="Above 0 and at most 1."),
     verb.flag("--undo", help="Take the link away."), sends_by_person=True,
 )  # fmt: skip

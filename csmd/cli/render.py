@@ -190,7 +190,7 @@ def _head(text: str, width: int) -> str:
 
 
 #: What things that happen are called, by kind; the others are named by their word (an event's, a turn's kind).
-NAMES = {"statement": "chosen", "memory": "memory", "injection": "told"}
+NAMES = {"statement": "chosen", "memory": "memory", "injection": "told", "act": "done", "search": "searched"}
 
 
 def words_of(item: dict[str, Any]) -> str:
@@ -198,6 +198,8 @@ def words_of(item: dict[str, Any]) -> str:
     if item["kind"] == "injection":
         event = plain(item["what"].replace("_", " "))
         return f"{many(item['memories'], 'memory')}, {many(item['tokens'], 'token')} ({event})"
+    if item["kind"] == "search":
+        return f"{many(item['results'], 'hit')} ({plain(item['what'])})"
     if item["kind"] == "event":
         about = f" ({plain(item['text'])})" if item["text"] else ""
         return f"session {plain(display.short_session(item['session']))}{about}"

@@ -389,7 +389,15 @@ def _within(lines: list[render.Parts], terminal: tuple[int, int]) -> list[render
 TAIL_EVERY_S = 0.5
 #: Columns of the project's name and of what it is.
 TAIL_NAME, WHAT = 12, 13
-STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green", "injection": "magenta"}
+STYLES = {
+    "event": "dim",
+    "turn": "",
+    "statement": "cyan",
+    "memory": "bold green",
+    "injection": "magenta",
+    "act": "yellow",
+    "search": "dim",
+}
 
 
 @VERBS.action(
@@ -398,14 +406,18 @@ STYLES = {"event": "dim", "turn": "", "statement": "cyan", "memory": "bold green
         "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
         help="How many past ones first.",
     ),
+    verb.text("--session", "ID", "Only what happens in this session."),
+    verb.text("--kind", "KIND,...", "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
 )  # fmt: skip
-def tail(all_projects: bool, project: str | None, last: int, as_json: bool) -> None:
+def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
     """Show what happens, as it happens. ^C ends it."""
     # Every project by default: who watches does not know where something will happen.
     where = verb.project_params(project, everywhere=all_projects or project is None)
     colours = config.wants_colours()
     try:
-        for item in follow(lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **where), time.sleep):
+        for item in follow(
+            lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **limits, **where), time.sleep
+        ):
             if as_json:
                 click.echo(wire.dumps(item))
             else:

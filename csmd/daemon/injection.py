@@ -124,19 +124,21 @@ def _start_brief(rows: Rows, context: Context, event: Event, places: list[int], 
     if event.source == "compact":
         model, used = receipts.previous_context_size(rows, session)
         most = int(most * compose.policy_after_compaction(used, ADAPTERS[event.host].window(model, used)).restored)
-    lines = advisory.read_lines(rows, places=places, session_id=session) if settings.stages_advisory else []
-    blocks = advisory.advisory_blocks(lines)
 
     def session_brief(room: int, goals: Sequence[Note], before: str) -> Brief:
         return brief.session_brief(
-            rows, places=places, session_id=session, max_tokens=room, goals=goals, blocks=blocks, before=before,
+            rows, places=places, session_id=session, max_tokens=room, goals=goals, before=before,
             today=event.at[:10], exclude=besides, asking=event.cwd, key=key,
         )  # fmt: skip
 
     opening = checkpoint.compose_opening(rows, event, places, key=key, max_tokens=most, brief=session_brief)
     # After a compaction, and on resume: what is known of the files that it was at.
     files = work_notes.file_block(rows, places=places, session_id=session, named="", exclude=besides, asking=event.cwd)
-    return work_notes.append_files(opening, files, max_tokens=most)
+    opening = work_notes.append_files(opening, files, max_tokens=most)
+    if not settings.stages_advisory:
+        return opening
+    lines = advisory.read_lines(rows, places=places, session_id=session)
+    return advisory.append_advisory(opening, lines, max_tokens=most)
 
 
 def _prompt_brief(rows: Rows, context: Context, event: Event, places: list[int], left_s: float) -> Brief:

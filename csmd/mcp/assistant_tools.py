@@ -83,7 +83,7 @@ Run = Callable[[Asker, Ask, Arguments], str]
 
 # --- what a tool is
 
-JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean"}
+JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +125,8 @@ class ModelTool:
                 value = int(value)
             if kind is bool and value in ("true", "false"):
                 value = value == "true"
+            if kind is float and type(value) is int:
+                value = float(value)
             if type(value) is not kind or (value == "" and default is None):
                 raise BadInput(f"the argument {name!r} must be given, as {JSON_TYPES[kind]}")
             if name == "limit" and isinstance(value, int) and not 1 <= value <= self.most:
@@ -376,7 +378,7 @@ ABOUT = {
     "until": "A day, or 7d",
 }
 #: Tools that are about the session that asks, unless another one is named.
-FOR_ITS_SESSION = ("csm_checkpoint_create",)
+FOR_ITS_SESSION = ("csm_checkpoint_create", "csm_memory_lesson", "csm_memory_transcript")
 
 
 def _lines_of(value: Any) -> list[str]:

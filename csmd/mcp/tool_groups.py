@@ -15,13 +15,13 @@ BASIC = ("search", "show", "remember", "forget")
 #: Group -> the tools that it adds to those.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "memory": (
-        "csm_memory_search", "csm_memory_list", "csm_memory_show", "csm_memory_context", "csm_memory_recall",
+        "csm_memory_search", "csm_memory_list", "csm_memory_lesson", "csm_memory_show", "csm_memory_context", "csm_memory_recall",
         "csm_memory_file_recall", "csm_memory_supersede", "csm_memory_tag", "csm_memory_untag", "csm_memory_link",
         "csm_memory_topics", "csm_memory_by_topic", "csm_memory_by_type", "csm_memory_related", "csm_graph_stats",
         "csm_belief_knowledge",
     ),
     "sessions": (
-        "csm_session_list", "csm_session_show", "csm_session_transcript", "csm_turn_show", "csm_memory_distilled_view",
+        "csm_session_list", "csm_session_show", "csm_session_transcript", "csm_memory_transcript", "csm_turn_show", "csm_memory_distilled_view",
         "csm_checkpoint_create", "csm_checkpoint_list", "csm_checkpoint_show", "csm_checkpoint_restore", "csm_goal_set",
         "csm_goal_list", "csm_goal_done", "csm_receipts", "csm_receipt_show", "csm_context_get", "csm_context_status",
         "csm_error_list", "csm_self_model", "csm_living_state_preview",

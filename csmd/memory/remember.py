@@ -20,7 +20,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
 from csmd.values import Memory, Provenance, Statement
-from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemoryType, Scope
+from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
 
 STAGE = "believe"
 #: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.
@@ -40,6 +40,7 @@ _FAILURE = re.compile(
     r"crash(?:es|ed)?|fail(?:s|ed|ure|ing)?|times? out|timed out|refused|denied)\b|\b\w+(?:Error|Exception)\b",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"\bhttps?://[^\s/]")
 #: What corrects and says one of these tells how things are at the moment.
 _STATUS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset("already still again yet".split())
 
@@ -78,13 +79,15 @@ def remember(
     pinned: bool = False,
     besides: str = "",
     scope: Scope | None = None,
+    type_: MemoryType | None = None,
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
     Returns ("", False) for what the user made csmd forget, and for external authority: that is evidence and never a
     statement, and waits for a person only where another program's memories are imported (MODEL_SAVED). A confirmation raises the memory's authority only if the confirming turn has a higher one; what the
     assistant saved by itself confirms nothing. If the statement is a person's new wording of `besides` (a memory or
-    candidate), neither that nor a superseded memory counts as the same. `scope` overrides the one that its words imply.
+    candidate), neither that nor a superseded memory counts as the same. `scope` and `type_` override those that its words
+    imply.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
     told = _classify(statement)
@@ -112,7 +115,7 @@ def remember(
     for_good = bool(at) and _is_for_good(statement, decay)
     memory = replace(
         draft(rows, statement, source, home=home, scope=scope, origin=origin, decay=decay, for_good=for_good),
-        type=type_of(statement, kind=search.kind_of(rows, source.uuid)), pinned=pinned,
+        type=type_ or type_of(statement, kind=search.kind_of(rows, source.uuid)), pinned=pinned,
     )  # fmt: skip
     memory = aged(rows, memory)
     seq = memories.insert(rows, memory, text_hash=text_hash)
@@ -157,6 +160,17 @@ def type_of(statement: Statement, *, kind: str) -> MemoryType:
     if by_assistant and tells_what_was_done(statement.text):
         return "episodic"
     return CATEGORIES[statement.category].type
+
+
+def host_type_of(memory: Memory) -> MemdirType:
+    """The type that a memory has among Claude Code's own four: a project's that names an address is a reference."""
+    host_type = CATEGORIES[memory.category].memdir
+    return "reference" if host_type == "project" and names_address(memory.text) else host_type
+
+
+def names_address(text: str) -> bool:
+    """Whether a text names where something is found on a network."""
+    return _ADDRESS.search(text) is not None
 
 
 def _is_reworded(memory: Memory, besides: str) -> bool:
@@ -261,6 +275,8 @@ def forget(
         )
         for source in one.provenance:  # it may be quoted beside another memory
             memories.forget_scenes(rows, source.uuid)
+        by_whom = "person" if by_person else "assistant"
+        belief_changes.record_event(rows, one.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
         belief_changes.delete_memory(rows, one)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)

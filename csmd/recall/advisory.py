@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
+from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import self_model, upkeep
 from csmd.memory.self_model import Capability, StoredEnding
 from csmd.memory.upkeep import Belief
@@ -174,6 +176,20 @@ def advisory_blocks(lines: Sequence[Line]) -> tuple[Block, ...]:
 def render_advisory(blocks: Sequence[Block], *, max_tokens: int) -> Brief:
     """The advisory alone, as `csmd pipeline advisory` shows it."""
     return compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
+
+
+def append_advisory(brief: Brief, lines: Sequence[Line], *, max_tokens: int) -> Brief:
+    """A brief with the living state behind it, in the room that the brief leaves: what people said is never displaced.
+
+    Nothing that the brief says is said again.
+    """
+    shown = {item.id for item in brief.items}
+    blocks = advisory_blocks([line for line in lines if line.id not in shown])
+    made = render_advisory(blocks, max_tokens=min(MAX_TOKENS, max_tokens - brief.tokens - 1))
+    joined = compose.join_briefs(brief, made)
+    if not made.text or display.utf16_units(joined.text) > ANSWER_LIMIT_UNITS:
+        return replace(brief, cut=brief.cut + sum(len(block.notes) for block in blocks))
+    return joined
 
 
 def _shorten(text: str) -> str:

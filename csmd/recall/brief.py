@@ -140,7 +140,6 @@ def session_brief(
     session_id: str,
     max_tokens: int,
     goals: Sequence[Note] = (),
-    blocks: Sequence[Block] = (),
     before: str = "",
     today: str = "",
     exclude: Collection[str] = (),
@@ -150,7 +149,7 @@ def session_brief(
     """The brief for a session that starts in `asking`, where `places` are seen; nothing that its context holds already, nor `exclude` (ids).
 
     What is promised for a day from `today` on (ISO; else the last day on which anybody said something) is shown until then.
-    `goals` stand before everything else, `blocks` behind it; what `before` says is shown before it, and not again.
+    `goals` stand before everything else; what `before` says is shown before it, and not again.
     """
     in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
     looked_through = lens.find(rows, asking)
@@ -178,7 +177,7 @@ def session_brief(
         goals=[note for note in goals if note.id not in in_context],
         ended=[note for note in last_sessions.session_notes(ended) if note.id not in in_context],
         reasons=[note for note in last_sessions.reason_notes(ended) if note.id not in in_context],
-        blocks=(*blocks, *_removed_lines(rows, places, in_context)),
+        blocks=_removed_lines(rows, places, in_context),
         head=lens.describe(looked_through),
     )
 

@@ -233,6 +233,8 @@ def parse_limits(since: str, until: str, *, now: datetime) -> Window:
     return window
 
 
+#: A day or month of any year, as forms and programs write it.
+_DAY = re.compile(r"(?P<year>\d{4})-(?P<m>\d\d)(?:-(?P<d>\d\d))?")
 _SHORT = re.compile(r"(?P<n>\d{1,3})\s*(?P<unit>h|d|w|m|y)")
 _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 
@@ -243,7 +245,7 @@ def _parse_limit(name: str, text: str, now: datetime) -> Span | None:
     if short := _SHORT.fullmatch(text):
         begin = now - timedelta(hours=_UNIT_HOURS[short["unit"]] * int(short["n"]))
         return begin, begin
-    for pattern, reading in TIMES:
+    for pattern, reading in ((_DAY, _date), *TIMES):
         match = pattern.fullmatch(text) or pattern.fullmatch(f"in {text}") or pattern.fullmatch(f"last {text}")
         if match:
             try:

@@ -50,7 +50,18 @@ def record_change(
 ) -> int:
     """Records a change of a belief; the change's row key."""
     words = {"change": change, "before": before, "after": after, "reason": reason}
+    record_event(rows, memory_id, change, by=by, at=at)
     return rows.insert_keyed("belief_changes", memory_id=memory_id, **words, by_whom=by, at=at)
+
+
+#: Acts besides the changes of beliefs.
+UNDONE, FORGOTTEN = "undone", "forgotten"
+
+
+def record_event(rows: Rows, memory_id: str, act: str, *, by: str, at: str, about: str = "") -> None:
+    """Records what was done to a memory, for who follows what happens (`csmd.store.activity`)."""
+    project = rows.number("select project_seq from memories where id = :id", id=memory_id)
+    rows.insert("memory_events", at=at, act=act, about=about, memory_id=memory_id, project_seq=project, by_whom=by)
 
 
 def changes_of(rows: Rows, memory_id: str) -> list[Change]:
@@ -76,7 +87,9 @@ def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
 
 def set_undone(rows: Rows, seq: int, *, at: str) -> None:
     """Marks a change as undone; its row stays."""
+    ident, change = rows.all("select memory_id, change from belief_changes where seq = :seq", seq=seq)[0]
     rows.update("belief_changes", seq, undone_at=at)
+    record_event(rows, ident, UNDONE, by="", at=at, about=change)
 
 
 def state(memory: Memory) -> str:

@@ -275,13 +275,25 @@ def _put_packet(rows: Rows, packet: Packet) -> bool:
     return rows.insert("packets", "on conflict do nothing", session_seq=session, **values, **state)
 
 
-def latest_packets(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Packet]:
-    """The latest packets of some projects (None: all), the newest first."""
+def latest_packets(
+    rows: Rows, *, projects: Sequence[int] | None, limit: int, session: str = "", kind: str = "", since: str = "",
+    until: str = "",
+) -> list[Packet]:  # fmt: skip
+    """The latest packets of some projects (None: all), the newest first; of one session and kind ("": any).
+
+    They were observed at or after `since` and before `until`.
+    """
     found = rows.all(
         "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
         "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
-        f"where {in_keys('p.project_seq', projects)} order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
+        f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) and (:kind = '' or p.kind = :kind) "
+        "and p.at >= :since and (:until = '' or p.at < :until) "
+        "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
         limit=limit,
+        session=session,
+        kind=kind,
+        since=since,
+        until=until,
     )
     return [
         as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))

@@ -240,17 +240,30 @@ def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
 
 
 def page(
-    rows: Rows, *, projects: Sequence[int] | None, gate: str, state: str, since: str, limit: int, offset: int
-) -> tuple[list[Memory], int]:
+    rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int, gate: str = "", category: str = "",
+    type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
+) -> tuple[list[Memory], int]:  # fmt: skip
     """(a page of the memories of some projects, how many there are in all), the last said first.
 
-    Of one gate ("": any), said at or after a time, and by `state` those that hold or that are replaced ("": both).
+    Of one gate, category and type ("": any), that a session states or confirms, last said at or after `since` and before
+    `until`, and by `state` those that hold or that are replaced ("": both).
     """
     condition = (
-        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "
+        f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "  # noqa: S608
+        "(:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) and "
+        "(:type = '' or m.type = :type) and (:session = '' or exists (select 1 from provenance p where "
+        "p.memory_seq = m.seq and p.session_id = :session)) and "
         "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
     )
-    about = {"gate": gate, "state": state, "since": since}
+    about = {
+        "gate": gate,
+        "category": category,
+        "type": type_,
+        "session": session,
+        "state": state,
+        "since": since,
+        "until": until,
+    }
     # By key first: what a memory has in other tables is read for those that are shown.
     latest = f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"  # noqa: S608
     seqs = rows.column(latest, **about, limit=limit, offset=offset)

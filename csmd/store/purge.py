@@ -456,9 +456,18 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     return 1
 
 
+def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
+    """Removes the links that somebody gave a name which holds something purged."""
+    del after
+    marks = tombstones.marks(rows, key)
+    named = rows.column("select distinct relationship from links order by relationship")
+    purged = [name for name in named if marks.spans(name.replace("_", " "))]
+    return None, sum(rows.delete("links", relationship=name) for name in purged)
+
+
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    belief_changes.purge_answer_images, dreams.purge_dreams, _sessions_so_named, _sessions, _turns, _projects,
+    belief_changes.purge_answer_images, dreams.purge_dreams, _links, _sessions_so_named, _sessions, _turns, _projects,
     *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.purge_pages, _hide_session_names, _rename_workspaces,
 )  # fmt: skip
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
+from csmd.vocabulary import TurnKind
 
 #: In the order of Session's fields.
 _COLUMNS = (
@@ -130,14 +131,25 @@ def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Se
 
 
 def conversation(
-    rows: Rows, session_seq: int, *, projects: Sequence[int] | None, limit: int = 2**31, offset: int = 0
+    rows: Rows,
+    session_seq: int,
+    *,
+    projects: Sequence[int] | None,
+    limit: int = 2**31,
+    offset: int = 0,
+    among: Sequence[TurnKind] = get_args(TurnKind),
 ) -> list[SaidTurn]:
-    """The turns of a session that were said in these projects (None: in any), in its order, from the `offset`th on."""
+    """The turns of a session that were said in these projects (None: in any), in its order, from the `offset`th on.
+
+    `among` are the kinds of turns that count.
+    """
+    kinds_named = ", ".join(f"'{kind}'" for kind in among)
     return rows.read(
         SaidTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
         "coalesce(t.dropped, 0), st.rewound, coalesce(t.counted, 0) from session_turn st join turns t on t.seq = st.turn_seq "
-        f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal limit :limit offset :offset",
+        f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} and t.kind in ({kinds_named}) "
+        "order by st.ordinal limit :limit offset :offset",
         session=session_seq,
         limit=limit,
         offset=offset,

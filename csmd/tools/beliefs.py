@@ -6,12 +6,13 @@ import secrets
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Finding
-from csmd.recall import visibility
+from csmd.recall import query, visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
 from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
@@ -20,7 +21,7 @@ from csmd.tools import present
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, leave_to_review, need_person, places
 from csmd.values import Candidate, Memory
-from csmd.vocabulary import CandidateKind
+from csmd.vocabulary import CandidateKind, PacketKind
 
 UPKEEP = Tools()
 HABITS = Tools()
@@ -196,10 +197,19 @@ CANDIDATE = (
 
 
 @HABITS.add("csm_memory_packets")
-def _packets(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 50) -> Json:
+def _packets(
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 50, session: str = "", kind: str = "",
+    since: str = "", until: str = "",
+) -> Json:  # fmt: skip
     """List what was observed lately, with how the session went."""
     root_of = roots(rows)
-    latest = candidates.latest_packets(rows, projects=seen, limit=between(limit, MOST_HABITS))
+    present.check_words({"kind": kind}, {"kind": get_args(PacketKind)})
+    within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
+    ident = present.find_session(rows, session, asking).id if session else ""
+    latest = candidates.latest_packets(
+        rows, projects=seen, limit=between(limit, MOST_HABITS), session=ident, kind=kind, since=within.since,
+        until=within.until,
+    )  # fmt: skip
     names = "at kind subject outcome session_id project uuid state"
     return {"packets": [as_json(packet, names, project=root_of.get(packet.project_seq, "")) for packet in latest]}
 

@@ -10,12 +10,13 @@ from csmd.embedding import models
 from csmd.errors import BadInput
 from csmd.hosts import adapters
 from csmd.paths import is_there
-from csmd.recall import compose, results, visibility
+from csmd.recall import compose, query, results, visibility
 from csmd.store import activity, backup, events, integrity, projects, purge, receipts, workspaces
 from csmd.store.activity import FeedRow
 from csmd.store.purge import Plan
 from csmd.store.sqlite import Rows
 from csmd.text import display
+from csmd.tools import present
 from csmd.tools.present import as_json
 from csmd.tools.registry import Json, Places, ToolContext, Tools, need_person, places
 from csmd.vocabulary import PROBE_SESSION
@@ -205,24 +206,34 @@ BACK = 20_000
 
 
 @STATE.add("csm_tail", lane="status")
-def _tail(ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None) -> Json:
-    """What has happened since a cursor."""
-    ends = activity.feed_positions(rows)
+def _tail(
+    ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None, asking: str = "", session: str = "",
+    kind: str = "", since: str = "",
+) -> Json:  # fmt: skip
+    """What has happened since a cursor; of one session, of some kinds (commas between), since a time."""
+    ends, kinds = activity.feed_positions(rows), kind.split(",") if kind else activity.KINDS
+    for word in kinds:
+        present.check_words({"kind": word}, {"kind": activity.KINDS})
+    ident = present.find_session(rows, session, asking).id if session else ""
+    limits = {"session": ident, "since": query.parse_limits(since, "", now=ctx.here(ctx.now())).since}
     happenings: list[FeedRow] = []
     more = False
     if not cursor:
         limit = min(max(last, 0), MOST)
-        for kind in activity.KINDS:
-            after = max(0, ends[kind] - BACK)
-            happenings += activity.latest_feed(rows, kind, after=after, projects=seen, limit=limit)
+        for word in kinds:
+            after = max(0, ends[word] - BACK)
+            happenings += activity.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
         happenings = sorted(happenings, key=_order)[-limit:] if limit else []
     else:
-        for kind, position in _read_cursor(cursor).items():
-            news = activity.feed_after(rows, kind, min(position, ends[kind]), projects=seen, limit=MOST)
+        positions = _read_cursor(cursor)
+        for word in kinds:
+            news = activity.feed_after(
+                rows, word, min(positions[word], ends[word]), projects=seen, limit=MOST, **limits
+            )
             if len(news) == MOST:
-                ends[kind], more = news[-1].seq, True
+                ends[word], more = news[-1].seq, True
             happenings += news
-    written = ",".join(str(ends[kind]) for kind in activity.KINDS)
+    written = ",".join(str(ends[word]) for word in activity.KINDS)
     return {"cursor": written, "more": more, "items": list(map(_happening, sorted(happenings, key=_order)))}
 
 
@@ -239,7 +250,11 @@ def _read_cursor(cursor: str) -> dict[str, int]:
 
 def _happening(happening: FeedRow) -> Json:
     tokens, memories = happening.amounts
-    more: dict[str, Any] = {"tokens": tokens, "memories": memories} if happening.kind == "injection" else {}
+    more: dict[str, Any] = {}
+    if happening.kind == "injection":
+        more = {"tokens": tokens, "memories": memories}
+    elif happening.kind == "search":
+        more = {"results": memories}
     name, text = PurePath(happening.project).name, display.cut(happening.text, TEXT_CHARACTERS)
     return as_json(happening, "kind at project name session what=word text", name=name, text=text, **more)
 

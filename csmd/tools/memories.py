@@ -8,13 +8,14 @@ import secrets
 from collections import Counter
 from collections.abc import Generator
 from dataclasses import asdict
+from typing import cast, get_args
 
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
-from csmd.extraction.classifier import classify
+from csmd.extraction.classifier import CATEGORIES_OF, classify
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.recall import advisory, brief, checkpoint, prompt, results, visibility, work_notes
+from csmd.recall import advisory, brief, checkpoint, prompt, query, results, visibility, work_notes
 from csmd.recall.visibility import is_visible
 from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
 from csmd.store.sqlite import Rows
@@ -26,6 +27,7 @@ from csmd.tools.present import (
     brief_json,
     brief_memory,
     find_memory,
+    find_session,
     memories_json,
     normalise_typed_text,
     roots,
@@ -33,7 +35,7 @@ from csmd.tools.present import (
 )
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, leave_to_review, places
 from csmd.values import Brief, Link, Memory, Provenance, Statement
-from csmd.vocabulary import NEVER, OWNER
+from csmd.vocabulary import CATEGORIES, NEVER, OWNER, Category, Gate, MemdirType, MemoryType
 
 MEMORIES = Tools()
 SUPERSEDE = Tools()
@@ -46,29 +48,36 @@ _ID = re.compile(r"(?:m[0-9a-f]*)?")
 
 
 #: Memories of one page of a list; what a list may be limited to.
-MOST_LISTED = 200
-STATES = ("", "active", "replaced")
+MOST_LISTED, ALL = 200, 2**31
+#: Filter of a list -> what it may be.
+FILTERS: dict[str, tuple[str, ...]] = {
+    "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType), "state": ("active", "replaced"),
+}  # fmt: skip
+#: The types of a memory: csmd's own, and Claude Code's, each with the category of what is saved as such.
+HOST_TYPES: dict[MemdirType, Category] = {
+    "user": "preference", "feedback": "convention", "project": "fact", "reference": "fact",
+}  # fmt: skip
+ALL_TYPES: tuple[str, ...] = (*get_args(MemoryType), *HOST_TYPES)
+#: How sure a statement is that a person, or an assistant, saves, unless its words make it surer.
+SURE_BY_PERSON, SURE_BY_ASSISTANT = 0.95, 0.8
 
 
 @MEMORIES.add("csm_memory_list")
 def _list(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
-    state: str = "", since: str = "",
+    category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
-    """List memories: all, the surest first, or with `limit` a page, the last said first, with what replaced what."""
-    if not limit:
+    """List memories: all, the surest first; with a limit or a filter the last said first, with what replaced what."""
+    words = {"gate": gate, "category": category, "type": type_, "state": state}
+    if not (limit or session or since or until or any(words.values())):
         return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
-    if state not in STATES:
-        raise BadInput(f"state is active or replaced, not {state!r}")
+    present.check_words(words, FILTERS)
+    within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
     shown, total = memories.page(
-        rows,
-        projects=seen,
-        gate=gate,
-        state=state,
-        since=since,
-        limit=between(limit, MOST_LISTED),
-        offset=max(offset, 0),
-    )
+        rows, projects=seen, gate=gate, category=category, type_=type_, state=state,
+        session=find_session(rows, session, asking).id if session else "", since=within.since, until=within.until,
+        limit=between(limit, MOST_LISTED) if limit else ALL, offset=max(offset, 0),
+    )  # fmt: skip
     replaced = memories.replaced_by(rows, [memory.id for memory in shown])
     listed = memories_json(rows, shown)
     for row, memory in zip(listed, shown, strict=True):
@@ -109,17 +118,13 @@ def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
 @MEMORIES.add("csm_memory_save", mutates=True)
 def _save(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", pin: bool = False,
-    by_person: bool = False,
+    type_: str = "", confidence: float = 0.0, by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Remember a statement."""
+    """Remember a statement; what it is and how sure (0 to 1) its words tell, unless `type` and `confidence` do."""
     body = normalise_typed_text(text)
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
-    kind = classify(body, speaker="user")
-    statement = Statement(
-        text=body, gate=kind.gate, category=kind.category, confidence=max(kind.confidence, 0.95 if by_person else 0.8),
-        authority="user" if by_person else "assistant", reasons=("remember",),
-    )  # fmt: skip
+    statement, of_type = _typed_statement(body, type_, confidence, by_person=by_person)
     now, key = ctx.now(), ctx.store.hash_key
     source = Provenance(uuid=f"cli:{secrets.token_hex(8)}", session_id=redact(session, Counter()), at=now)
     places(rows, project, asking)  # a wall keeps out what would be put behind it as well
@@ -138,7 +143,7 @@ def _save(
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
         ident, new = remember.remember(
             writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
-            pinned=pin and by_person,
+            pinned=pin and by_person, type_=of_type,
         )  # fmt: skip
         memory = memories.by_id(writing, ident)
         return memory, new, _related_json(writing, memory) if memory and new else [], home
@@ -151,11 +156,56 @@ def _save(
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
+        "type": memory.type, "host_type": remember.host_type_of(memory), "confidence": memory.confidence,
         "project": place.root if place and memory.project_seq == home else "",
         "workspace": projects.name_of(rows, memory.project_seq) if memory.project_seq != home or not place else "",
         "paused": ctx.paused() is not None,
         "beside": related, "waits": memory.origin == "model_saved",
     }  # fmt: skip
+
+
+@MEMORIES.add("csm_memory_lesson", mutates=True)
+def _lesson(
+    ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
+    confidence: float = 0.0, by_person: bool = False,
+) -> Json:  # fmt: skip
+    """Save a lesson learned from a mistake."""
+    return _save(ctx, rows, text, project, asking, session, type_="lesson", confidence=confidence, by_person=by_person)
+
+
+def _typed_statement(body: str, type_: str, sure: float, *, by_person: bool) -> tuple[Statement, MemoryType | None]:
+    """What is saved, and its type where it is not the one that its words tell; `sure` 0 for what they tell.
+
+    An assistant makes nothing surer than it would be without a word from it.
+    """
+    if type_ and type_ not in ALL_TYPES:
+        raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
+    if not 0 <= sure <= 1:
+        raise BadInput(
+            f"confidence is above 0 and at most 1, not {sure:g}", hint="leave it out for what the words tell"
+        )
+    if type_ == "reference" and not remember.names_address(body):
+        raise BadInput("a reference says where something is found", hint="name its address, as https://...")
+    kind = classify(body, speaker="user")
+    category, of_type = kind.category, None
+    if type_ in HOST_TYPES and CATEGORIES[category].memdir != _own_host_type(type_):
+        category = HOST_TYPES[type_]
+    elif type_ and type_ not in HOST_TYPES:
+        of_type = cast(MemoryType, type_)
+        if CATEGORIES[category].type != of_type:
+            category = next((name for name, rule in CATEGORIES.items() if rule.type == of_type), category)
+    usual = max(kind.confidence, SURE_BY_PERSON if by_person else SURE_BY_ASSISTANT)
+    statement = Statement(
+        text=body, gate=kind.gate if category in CATEGORIES_OF[kind.gate] else CATEGORIES[category].gate, category=category,
+        confidence=(sure if by_person else min(sure, usual)) if sure else usual,
+        authority="user" if by_person else "assistant", reasons=("remember",),
+    )  # fmt: skip
+    return statement, of_type
+
+
+def _own_host_type(type_: str) -> str:
+    """The host's type that a category tells: a reference is a project's fact with an address."""
+    return "project" if type_ == "reference" else type_
 
 
 def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
@@ -225,8 +275,10 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
     composed = brief.session_brief(
         rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
         goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
-        blocks=advisory.advisory_blocks(advisory.read_lines(rows, places=seen)) if settings.stages_advisory else (),
     )  # fmt: skip
+    if settings.stages_advisory:
+        lines = advisory.read_lines(rows, places=seen)
+        composed = advisory.append_advisory(composed, lines, max_tokens=settings.brief_max_tokens)
     return brief_json(ctx, composed)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
@@ -50,6 +50,13 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(item) for item in value]
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def check_words(given: Mapping[str, str], allowed: Mapping[str, Sequence[str]]) -> None:
+    """BadInput for a filter ("" for none) that is none of the words that it may be."""
+    for name, value in given.items():
+        if value and value not in allowed[name]:
+            raise BadInput(f"there is no {name} {value[:60]!r}", hint=f"choose one of {', '.join(allowed[name])}")
 
 
 def roots(rows: Rows) -> dict[int, str]:

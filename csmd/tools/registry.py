@@ -5,6 +5,7 @@ A tool runs on a reader's thread: it may wait for the writer or the worker, neve
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,10 +31,15 @@ Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 Params = Mapping[str, Any]
 REQUIRED: Any = inspect.Parameter.empty
-TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool}
-JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean"}
+TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
+JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
 #: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
 ASKING = "asking"
+#: What Cross-Session Memory calls parameters of its tools -> what csmd calls them; both are taken.
+SEED_NAMES: Mapping[str, str] = {
+    "content": "text", "importance": "confidence", "sessionId": "session", "startDate": "since", "endDate": "until",
+    "dryRun": "dry_run",
+}  # fmt: skip
 #: Parameters that are paths.
 PATHS = ("project", "path", ASKING)
 QUERY_VECTOR_S = 8.0
@@ -158,6 +164,8 @@ class Tool:
 
     def check(self, params: Params) -> Json:
         """The parameters with defaults; text that looks like a number or truth value is taken as one."""
+        own = {key: SEED_NAMES.get(key, key) for key in params}
+        params = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
         unknown = sorted(set(params) - set(self.parameters) - {ASKING})
         if unknown:
             hint = f"give one of {', '.join(self.parameters)}" if self.parameters else "leave it out"
@@ -173,6 +181,9 @@ class Tool:
             value = int(value)
         if kind is bool and value in ("true", "false"):
             value = value == "true"
+        if kind is float and isinstance(value, int | str) and not isinstance(value, bool):
+            with contextlib.suppress(ValueError):
+                value = float(value)
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise BadInput(f"{self.name}: {key} must be {kind.__name__}, not {value!r}")
         if isinstance(value, str):

@@ -24,7 +24,7 @@ from csmd.store.sqlite import Rows
 from csmd.store.turns import LeftOut
 from csmd.text import display, tokens
 from csmd.text.token_weights import weigh_tokens
-from csmd.tools.present import as_json, find_session, lines_of, roots
+from csmd.tools.present import as_json, check_words, find_session, lines_of, roots
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
 from csmd.vocabulary import Category, Gate, MemoryType
@@ -77,9 +77,8 @@ def _kind(kind: str, of_memories: dict[str, str]) -> str:
     """What is looked for: memories alone where a limit names what only they have. BadInput for a word that is none."""
     if kind not in KINDS:
         raise BadInput(f"kind is memory, turn, session or all, not {kind!r}")
+    check_words(of_memories, OF_MEMORIES)
     for name, value in of_memories.items():
-        if value and value not in OF_MEMORIES[name]:
-            raise BadInput(f"there is no {name} {value!r}", hint=f"choose one of {', '.join(OF_MEMORIES[name])}")
         if value and kind in ("turn", "session"):
             raise BadInput(f"a {kind} has no {name}", hint="leave out kind, or say memory")
     return "memory" if any(of_memories.values()) else kind

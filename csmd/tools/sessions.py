@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import get_args
 from uuid import uuid4
 
 from csmd.capture import ingest, project_identity
@@ -23,14 +24,29 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display
 from csmd.tools.memories import refuse_where_left_out
-from csmd.tools.present import as_json, find_session, normalise_typed_text, refuse_secrets, roots, turns_around
+from csmd.tools.present import (
+    as_json,
+    check_words,
+    find_session,
+    normalise_typed_text,
+    refuse_secrets,
+    roots,
+    turns_around,
+)
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between, places, resolve_id
 from csmd.values import Memory, SaidTurn
+from csmd.vocabulary import TurnKind
 
 SESSIONS = Tools()
 CHECKPOINTS = Tools()
 
 SESSION = "id project title about turns started_at last_at transcript"
+SAID = "uuid kind at text tool=tool_name dropped_bytes=dropped"
+#: Role -> the kinds of turns that are its.
+ROLES: dict[str, tuple[TurnKind, ...]] = {
+    "all": get_args(TurnKind), "user": ("user", "relayed", "command"), "assistant": ("assistant", "summary"),
+    "tool": ("tool_call", "tool_result"),
+}  # fmt: skip
 MOST = 1000
 #: How many prompts of a session are looked at for what it is about, characters of each, and of what is shown of it.
 FIRST_PROMPTS, PROMPT_CHARACTERS, ABOUT_CHARACTERS = 5, 4_000, 120
@@ -110,11 +126,10 @@ def _usage(rows: Rows, session: Session) -> Json:
 def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit: int = 0, offset: int = 0) -> Json:
     """The conversation of a session: all of it, or with `limit` a page, each turn with the memories that rest on it."""
     session = find_session(rows, id_, asking)
-    names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
     if not limit:
         said = _conversation(rows, session, asking)
         conversation = [
-            as_json(turn, names, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in said
+            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in said
         ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
@@ -123,13 +138,45 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
         )
         resting = memories.memories_by_turn(rows, [turn.uuid for turn in said])
         conversation = [
-            as_json(turn, names, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
+            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])
             for turn in said
         ]  # fmt: skip
     return {**_session(rows, session), "conversation": conversation}
+
+
+@SESSIONS.add("csm_memory_transcript")
+def _conversation_of(
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", role: str = "all",
+    limit: int = 50,
+) -> Json:  # fmt: skip
+    """The last turns of a conversation, by `role` the user's, the assistant's, tools' or all; of the latest session unless named."""
+    check_words({"role": role}, {"role": [*ROLES]})
+    latest = [] if session else sessions.list_sessions(rows, projects=seen, limit=1)
+    if not (session or latest):
+        raise BadInput("there is no session here yet", hint="name one; `csmd session list --all-projects` shows them")
+    named = find_session(rows, session, asking) if session else latest[0]
+    visible = visibility.find_visible_places(rows, asking=asking)
+    total = sum(
+        number for kind, number in sessions.kinds(rows, named.seq, projects=visible).items() if kind in ROLES[role]
+    )
+    turns = sessions.conversation(
+        rows,
+        named.seq,
+        projects=visible,
+        among=ROLES[role],
+        limit=(most := between(limit, MOST)),
+        offset=max(total - most, 0),
+    )
+    return {
+        **_session(rows, named),
+        "of": total,
+        "conversation": [
+            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in turns
+        ],
+    }
 
 
 def _is_said_in(memory: Memory, uuid: str) -> bool:

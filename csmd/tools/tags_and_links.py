@@ -6,24 +6,35 @@ and redraws none that is there. What is behind a wall is in no answer.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import topic_tagging
+from csmd.memory import remember, topic_tagging
 from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
-from csmd.tools.memories import refuse_where_left_out
+from csmd.text import display
+from csmd.tools.memories import ALL_TYPES, refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
 from csmd.tools.registry import Json, Places, ToolContext, Tools, between
 from csmd.values import Link, Memory
-from csmd.vocabulary import MemoryType
 
 TOOLS = Tools()
 
 MOST = 200
+#: What a link may be called: one to three words of letters.
+_RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
+#: Relationships that only csmd draws, and what does so.
+_REPLACES, _KEEPS = (
+    "`csmd supersede OLD NEW` has one take another's place",
+    "csmd draws it where it keeps a part or a rewording",
+)
+CSMD_DRAWS = {
+    "superseded_by": _REPLACES, "supersedes": _REPLACES, "merged_into": "`csmd pipeline merge` merges two",
+    "goes_on_as": _KEEPS, "curated_as": _KEEPS,
+}  # fmt: skip
 #: A link of an assistant weighs so much at most.
 MOST_BY_ASSISTANT = 0.5
 
@@ -78,18 +89,12 @@ def _link(
     origin, target = find_memory(rows, from_, asking), find_memory(rows, to, asking)
     if origin.id == target.id:
         raise BadInput(f"{origin.id} is one memory, and a link is between two", hint="name another one")
-    if relationship not in results.DRAWN_BY_HAND:
-        verb = {
-            "superseded_by": "; `csmd supersede OLD NEW` has one take another's place",
-            "merged_into": "; `csmd pipeline merge` merges two",
-        }
-        raise BadInput(
-            f"{relationship!r} is no relationship that can be drawn",
-            hint=f"choose one of {', '.join(results.DRAWN_BY_HAND)}{verb.get(relationship, '')}",
-        )
+    _check_relationship(relationship)
     weighs = _weight(weight) if by_person else min(_weight(weight), MOST_BY_ASSISTANT)
 
     def write(writing: Rows) -> Json:
+        if tombstones.marks(writing, ctx.store.hash_key).spans(relationship.replace("_", " ")):
+            raise CsmdError("a part of that name was purged", hint="`csmd forget --lift` lets purged text in again")
         ends = (origin.id, target.id, relationship)
         drawn = any((x.from_id, x.to_id, x.relationship) == ends for x in memories.links_of(writing, origin.id))
         if (drawn or undo) and not by_person:
@@ -105,6 +110,16 @@ def _link(
         }  # fmt: skip
 
     return ctx.store.write(write)
+
+
+def _check_relationship(name: str) -> None:
+    """BadInput for what is no name of a relationship, or one that csmd itself draws."""
+    refuse_secrets(name)
+    if name in CSMD_DRAWS:
+        raise BadInput(f"{name!r} is no relationship that can be drawn by hand", hint=CSMD_DRAWS[name])
+    if not _RELATIONSHIP.fullmatch(name):
+        hint = f"name it in one to three words: extends, is part of, or one of {', '.join(results.DRAWN_BY_HAND)}"
+        raise BadInput(f"{display.cut(name, 60)!r} is no name of a relationship", hint=hint)
 
 
 def _weight(typed: str) -> float:
@@ -151,10 +166,11 @@ def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None) -> 
 
 @TOOLS.add("csm_memory_by_type")
 def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limit: int = 50) -> Json:
-    """List the memories of a type."""
-    if type_ not in get_args(MemoryType):
-        raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(get_args(MemoryType))}")
-    of_type = [memory for memory in memories.list_memories(rows, projects=seen) if memory.type == type_]
+    """List the memories of a type: one of csmd's twelve, or user, feedback, project, reference."""
+    if type_ not in ALL_TYPES:
+        raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
+    held = memories.list_memories(rows, projects=seen)
+    of_type = [memory for memory in held if type_ in (memory.type, remember.host_type_of(memory))]
     listed = memories_json(rows, _surest_first(of_type[: between(limit, MOST)]))
     return {"type": type_, "memories": listed, "of": len(of_type)}
 

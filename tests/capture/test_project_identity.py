@@ -363,9 +363,23 @@ def test_a_repository_has_the_same_fingerprint_wherever_it_stands_and_a_clone_an
 
 def test_what_could_be_anothers_is_no_fingerprint(root: Path, main: Path) -> None:
     (root / "empty").mkdir()
-    git(root, "clone", "--bare", str(main), "store.git")
-    for place in (root / "empty", root / "gone", root / "store.git", "/Users/x/p"):
+    for place in (root / "empty", root / "gone", "/Users/x/p"):
         assert marks(place).fingerprint == ""
+
+
+def test_a_repository_without_a_commit_has_a_fingerprint_of_its_own_until_the_first(root: Path) -> None:
+    if shutil.which("git") is None:
+        pytest.skip("no git on this machine")
+    for name in ("one", "two"):
+        (root / name).mkdir()
+        git(root / name, "init")
+    before = marks(root / "one").fingerprint
+    assert before and before != marks(root / "two").fingerprint
+    (root / "one").rename(root / "moved")
+    (root / "moved" / "README.md").write_text("begun")
+    assert marks(root / "moved").fingerprint == before
+    git(root / "moved", "commit", "--allow-empty", "-m", "first")
+    assert marks(root / "moved").fingerprint not in ("", before)
 
 
 def test_directories_made_of_one_template_have_fingerprints_of_their_own(root: Path) -> None:

@@ -77,7 +77,7 @@ def test_who_wants_the_living_state_has_it_at_the_end_of_a_brief(machine: Machin
     machine.sync()
     told = machine.csmd("brief", "--json")["text"].splitlines()
     assert told[0].startswith("<csmd-memory ")
-    assert told[-3] == "Recent experience (preview, not durable truth):" and told[-1] == "</csmd-memory>"
+    assert told[-3] == "Recent experience (preview, not durable truth):" and told[-1] == "</csmd-advisory>"
 
 
 def test_how_full_a_live_context_is_is_shown_with_its_bracket(real: Machine) -> None:

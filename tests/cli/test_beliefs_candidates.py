@@ -66,6 +66,12 @@ def test_packets_are_listed_newest_first_in_the_width_of_the_terminal(known: Mac
     for screen, says in (("packets", "order      draw a diagram for this"), ("promote", "0 new memories")):
         shown = known.csmd(screen)
         assert says in shown and all(len(line) <= 80 for line in shown.splitlines()), screen
+    for options in (["--kind", "order"], ["--session", listed[0]["session_id"]], ["--since", "2000-01-01"]):
+        name, value = options[0].strip("-"), options[1]
+        found = known.csmd("packets", "--json", *options)["packets"]
+        assert found and all(
+            row[{"session": "session_id"}.get(name, "kind")] == value for row in found if name != "since"
+        )
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ ITEM = some.fixed_dictionaries(
     {
         "kind": some.sampled_from(activity.KINDS), "at": some.text(max_size=30) | some.just("2026-05-04T12:00:00.000Z"),
         "name": some.text(max_size=40), "session": some.text(max_size=40), "what": some.text(max_size=30),
-        "text": some.text(max_size=200), "tokens": some.integers(0, 10**12), "memories": some.integers(0, 10**12),
+        "text": some.text(max_size=200), "tokens": some.integers(0, 10**12), "memories": some.integers(0, 10**12), "results": some.integers(0, 10**12),
     }
 )  # fmt: skip
 
@@ -211,6 +211,8 @@ def test_no_line_is_wider_than_the_terminal_nor_moves_its_cursor(item: dict[str,
         ({"kind": "memory", "what": "correction", "text": "Not so."}, "12:00:00  shop          memory         correction: Not so."),
         ({"kind": "injection", "what": "prompt", "text": "", "tokens": 56, "memories": 1},
          "12:00:00  shop          told           1 memory, 56 tokens (prompt)"),
+        ({"kind": "act", "what": "merge", "text": "m1: Not so."}, "12:00:00  shop          done           merge: m1: Not so."),
+        ({"kind": "search", "what": "search", "text": "", "results": 2}, "12:00:00  shop          searched       2 hits (search)"),
         ({"kind": "turn", "what": "user", "text": "x", "at": "2026-05-03T12:00:00.000Z"}, "26-05-03  shop          user           x"),
     ],
 )  # fmt: skip

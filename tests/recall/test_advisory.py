@@ -10,8 +10,9 @@ from recall_fixtures import memory
 
 from csmd.memory.self_model import Capability
 from csmd.memory.upkeep import Belief
-from csmd.recall import advisory
+from csmd.recall import advisory, compose
 from csmd.recall.advisory import Line
+from csmd.recall.compose import Block, Note
 from csmd.store.core import Store
 from csmd.tools import retrieval
 from csmd.values import Candidate, Packet, State
@@ -77,6 +78,21 @@ def test_beliefs_go_first_then_capabilities_then_signals_warnings_last() -> None
         parts = {one.partition(" ")[0] for one in left(budget)}
         gone += [part for part in advisory.PARTS if part not in parts and part not in gone]
     assert gone == ["belief", "capability", "signal", "experience", "warning"]
+
+
+@pytest.mark.invariant("The living state displaces nothing that people said, whatever the budget")
+def test_it_takes_the_room_that_a_brief_leaves_and_says_nothing_again() -> None:
+    said = [Note(id=f"m{number}", text=f"statement {number} of the user") for number in range(12)]
+    said.append(Note(id=memory("Postgres holds the job queue", 1).id, text="Postgres holds the job queue"))
+    lines = advisory.judge_lines(LINES, max_tokens=300)
+    for most in range(40, 600, 20):
+        alone = compose.fence("csmd-memory", "notes", [Block(heading="Said", notes=tuple(said))], max_tokens=most)
+        both = advisory.append_advisory(alone, lines, max_tokens=most)
+        assert both.text.startswith(alone.text) and both.tokens <= most
+        assert both.items[: len(alone.items)] == alone.items
+        ids = [item.id for item in both.items]
+        assert len(ids) == len(set(ids))
+    assert len(both.items) > len(alone.items)
 
 
 @pytest.mark.invariant(

@@ -239,7 +239,10 @@ def test_a_team_is_shared_with_beside_the_unit_that_has_no_network(served: Serve
     served.csmd("install")
     served.conversation()
     served.csmd("sync")
-    assert "ask the owner of the database to join first" in served.run("team", "join", team.network_url("cyd"), "--yes").stderr
+    assert (
+        "ask the owner of the database to join first"
+        in served.run("team", "join", team.network_url("cyd"), "--yes").stderr
+    )
     with postgres.connected(team.url("ann")) as rows:  # who owns the database makes the tables
         postgres.prepare(rows)
     served.csmd("team", "join", team.network_url("cyd"), "--yes")

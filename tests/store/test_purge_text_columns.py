@@ -36,6 +36,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "links": frozenset({"relationship", "created_at"}),
     "memory_topics": frozenset({"by_whom"}),
     "belief_changes": frozenset({"memory_id", "change", "by_whom", "at", "undone_at"}),
+    "memory_events": frozenset({"at", "act", "about", "memory_id", "by_whom"}),
     "packets": frozenset({"uuid", "kind", "outcome", "at", "stance"}),
     "candidates": frozenset(
         {"id", "kind", "source", "gate", "category", "status", "memory_ids", "created_at", "updated_at"}

@@ -107,10 +107,15 @@ def test_a_hook_and_its_transcript_name_the_same_project(parts: Any, work: Path)
 @pytest.mark.invariant(
     "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
 )
-@pytest.mark.parametrize("kind", ["git", "marker"])
+@pytest.mark.parametrize("kind", ["git", "git without a commit", "marker"])
 def test_a_folder_that_was_moved_keeps_its_memories(parts: Any, work: Path, kind: str) -> None:
     old, new = work / "old", work / "deeper" / "new"
-    repository(old) if kind == "git" else old.mkdir(parents=True)
+    if kind == "git":
+        repository(old)
+    elif kind == "marker":
+        old.mkdir(parents=True)
+    else:
+        subprocess.run(["git", "init", "-q", str(old)], check=True)
     (old / "pyproject.toml").write_text("[project]\nname = 'shop'\n")
     told(parts, (old, "For the worker, let's go with Postgres for the job queue because we need LISTEN/NOTIFY."))
     [before] = parts.call("csm_memory_list", project=str(old))["memories"]

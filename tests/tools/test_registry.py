@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         set(row) == {"name", "summary", "mutates", "parameters"} and row["name"].startswith("csm_") for row in listed
     )
     assert {row["name"] for row in listed if row["mutates"]} == {
-        "csm_memory_save", "csm_memory_delete", "csm_belief_scan", "csm_belief_promote", "csm_project_alias", "csm_project_merge", "csm_project_split",
+        "csm_memory_save", "csm_memory_lesson", "csm_memory_delete", "csm_belief_scan", "csm_belief_promote", "csm_project_alias", "csm_project_merge", "csm_project_split",
         "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",
         "csm_project_workspace", "csm_project_lens", "csm_import", "csm_memory_export", "csm_sync", "csm_model_add",
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
@@ -74,6 +75,60 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
         parts.call("csm_nothing")
+
+
+#: What a dry run needs besides its defaults; `{here}` and `{there}` stand for two projects.
+DRY_RUNS: dict[str, dict[str, Any]] = {
+    "csm_memory_candidate_generate": {}, "csm_memory_merge": {}, "csm_memory_archive": {}, "csm_memory_backfill_embeddings": {},
+    "csm_dream_run": {"dry_run": True}, "csm_dream_undo": {"id": "d1"}, "csm_distill_again": {"dry_run": True},
+    "csm_project_merge": {"source": "{here}", "into": "{there}", "dry_run": True},
+    "csm_project_split": {"whole": "{here}", "place": "{here}/part", "dry_run": True},
+    "csm_import": {"path": "{here}", "dry_run": True}, "csm_privacy_purge": {"what": "pathlib", "kind": "text", "dry_run": True},
+    "csm_belief_promote": {}, "csm_belief_promote relaxed": {"profile": "relaxed"},
+}  # fmt: skip
+
+
+def content(parts: Any) -> dict[str, Any]:
+    """Every row of every table."""
+    tables = "select name from sqlite_master where type = 'table' and name not like '%_fts%' and name not like 'vec_%'"
+
+    def read(rows: Any) -> dict[str, Any]:
+        return {name: sorted(map(str, rows.all(f"select * from {name}"))) for name in rows.column(tables)}
+
+    found: dict[str, Any] = parts.store.read(read)
+    return found
+
+
+@pytest.mark.invariant("A dry run changes no row")
+@pytest.mark.parametrize("call", DRY_RUNS)
+def test_a_dry_run_changes_no_row(filled: Any, call: str) -> None:
+    here, there = filled.machine.project, filled.machine.root / "there"
+    for place in (here / "part", there):
+        place.mkdir(exist_ok=True)
+    said = [filled.machine.line("user", "We go on.", session="s2", cwd=str(place)) for place in (here, here / "part")]
+    filled.machine.transcript(*said, session="s2")
+    filled.call("csm_sync", vectors=False)
+    filled.call("csm_memory_save", text="Imports stand at the head of a file.", project=str(there), by_person=True)
+    while filled.background.step(1000.0):
+        pass
+    name, before = call.partition(" ")[0], content(filled)
+    given = {
+        key: value.format(here=here, there=there) if isinstance(value, str) else value
+        for key, value in DRY_RUNS[call].items()
+    }
+    by_person = {"by_person": True} if "by_person" in TOOLS[name].parameters else {}
+    there_is_none = pytest.raises(CsmdError, match="no dream")
+    with there_is_none if name == "csm_dream_undo" else contextlib.nullcontext():
+        filled.call(name, **given, **by_person)
+    while filled.background.step(1000.0):
+        pass
+    after = content(filled)
+    assert {table for table in before if before[table] != after[table]} <= {"counters"}
+
+
+def test_every_tool_with_a_dry_run_is_tried(parts: Any) -> None:
+    dry = {name for name, tool in TOOLS.items() if {"dry_run", "apply"} & set(tool.parameters)}
+    assert dry == {call.partition(" ")[0] for call in DRY_RUNS}
 
 
 def test_numbers_and_truth_values_may_be_given_as_text(filled: Any) -> None:
