@@ -119,7 +119,7 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     if mine or as_json or not by_person or not is_export:
         return mine
     question = "Did you export these memories yourself? Else they wait for you in `csmd review`."
-    return click.confirm(question, default=False)
+    return verb.agrees(question, default=False)
 
 
 def show_imported(value: dict[str, Any]) -> Screen:
