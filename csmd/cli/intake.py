@@ -91,7 +91,8 @@ def show_preview(value: dict[str, Any]) -> Screen:
     yield pair("found", _counted(value["kinds"]) or "no memories")
     yield pair("new", f"{value['new']}, {value['known']} known")
     own = {name: number for name, number in value["projects"].items() if name}
-    yield from pairs([("projects", _counted(own))])
+    here = value["here"] and f"{value['here']}, this directory's (--project PATH names another)"
+    yield from pairs([("projects", _counted(own)), ("project", here)])
     yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
     yield from _show_skipped(value)
 
