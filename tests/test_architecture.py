@@ -413,6 +413,16 @@ def test_what_lies_at_a_foreign_path_is_asked_by_what_never_raises() -> None:
     assert not wrong, "ask csmd.paths.is_there, is_directory, is_file, or os.path.realpath"
 
 
+def test_a_question_is_asked_in_the_width_of_the_terminal() -> None:
+    asking = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in MODULES
+        for node in ast.walk(parsed(path)[1])
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "click.confirm" and name_of(path) != "cli.verb"
+    ]
+    assert not asking, "ask csmd.cli.verb.agrees"
+
+
 def test_a_module_opens_with_its_rule_and_has_a_name_that_says_something() -> None:
     wrong = []
     for path in MODULES:

@@ -281,10 +281,11 @@ def install(
             outcomes = [replace(change, changed=change.changed or change.path in changed) for change in again]
         show(show_events(choice, before.events))
         show(show_runs(unit, status))
-        result["model"] = _offer_model(client.call(paths, "csm_runtime_status", {})["model"], model, as_json=as_json)
+        state = client.call(paths, "csm_runtime_status", {})["model"]
+        result["model"], failed = _offer_model(state, model, as_json=as_json)
         if not as_json:
             now = client.call(paths, "csm_runtime_status", {})
-            show(show_past(now["counts"], result["import"], model=now["model"]))
+            show(show_past(now["counts"], result["import"], model=None if failed else now["model"]))
     if as_json:
         result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*CLAUDE.always, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
@@ -298,7 +299,7 @@ def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
     if silent or not new or not verb.is_interactive():
         return []
     return [
-        host for host in new if click.confirm(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
+        host for host in new if verb.agrees(f"{FILES[host].title} is here, too. Install csmd for it?", default=True)
     ]
 
 
@@ -311,26 +312,33 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
             yield from (render.RawLine(_sentence(said)) for said in (to_do, files.warning()) if said)
 
 
-def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:
+def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
     """Brings the embedding model where none is installed and a person, or a script, wants it; csmd is useful without one.
 
-    A download that fails is a warning: everything else is installed.
+    Gives the model, and whether a download failed: that is a warning, for everything else is installed. ^C and ^D at the
+    question mean no, for the same reason.
     """
     if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
-        return None
-    what = f"{render.model_size(state['suggested'])}, once, from huggingface.co"
-    if wanted is None and not click.confirm(
-        f"Download the model for search by meaning ({what})?", default=True, err=True
-    ):
-        return None
+        return None, False
+    if wanted is None and not _agrees_to_model(render.model_size(state["suggested"])):
+        return None, False
     try:
-        brought = fetch_model(state["suggested"])
+        model = fetch_model(state["suggested"])
     except CsmdError as error:
         render.complain(f"{error.what}; search is by words until a model is there", hint=error.hint)
-        return None
+        return None, True
     if not as_json:
-        render.show(show_model(brought))
-    return brought
+        render.show(show_model(model))
+    return model, False
+
+
+def _agrees_to_model(size: str) -> bool:
+    question = f"Download the model for search by meaning ({size} from huggingface.co)?"
+    try:
+        return verb.agrees(question, default=True, err=True)
+    except click.Abort:
+        click.echo(err=True)  # what follows begins a line of its own
+        return False
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
@@ -354,13 +362,16 @@ def _ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
         return {}
 
 
-def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str, Any]) -> Screen:
-    """How much is known after an install; the daemon may have read some of it before the import."""
+def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str, Any] | None) -> Screen:
+    """How much is known after an install; the daemon may have read some of it before the import.
+
+    `model` is the embedding model's state, None where it was just said that there is none.
+    """
     amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
     past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
     yield past if counts["sessions"] else "there are no past sessions here yet"
     yield from show_left(value)
-    if not model["name"]:
+    if model is not None and not model["name"]:
         hint = f"search is by words alone until {render.model_fetch(model['suggested'])} brings the embedding model"
         yield render.RawLine(_sentence(hint))
     yield "no language model is asked, and none is needed; `csmd provider add` adds one"
@@ -429,7 +440,7 @@ def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
         raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
     number, bytes_ = _total(parts)
     everything = f"Remove all that csmd remembers, {amount(number, 'file')}, {bytes_}, for good?"
-    if not click.confirm(everything if parts else "Take csmd out of the assistant's files?", default=False):
+    if not verb.agrees(everything if parts else "Take csmd out of the assistant's files?", default=False):
         raise CsmdError("nothing was changed")
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,7 +92,8 @@ def show_preview(value: dict[str, Any]) -> Screen:
     yield pair("found", _counted(value["kinds"]) or "no memories")
     yield pair("new", f"{value['new']}, {value['known']} known")
     own = {name: number for name, number in value["projects"].items() if name}
-    yield from pairs([("projects", _counted(own))])
+    here = value["here"] and f"{value['here']}, this directory's (--project PATH names another)"
+    yield from pairs([("projects", _counted(own)), ("project", here)])
     yield from (pair("sample", f"[{sample['kind']}] {sample['text']}") for sample in value["samples"])
     yield from _show_skipped(value)
 
@@ -119,7 +121,7 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
     if mine or as_json or not by_person or not is_export:
         return mine
     question = "Did you export these memories yourself? Else they wait for you in `csmd review`."
-    return click.confirm(question, default=False)
+    return verb.agrees(question, default=False)
 
 
 def show_imported(value: dict[str, Any]) -> Screen:
@@ -171,21 +173,34 @@ def show_left(value: dict[str, Any]) -> Screen:
         yield f"the rest, {rest}, goes on in the background"
 
 
-def _absolute(_context: click.Context, _option: click.Parameter, path: str) -> str:
-    return str(Path(path).expanduser().absolute())
-
-
-@VERBS.tool(
-    "export", "csm_memory_export",
-    verb.option("--to", "path", metavar="DIR", required=True, callback=_absolute, help="Made if new."),
+@VERBS.action(
+    "export", verb.option("--to", metavar="DIR", help="Where to; made if new. --markdown alone prints."),
     verb.flag("--markdown", help="Write memories.md, to read, instead of memories.jsonl, to import."),
-    *verb.PROJECTS, is_job=True,
+    *verb.PROJECTS,
 )  # fmt: skip
-def show_exported(value: dict[str, Any]) -> Screen:
+def export(to: str | None, markdown: bool, as_json: bool, **options: Any) -> None:
     """Write memories to a directory, one a line.
 
-    `csmd import DIR` takes them in, here or elsewhere.
+    `csmd import DIR` takes them in, here or elsewhere. `csmd export --markdown` prints them.
     """
+    if not to and not markdown:
+        raise click.UsageError("name a directory: --to DIR; or --markdown, which prints them to be read")
+    if to:
+        path = str(Path(to).expanduser().absolute())
+        params = {"path": path, "markdown": markdown, "as_json": as_json, **options}
+        verb.reply("csm_memory_export", show_exported, params, is_job=True)
+        return
+    about = verb.project_params(options["project"], options["all_projects"])
+    verb.ask("csm_tools")  # fails before anything is made where no daemon runs
+    # In csmd's own directory: a service may see no other temporary files than its own.
+    with tempfile.TemporaryDirectory(prefix=".export-", dir=default_paths().home) as folder:
+        value = verb.work("csm_memory_export", path=folder, markdown=True, **about)
+        text = Path(value["path"]).read_text()
+    click.echo(wire.pretty({**value, "path": "", "text": text}) if as_json else text, nl=as_json)
+
+
+def show_exported(value: dict[str, Any]) -> Screen:
+    """Where the memories of an export are, and which are not among them."""
     source = f"of {value['project']} and of what holds everywhere" if value["project"] else "of all projects"
     yield f"{amount(value['memories'], 'memory')} {source} written to {value['path']}"
     if value["elsewhere"]:

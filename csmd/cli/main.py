@@ -125,6 +125,10 @@ def _crash_report(error: BaseException) -> Path | str:
     return path
 
 
+#: What click raises for a group without a command; before version 8.2 it prints the help itself.
+NO_COMMAND: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+
+
 class _Verbs(click.Group):
     """The verbs of csmd, each imported when it is asked for."""
 
@@ -178,12 +182,27 @@ class _Verbs(click.Group):
         return verbs.get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does; a reader of our output that has gone is no error (click would exit with 1)."""
+        """As click does, but a group alone prints its help, an option without its word is told the words it takes, and a
+        reader of our output that has gone is no error (click would exit with 2, 2 and 1)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             _drop_output()
             return None
+        except click.BadOptionUsage as error:
+            if words := self._words_of(ctx, error.option_name):
+                raise click.UsageError(f"{error.message} It is one of: {', '.join(words)}.", ctx) from None
+            raise
+        except NO_COMMAND as error:
+            click.echo(error.message)
+            return None
+
+    def _words_of(self, ctx: click.Context, option: str) -> tuple[str, ...]:
+        """The words that an option of the verb, or of one below it, takes; () for any."""
+        verb = self.get_command(ctx, ctx.invoked_subcommand or "")
+        below = verb.commands.values() if isinstance(verb, click.Group) else ()
+        params = [param for command in (verb, *below) if command for param in command.params if option in param.opts]
+        return next((tuple(param.type.choices) for param in params if isinstance(param.type, click.Choice)), ())
 
 
 @click.group(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)

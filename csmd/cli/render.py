@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -135,6 +135,16 @@ def cells(text: str) -> int:
     from rich.cells import cell_len
 
     return cell_len(text)
+
+
+def recording_state(value: Mapping[str, Any]) -> str:
+    """What is recorded now, and what is known, of the daemon's state."""
+    live, counts = len(value.get("live") or ()), value["counts"]
+    known = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
+    return join(
+        f"recording {many(live, 'session')}" if live else "ready to record",
+        known if counts["sessions"] else "nothing is known yet",
+    )
 
 
 def dream_state(value: dict[str, Any]) -> str:

@@ -559,28 +559,35 @@ RECEIPT_ID = 11
 
 
 @VERBS.action(
-    "why", verb.text("--session", "ID", "A session; the last one here that was told something."),
+    "why", verb.optional("id", "[ID]"),
+    verb.text("--session", "ID", "A session; the last one here that was told something."),
     verb.text("--receipt", "ID", "One injection."), verb.flag("--list", "listed", help="A line for each, and what was used."),
     verb.PROJECT_IN, verb.option("--limit", type=click.IntRange(1, 100), help="How many injections: 5, or 20 with --list."),
 )  # fmt: skip
-def why(session: str, receipt: str, listed: bool, limit: int | None, **options: Any) -> None:
-    """Show what a session was told, and why."""
-    if session and receipt:
-        raise click.UsageError("--session and --receipt do not go together")
+def why(id: str, session: str, receipt: str, listed: bool, limit: int | None, **options: Any) -> None:  # noqa: A002 - the tools' word
+    """Show what a session was told, and why.
+
+    With ID what that session was told, when and why a memory was told, or one receipt.
+    """
+    if len(list(filter(None, (id, session, receipt)))) > 1:
+        raise click.UsageError("give one of ID, --session and --receipt")
     options["limit"] = limit or (20 if listed else 5)
     if listed:
         if receipt:
             raise click.UsageError("--receipt shows one injection, --list all")
-        verb.reply("csm_receipts", show_receipts, {"session": session, **options})
+        verb.reply("csm_receipts", show_receipts, {"session": session or id, **options})
         return
-    verb.reply("csm_receipt_show", show_why, {"id": receipt, "session": session, **options})
+    verb.reply("csm_receipt_show", show_why, {"id": receipt or id, "session": session, **options})
 
 
 @render.if_empty("injections", "no session here was told anything yet; `csmd brief` shows what the next one would be")
 def show_why(value: dict[str, Any]) -> Screen:
     """The injections, the latest first, each with its memories and their reasons."""
-    yield f"session {value['session_id']}"
+    session = ""
     for injection in value["injections"]:
+        if injection["session_id"] != session:
+            session = injection["session_id"]
+            yield Line(f"session {session}", gap=injection is not value["injections"][0])
         event = injection["event"]
         notes, tokens = amount(len(injection["items"]), "note"), amount(injection["tokens"], "token")
         yield bold(f"{EVENTS.get(event, event)}: {notes}, {tokens}", head=f"{when(injection['at'])}  ", gap=True)

@@ -261,7 +261,7 @@ def edit() -> None:
             _write(edited, before)
         except ConfigError as error:
             render.complain(error.what, hint=error.hint)
-            if not click.confirm("Edit it again?", default=True, err=True):
+            if not verb.agrees("Edit it again?", default=True, err=True):
                 raise CsmdError(f"{_path()} stays as it was") from None
             text = edited
         else:

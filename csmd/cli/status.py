@@ -109,13 +109,9 @@ def headline(value: dict[str, Any]) -> str:
     )
     if trouble:
         return f"Paused until {until}" if trouble == f"paused until {until}" else f"Needs a look: {trouble}"
-    live, counts = len(value["live"]), value["counts"]
-    knows = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
-    knows = knows if counts["sessions"] else "nothing is known yet"
     last = (value["dream"] or {}).get("last")
     return "Healthy: " + render.join(
-        f"recording {many(live, 'session')}" if live else "ready to record",
-        knows,
+        render.recording_state(value),
         last and f"last dream {ago(last['begun_at'], value['at'])}",
     )
 

@@ -259,11 +259,16 @@ def confirm(question: str, *, yes: bool) -> None:
     ask_first(question)
 
 
+def agrees(question: str, *, default: bool, err: bool = False) -> bool:
+    """Whether a person answers a question with yes, the terminal's width kept; click.Abort for ^C and the end of the input."""
+    shown = "\n".join(render.wrapped(question, render.width() - len(" [y/N]: ")))
+    return click.confirm(shown, default=default, err=err)
+
+
 def ask_first(question: str, *, err: bool = True) -> None:
     """Asks a person before anything is done; a no, ^C and the end of the input leave with exit code 130, and say that nothing was done."""
-    shown = "\n".join(render.wrapped(question, render.width() - len(" [y/N]: ")))
     try:
-        agreed = click.confirm(shown, err=err)
+        agreed = agrees(question, default=False, err=err)
     except click.Abort:
         agreed = False
     if not agreed:

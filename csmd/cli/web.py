@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from csmd import config
-from csmd.cli import verb
+from csmd.cli import render, verb
 from csmd.config import default_paths
 from csmd.errors import CsmdError
 
@@ -35,9 +35,8 @@ def web(port: int, no_open: bool) -> None:
 
 
 def _announce(link: str, *, opens: bool) -> None:
-    click.echo(
-        f"{link}\nThe link works once, in a browser on this machine. The viewer ends after 30 idle minutes, or with ^C."
-    )
+    about = "The link works once, in a browser on this machine. The viewer ends after 30 idle minutes, or with ^C."
+    render.show([render.RawLine(link), about])
     if opens and config.can_open_browser():
         import webbrowser  # takes as long to load as a whole command
 

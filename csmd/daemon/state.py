@@ -34,7 +34,7 @@ SETTINGS_BYTES = 1_000_000
 #: Projects whose own settings are looked at, the latest first.
 MOST_PROJECTS = 100
 #: By the language of so many of the latest prompts a model is suggested; what `csmd model fetch` calls the one for many.
-PROMPTS_LOOKED_AT, MULTILINGUAL = 100, "multilingual"
+PROMPTS_LOOKED_AT, SESSIONS_LOOKED_AT, MULTILINGUAL = 100, 10, "multilingual"
 
 
 class OnDisk(NamedTuple):
@@ -104,6 +104,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         "counters": counters,
         "corrected": turns.corrected_speakers(rows, counters),
         "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
+        "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
         "last_event": activity.last_event(rows),
         "last_read": activity.last_read(rows),
         "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MOST_LIVE),
@@ -136,9 +137,14 @@ def unknown_figures() -> dict[str, Any]:
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
         "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
-        "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
         "storage": {}, "warnings": [],
     }  # fmt: skip
+
+
+def _prompts(prompted: int, typed: int) -> dict[str, int]:
+    """Of the latest sessions, how many have prompts, and in how many a person typed one."""
+    return {"sessions": prompted, "typed": typed}
 
 
 def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:

@@ -288,11 +288,11 @@ def _preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
 
 def _examine(context: Context, task: Task, source: Source, foreign: ForeignFile) -> Batches[dict[str, Any]]:
     counts = importing.ForeignCounts()
-    project = _named_project(context, task, makes=False)
-    for done in importing.examine(context.store, source, foreign, project=project, counts=counts):
+    project, here = _named_project(context, task, makes=False), _project_here(context, task, makes=False)
+    for done in importing.examine(context.store, source, foreign, project=project, here=here, counts=counts):
         yield {"step": f"reading {source.label}", "done": done}
     return {
-        "preview": True, "source": source.label, **_foreign_json(counts), "new": counts.new, "known": counts.known,
+        "preview": True, "here": task.order["asking"] if counts.placed_here else "", "source": source.label, **_foreign_json(counts), "new": counts.new, "known": counts.known,
         "samples": counts.samples,
     }  # fmt: skip
 
@@ -317,8 +317,10 @@ def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | N
         if (source := recognise(foreign)) is None:
             return None
         counts = importing.ForeignCounts()
-        project = _named_project(context, task, makes=True)
-        bring = importing.import_all(context.store, source, foreign, project=project, now=now_iso(), counts=counts)
+        project, here = _named_project(context, task, makes=True), _project_here(context, task, makes=True)
+        bring = importing.import_all(
+            context.store, source, foreign, project=project, here=here, now=now_iso(), counts=counts
+        )
         for done in bring:
             yield {"step": "taking in memories", "done": done}
     return {
@@ -351,9 +353,21 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
 def _named_project(context: Context, task: Task, *, makes: bool) -> int | None:
     """The row of the project that the order names, None where it names none; -1 for one that only an import would make."""
     named = task.order.get("project")
-    if not named:
+    return _project_row(context, named, makes=makes) if named else None
+
+
+def _project_here(context: Context, task: Task, *, makes: bool) -> int | None:
+    """The row of the project in which the import is asked for, None where that directory is of none; -1 as above."""
+    asking = task.order.get("asking")
+    if not asking:
         return None
-    place = project_identity.marked(project_identity.identified(named))
+    place = project_identity.marked(project_identity.identified(asking))
+    is_known = context.store.read(lambda rows: projects.seq_of(rows, place)) is not None
+    return _project_row(context, asking, makes=makes) if is_known or place.kind != "path" else None
+
+
+def _project_row(context: Context, directory: str, *, makes: bool) -> int:
+    place = project_identity.marked(project_identity.identified(directory))
     if makes:
         return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
     known = context.store.read(lambda rows: projects.seq_of(rows, place))

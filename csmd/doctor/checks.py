@@ -399,6 +399,22 @@ def model(scene: Scene) -> Iterator[Finding]:
         yield note("no embedding model is installed: search is by words alone")
 
 
+#: Fewest sessions with prompts of which something can be said.
+FEWEST_SESSIONS = 3
+
+
+@check("start sessions by `claude` in a terminal, and update it: `claude update`; `csmd remember` states something yourself",
+       asks=True)  # fmt: skip
+def typed_prompts(scene: Scene) -> Iterator[Finding]:
+    """Do prompts count as typed by a person?"""
+    prompts = (scene.status or {}).get("prompts") or {"sessions": 0, "typed": 0}
+    if prompts["sessions"] >= FEWEST_SESSIONS and not prompts["typed"]:
+        yield warn(
+            f"no prompt of the last {prompts['sessions']} sessions counts as typed by a person: a program handed them in "
+            "(`claude -p`, an SDK), or the client's version does not record who typed; what they say is not told as yours"
+        )
+
+
 def spooled_events(home: Path) -> list[Path]:
     """The spooled events, the oldest first; OSError where a directory cannot be read."""
     places = [place for place in config.spool_places(home) if is_directory(place)]

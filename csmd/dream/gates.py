@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from csmd.config import Settings
+from csmd.text import display
 from csmd.text.display import amount
 
 #: Runnable processes a core from which on the machine is busy, whoever it works for.
@@ -16,6 +17,8 @@ MOST_LOAD = 0.7
 RETRY_WAIT = timedelta(hours=1)
 #: Corrections of the clock up to this are not taken for a clock that was set back.
 SKEW = timedelta(hours=1)
+#: How the reason of a gate begins that opens by itself: after some time, or some sessions.
+AFTER = "after "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,17 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """`no, 3 of 5 sessions, 19 h to go`; `off, ...` where the switch alone says enough."""
+        """`next dream after 2 more sessions and 19 h`, or why one is due; `off, ...` where the switch alone says enough."""
         by_gate = {answer.gate: answer for answer in self.answers}
         if not by_gate["switch"].is_open:
             return by_gate["switch"].reason
         reasons = [by_gate[gate].reason for gate in (WHY if self.ok else WHY_NOT) if by_gate[gate].is_open == self.ok]
-        return ", ".join(["yes" if self.ok else "no", *dict.fromkeys(reasons)])
+        if self.ok:
+            return f"due now: {', '.join(dict.fromkeys(reasons))}"
+        parts = [part for reason in dict.fromkeys(reasons) for part in reason.split("; ")]
+        awaited = display.join_names([part.removeprefix(AFTER) for part in parts if part.startswith(AFTER)])
+        others = [part for part in parts if not part.startswith(AFTER)]
+        return "; ".join([f"next dream {AFTER}{awaited}", *others]) if awaited else f"waits: {'; '.join(others)}"
 
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
         """The reasons of the closed gates; of a `forced` dream only of those that nobody passes."""
@@ -101,13 +109,14 @@ def _time(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if past < -SKEW:
         return True, "the clock was set back since the last dream"
     if (left := timedelta(hours=settings.dream_every_h) - max(past, timedelta(0))) > timedelta(0):
-        return _crowded(facts, f"{format_span(left, up=True)} to go")
+        return _crowded(facts, f"{AFTER}{format_span(left, up=True)}")
     return True, f"{format_span(past)} since the {'last dream' if facts.last_at else 'first session'}"
 
 
 def _sessions(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     if facts.sessions < settings.dream_sessions:
-        return _crowded(facts, f"{facts.sessions} of {amount(settings.dream_sessions, 'session')}")
+        left = settings.dream_sessions - facts.sessions
+        return _crowded(facts, f"{AFTER}{left} more session{'' if left == 1 else 's'}")
     return True, amount(facts.sessions, "new session")
 
 
@@ -134,12 +143,13 @@ def _quiet(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
     quiet_s = min(facts.calm_s, past if past >= 0 else math.inf)
     busy = []
     if quiet_s < settings.dream_quiet_min * 60:
-        busy.append(f"{int(quiet_s // 60)} of {settings.dream_quiet_min} min quiet")
+        left = timedelta(minutes=settings.dream_quiet_min) - timedelta(seconds=quiet_s)
+        busy.append(f"{AFTER}{format_span(left, up=True)} of quiet")
     if facts.load is not None and facts.load > MOST_LOAD:
         busy.append(f"the machine is busy (load {facts.load:.1f} a core)")
     if facts.on_mains is False and not settings.dream_on_battery:
         busy.append("on battery")
-    return not busy, ", ".join(busy) or f"quiet for {format_span(timedelta(seconds=quiet_s))}"
+    return not busy, "; ".join(busy) or f"quiet for {format_span(timedelta(seconds=quiet_s))}"
 
 
 def _lock(_: Settings, facts: GateFacts) -> tuple[bool, str]:

@@ -21,6 +21,7 @@ from csmd.errors import BadInput
 from csmd.foreign_memories.claude_notes import EXPORTED
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
+from csmd.recall import visibility
 from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -177,7 +178,10 @@ def render_lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterato
 
 
 def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of the same memories to be read: by project, each with its category, speaker, date, id and successor."""
+    """The lines of the same memories to be read: by project, each with its category, speaker, date, id and successor.
+
+    Those that were replaced, and those that wait for a person, stand below the others under headings of their own.
+    """
     by_project: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
         project = record["project"]
@@ -186,11 +190,32 @@ def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield f"{EXPORTED} -->\n# Memories\n"
     for title, own in sorted(by_project.items()):
         yield f"\n## {markdown.to_line(title)}\n\n"
+        by_heading: dict[str, list[Mapping[str, Any]]] = {"": [], WAITING: [], REPLACED: []}
         for record in own:
-            heir = record["superseded_by"]
-            replaced = f", replaced by {heir}" if heir else ""
-            about = f"{record['category']}, {display.said_by(record['authority'])}, {record['created_at'][:10]}"
-            yield f"- {markdown.to_line(record['text'])}  \n  {about}, {record['id']}{replaced}\n"
+            by_heading[_heading(record)].append(record)
+        for heading, rows in by_heading.items():
+            if heading and rows:
+                yield f"\n### {heading}\n\n"
+            yield from map(_markdown_entry, rows)
+
+
+#: Headings of what no session is told: another memory took its place; nobody here has said it yet.
+REPLACED, WAITING = "Replaced", "Waiting for review"
+
+
+def _heading(record: Mapping[str, Any]) -> str:
+    """The heading that a record stands under, "" for what holds."""
+    if record["superseded_by"]:
+        return REPLACED
+    is_unsaid = record["authority"] == "external" or record["origin"] in visibility.UNSTATED
+    return WAITING if is_unsaid and not record["pinned"] else ""
+
+
+def _markdown_entry(record: Mapping[str, Any]) -> str:
+    heir = record["superseded_by"]
+    replaced = f", replaced by {heir}" if heir else ""
+    about = f"{record['category']}, {display.said_by(record['authority'])}, {record['created_at'][:10]}"
+    return f"- {markdown.to_line(record['text'])}  \n  {about}, {record['id']}{replaced}\n"
 
 
 def _new_seal(key: bytes) -> hmac.HMAC:

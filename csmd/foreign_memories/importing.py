@@ -29,15 +29,20 @@ from csmd.values import Provenance, Statement
 
 #: How sure csmd is of what it was not there to hear, before its category's range.
 CONFIDENCE = 0.6
-#: Fewest words of a memory that carry its meaning; memories that are looked at and written at once; samples shown.
-LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE, SAMPLES = 2, 200, 5, 3
+#: Fewest words of a memory that carry its meaning; memories that are looked at and written at once.
+LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE = 2, 200, 5
+#: So few memories are all shown before they come in; of more a sample of each of so many kinds.
+FEW, SAMPLES = 5, 3
 #: Why memories are left out, beside what the readers say.
 SHORT, UNPLACED = "texts of a word or two", "memories of projects that csmd does not know"
 
 
 @dataclass(slots=True)
 class ForeignCounts:
-    """What a file holds and what became of it: by kind and by project, what is left out, new, known, kept out as forgotten."""
+    """What a file holds and what became of it: by kind and by project, what is left out, new, known, kept out as forgotten.
+
+    `placed_here` are the memories that name no project and came to the one in which the import is asked for.
+    """
 
     kinds: Counter[str] = field(default_factory=Counter)
     projects: Counter[str] = field(default_factory=Counter)
@@ -48,6 +53,7 @@ class ForeignCounts:
     new: int = 0
     known: int = 0
     forgotten: int = 0
+    placed_here: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,24 +65,36 @@ class _Placed:
 
 
 def examine(
-    store: Store, source: Source, file: ForeignFile, *, project: int | None, counts: ForeignCounts
+    store: Store,
+    source: Source,
+    file: ForeignFile,
+    *,
+    project: int | None,
+    here: int | None = None,
+    counts: ForeignCounts,
 ) -> Iterator[int]:
     """Reads a whole file and counts what an import would do; yields how many entries were read. Nothing is stored.
 
-    `project` is the one for memories whose own project is none that csmd knows. BadInput where the file is damaged, and
-    where no memory has a project.
+    `project` is the one for memories whose own project is none that csmd knows, `here` for those that name none. BadInput
+    where the file is damaged, and where no memory has a project.
     """
-    done = 0
-    for batch in _prepare_batches(store, source, file, project=project, counts=counts, size=READ_AT_ONCE):
+    done, first = 0, list[dict[str, str]]()
+    batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=READ_AT_ONCE)
+    for batch in batches:
         known = store.read(partial(_count_known, batch=batch, key=store.hash_key))
         counts.known += known
         counts.new += len(batch) - known
         for placed in batch:
             counts.kinds[placed.memory.kind] += 1
-            if len(counts.samples) < SAMPLES and placed.memory.kind not in {row["kind"] for row in counts.samples}:
-                counts.samples.append({"kind": placed.memory.kind, "text": placed.memory.text})
+            sample = {"kind": placed.memory.kind, "text": placed.memory.text}
+            if len(first) < FEW:
+                first.append(sample)
+            if len(counts.samples) < SAMPLES and sample["kind"] not in {row["kind"] for row in counts.samples}:
+                counts.samples.append(sample)
         done += len(batch)
         yield done
+    if done <= FEW:
+        counts.samples = first
     if counts.unplaced and not counts.kinds:
         names = ", ".join(sorted(name for name in counts.unplaced if name)[:3])
         what = f"csmd knows no project of these names: {names}" if names else "it names no project"
@@ -87,23 +105,26 @@ def examine(
 
 
 def import_all(
-    store: Store, source: Source, file: ForeignFile, *, project: int | None, now: str, counts: ForeignCounts
-) -> Iterator[int]:
-    """Stores the memories of a file that was examined; yields how many entries were read after each batch.
+    store: Store, source: Source, file: ForeignFile, *, project: int | None, here: int | None = None, now: str,
+    counts: ForeignCounts,
+) -> Iterator[int]:  # fmt: skip
+    """Stores the memories of a file that was examined, with its parameters; yields how many entries were read after each batch.
 
     Where it is interrupted, what is stored by then stays, and the next import brings the rest.
     """
     write = partial(_write, origin=f"imported from {source.label}", path=str(file.path), now=now, key=store.hash_key)
     done = 0
-    for batch in _prepare_batches(store, source, file, project=project, counts=counts, size=WRITTEN_AT_ONCE):
+    batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=WRITTEN_AT_ONCE)
+    for batch in batches:
         store.write(partial(write, batch=batch, counts=counts))
         done += len(batch)
         yield done
 
 
 def _prepare_batches(
-    store: Store, source: Source, file: ForeignFile, *, project: int | None, counts: ForeignCounts, size: int
-) -> Iterator[list[_Placed]]:
+    store: Store, source: Source, file: ForeignFile, *, project: int | None, here: int | None, counts: ForeignCounts,
+    size: int,
+) -> Iterator[list[_Placed]]:  # fmt: skip
     """The memories of a file in batches, each redacted and with its project; counts those that are left out."""
     place_of = store.read(_places)
     entries = source.read(file)
@@ -115,13 +136,15 @@ def _prepare_batches(
                 continue
             memory = _redacted(entry, counts.redactions)
             own = place_of(memory.project)
-            place = project if own is None else own
+            is_placed_here = own is None and project is None and not memory.project
+            place = here if is_placed_here else project if own is None else own
             if len(tokens.content_words(memory.text)) < LEAST_WORDS:
                 counts.skipped[SHORT] += 1
             elif place is None:
                 counts.unplaced[memory.project] += 1
             else:
                 counts.projects[memory.project if own is not None else ""] += 1
+                counts.placed_here += is_placed_here
                 batch.append(_Placed(memory, place))
         yield batch
 

@@ -40,6 +40,8 @@ TURNS, SUPERSEDED_SHARE = 100, 0.5
 MEMORY_SHARE, SUMMARY_SHARE = 0.9, 0.3
 #: Hits at the front of a list; there each further hit of a session counts so much less.
 FRONT, REPEATED_SHARE = 5, 0.85
+#: Memories that may stand before all passages of conversation.
+MOST_ANSWERING = 3
 #: Two hits that share so much of their words are one.
 TWIN_OVERLAP = 0.9
 #: Most prompts of a time that is asked for which come in by that alone.
@@ -105,7 +107,11 @@ def find(
     hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
     hits += _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
     hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
-    merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
+    # What is of a lens stands before what answers.
+    first = _find_answering(hits, question) if weigh is None else []
+    hits = _distinct([*first, *(hit for hit in hits if hit not in first)], limit * 3)
+    ordered = [*hits[: len(first)], *_varied(hits[len(first) :])]
+    merged = _among(_replacements_first(ordered), summaries)
     # A hit has at least the score of the hits behind it.
     scores = [*itertools.accumulate((hit.score for hit in reversed(merged)), max)][::-1]
     scored = [replace(hit, score=score) for hit, score in zip(merged, scores, strict=True)]
@@ -132,14 +138,33 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
     if tokens.unindexed(question):
         return bool(hits)
     asked, is_question = tokens.content_stems(question), _is_question(question)
+    # A question word and a name, as in "why postgres", is a search for the name.
+    least = 2 if is_question and len(tokens.words_of(question)) > 2 else 1
 
     def says_most(hit: Hit) -> bool:
-        matched = _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
         # A question is not answered by a question.
-        said = similarity.share(asked, tokens.content_stems(matched))
-        return said >= CLOSE_WORDS and not (is_question and matched.rstrip().endswith("?"))
+        is_asking = is_question and _matched(hit).rstrip().endswith("?")
+        return _share_said(hit, asked) >= CLOSE_WORDS and not is_asking
 
-    return any(hit.answers >= CLOSE or (len(asked) > is_question and says_most(hit)) for hit in hits)
+    return any(hit.answers >= CLOSE or (len(asked) >= least and says_most(hit)) for hit in hits)
+
+
+def _matched(hit: Hit) -> str:
+    """What matched of a hit, without the turns next to it."""
+    return _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
+
+
+def _share_said(hit: Hit, asked: frozenset[str]) -> float:
+    """The share of a question's content words that a hit holds."""
+    return similarity.share(asked, tokens.content_stems(_matched(hit)))
+
+
+def _find_answering(hits: Sequence[Hit], question: str) -> list[Hit]:
+    """The few memories that stand before all passages: each holds most of the question, and as much of it as any passage."""
+    asked = tokens.content_stems(question)
+    most = max([CLOSE_WORDS, *(_share_said(hit, asked) for hit in hits if hit.kind == "turn")])
+    holding = (hit for hit in hits if hit.kind == "memory" and not hit.superseded_by and not hit.refuted)
+    return _distinct([hit for hit in holding if _share_said(hit, asked) >= most], MOST_ANSWERING) if asked else []
 
 
 def _is_question(text: str) -> bool:

@@ -242,6 +242,26 @@ def live_sessions(
     return rows.all(sql, since=since, limit=limit)
 
 
+#: Turns at the beginning of a session among which its first prompt is looked for.
+FIRST_TURNS = 100
+
+
+def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
+    """(how many of people's latest sessions began with prompts, in how many of them a person typed one)."""
+    seqs = rows.column(
+        "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest",
+        latest=latest,
+    )
+    # A row for each session with prompts: 0 where only programs spoke, else 1.
+    sql = (
+        "select max(t.kind = 'user') from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
+        f"where {in_keys('st.session_seq', seqs)} and st.ordinal <= :first and t.kind in ('user', 'relayed') "
+        "group by st.session_seq"
+    )
+    typed = rows.column(sql, first=FIRST_TURNS)
+    return len(typed), sum(typed)
+
+
 def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     """Takes a turn out that its session's own file says is deleted, with what was chosen from it; whether it was there.
 

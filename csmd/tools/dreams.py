@@ -156,7 +156,8 @@ def _run(
         return {"dry_run": True, "due": verdict.ok, **plan}
     if reasons := verdict.closed(forced=force):
         helps = "`csmd dream run --force` dreams all the same" if not force else "csmd dream status"
-        raise CsmdError(f"no dream now: {', '.join(dict.fromkeys(reasons))}", hint=helps)
+        why_not = "; ".join(reasons) if force else verdict.words.removeprefix("waits: ")
+        raise CsmdError(f"no dream now: {why_not}", hint=helps)
     return {"dry_run": False, "job": ctx.dreams.order("asked for", awaited=True).id}
 
 

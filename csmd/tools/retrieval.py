@@ -20,11 +20,11 @@ from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
 from csmd.store.sql_views import Answer
-from csmd.store.sqlite import Rows
+from csmd.store.sqlite import Rows, ids_like
 from csmd.store.turns import LeftOut
 from csmd.text import display, tokens
 from csmd.text.token_weights import weigh_tokens
-from csmd.tools.present import as_json, check_words, find_session, lines_of, roots
+from csmd.tools.present import as_json, check_words, find_memory, find_session, lines_of, roots
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
 from csmd.vocabulary import Category, Gate, MemoryType
@@ -269,28 +269,47 @@ def _show(
     asking: str = "",
     limit: int = 5,
 ) -> Json:
-    """Show what a session was told, and why."""
-    seen = visibility.find_visible_places(rows, asking=asking)
-    if id_:
-        injections = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id)
+    """Show what a session was told, and why.
+
+    With `id` one injection, those of a session, or those that told a memory, each without what else it told.
+    """
+    seen, most = visibility.find_visible_places(rows, asking=asking), between(limit, RECEIPTS_AT_ONCE)
+    named = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
+    memory = find_memory(rows, id_, asking).id if id_ and not named and ids_like(rows, "memories", id_) else ""
+    typed = session or id_
+    if named:
+        injections = named
+    elif memory:
+        injections, _ = receipts.injections_of(rows, memory, limit=most)
     else:
-        ident = _session(rows, session)
-        if ident == "":
-            ident = receipts.last_session(rows, among)
-        injections = receipts.of_session(rows, ident, limit=between(limit, RECEIPTS_AT_ONCE)) if ident else []
+        ident = _session(rows, typed) if typed else receipts.last_session(rows, among)
+        injections = receipts.of_session(rows, ident, limit=most) if ident else []
     injections = [receipt for receipt in injections if seen is None or receipt.project_seq in seen]
-    if not injections and (id_ or session):
-        raise BadInput(
-            f"nothing was injected as {id_!r}" if id_ else f"{session!r} was told nothing",
-            hint="`csmd session show ID` says what a session was told, `csmd tool csm_receipts` lists all",
-        )
+    if not injections and memory:
+        raise BadInput(f"no session was told {memory} yet", hint=f"csmd show {memory}")
+    if not injections and typed:
+        raise _untold(rows, typed, asking, is_session=bool(session))
+    shown = [_receipt(rows, receipt, seen, marks=_marks(rows, receipt) if named else {}) for receipt in injections]
+    if memory:
+        for injection in shown:
+            injection["items"] = [item for item in injection["items"] if item["id"] == memory]
     return {
         "session_id": injections[0].session_id if injections else "",
         "floor": ctx.config.settings.recall_floor,
-        "injections": [
-            _receipt(rows, receipt, seen, marks=_marks(rows, receipt) if id_ else {}) for receipt in injections
-        ],
+        "injections": shown,
     }
+
+
+def _untold(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
+    """The error for an id with no injections: of a session that was told nothing, or of nothing that csmd knows."""
+    try:
+        known = find_session(rows, typed, asking)
+    except BadInput as error:
+        if is_session or "there is no" not in error.what:
+            return error
+        hint = "`csmd session list`, `csmd memories` and `csmd why --list` show their ids"
+        return BadInput(f"there is no session, memory or receipt {typed!r}", hint=hint)
+    return BadInput(f"the session {known.id} was told nothing", hint="`csmd why --list` lists what sessions were told")
 
 
 MOST_DAYS, MOST_NOTED = 90, 1000

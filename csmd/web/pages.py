@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 from csmd.cli import dreams as dream_words
 from csmd.cli import memories as memory_words
 from csmd.cli import sessions as session_words
-from csmd.cli.render import dream_state, many, when
+from csmd.cli.render import dream_state, many, recording_state, when
 from csmd.errors import BadInput
 from csmd.text.display import cut
 from csmd.vocabulary import Gate
@@ -80,9 +80,7 @@ def health(state: Mapping[str, Any]) -> tuple[str, str]:
     if state.get("paused"):
         until = f"until {when(state['paused']['until'])}" if state["paused"].get("until") else "until you resume it"
         return "warning", f"Paused {until}: nothing is recorded, and no session is told anything. {known} are kept."
-    sessions = len(state.get("live", ()))
-    recording = f"recording {many(sessions, 'session')}" if sessions else "ready to record"
-    live = f"{recording}, {known}"
+    live = recording_state(state)
     if state["degraded"]:
         return "warning", f"Working with limits: {live}; {state['degraded'][0]}."
     return "good", f"Healthy: {live}."
@@ -102,7 +100,7 @@ def source_words(memory: Mapping[str, Any]) -> str:
 def due(state: Mapping[str, Any]) -> str:
     """Whether a dream is due, under way, or why none is."""
     verdict = dream_state(dict(state))
-    return f"Next dream: not yet, {verdict[4:]}" if verdict.startswith("no, ") else f"Dream: {verdict}"
+    return f"N{verdict[1:]}" if verdict.startswith("next ") else f"Dream: {verdict}"
 
 
 def show_day(visit: Visit) -> Page:

@@ -20,7 +20,7 @@ ACTION: dict[str, Any] = {
     "evidence": ["m000000002b"], "confidence": 0.8, "confidence_was": 0.7, "tier": "durable", "tier_was": "daily",
 }  # fmt: skip
 PLAN: dict[str, Any] = {
-    "verdict": "no, 3 of 5 sessions, 19 h to go", "did": {"merge": 1, "raise": 1, "archive": 13}, "hidden": 2, "uncompared": 0,
+    "verdict": "next dream after 2 more sessions and 19 h", "did": {"merge": 1, "raise": 1, "archive": 13}, "hidden": 2, "uncompared": 0,
     "actions": [
         {**ACTION, "project": "", "do": "raise", "id": "", "text": "Tests run with `mise run test`, 41 of 43 times", "other": "",
          "other_text": "", "reason": "seen in 12 sessions", "confidence_was": None, "tier": "", "tier_was": ""},
@@ -61,7 +61,7 @@ DIFF: dict[str, Any] = {
 STATUS: dict[str, Any] = {
     "due": False, "verdict": PLAN["verdict"], "running": None, "last": DONE,
     "latest": {**DONE, "id": "d9876543210", "state": "failed", "error": "the disk is full", "did": {}},
-    "gates": [{"gate": "time", "open": False, "reason": "19 h to go"}, {"gate": "lock", "open": True, "reason": "nobody dreams"}],
+    "gates": [{"gate": "time", "open": False, "reason": "after 19 h"}, {"gate": "lock", "open": True, "reason": "nobody dreams"}],
 }  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("show", "value", "told"),
     [
-        (dreams.show_status, STATUS, ["dream: no, 3 of 5 sessions, 19 h to go", "time      shut  19 h to go", "failed: the disk is full",
+        (dreams.show_status, STATUS, ["dream: next dream after 2 more sessions and 19 h", "time      shut  after 19 h", "failed: the disk is full",
                                      "done      d0123456789"]),
         (dreams.show_status, {**STATUS, "last": None, "latest": None, "running": {"id": "d1", "step": "consolidating"}},
          ["dream: under way: consolidating", "no dream has run yet"]),
@@ -117,7 +117,7 @@ def test_it_is_refused_forced_shown_and_taken_back_by_the_command(machine: Machi
     machine.start()
     machine.sync()
     refused = machine.run("dream", "run")
-    assert refused.returncode == 1 and "no dream now: 1 of 5 sessions" in refused.stderr
+    assert refused.returncode == 1 and "no dream now: next dream after 4 more sessions" in refused.stderr
     assert "csmd dream run --force" in refused.stderr
     _double(machine)
     assert "1 merged" in machine.csmd("dream", "run", "--force")

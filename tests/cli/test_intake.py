@@ -119,6 +119,15 @@ def test_a_person_is_shown_foreign_memories_before_they_come_in(machine: Machine
     assert again.ends() == 0 and "0, 6 known" in " ".join(again.said.split())
 
 
+def test_inside_a_project_memories_that_name_none_are_previewed_as_its_own(machine: Machine, graph: Path) -> None:
+    machine.csmd("remember", "The ferry schedule is generated at build time.")
+    words = ["import", str(graph), "--no-vectors"]
+    assert machine.csmd(*words, "--dry-run", "--json")["here"] == str(machine.project)
+    assert "--project PATH names another" in " ".join(machine.csmd(*words, "--dry-run").split())
+    machine.csmd(*words, "--yes")
+    assert {row["project"] for row in machine.csmd("memories", "--json")["memories"]} == {str(machine.project)}
+
+
 def test_a_script_says_yes_or_looks_only(machine: Machine, graph: Path) -> None:
     words = ["import", str(graph), "--project", str(machine.project), "--no-vectors", "--json"]
     looked = machine.csmd(*words, "--dry-run")

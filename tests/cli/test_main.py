@@ -200,6 +200,12 @@ def test_a_former_name_still_works_and_stays_out_of_view(full: Machine) -> None:
 # --- exit codes
 
 
+@pytest.mark.parametrize("words", [["config"], ["dream"], ["session"], ["model"], ["pipeline"]], ids=" ".join)
+def test_a_group_alone_prints_its_help(machine: Machine, words: list[str]) -> None:
+    done = machine.run(*words)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(f"Usage: csmd {words[0]}")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
@@ -210,6 +216,9 @@ def test_a_former_name_still_works_and_stays_out_of_view(full: Machine) -> None:
         (["search"], 2, "Missing argument"),
         (["search", "x", "--limit", "0"], 2, "--limit"),
         (["search", "x", "--kind", "all things"], 2, "--kind"),
+        (["search", "x", "--kind"], 2, "It is one of: memory, turn, session, all."),
+        (["export"], 2, "--to DIR"),
+        (["export", "--markdown"], 3, "csmd install"),
         (["import", "/nonexistent"], 2, "does not exist"),
         (["tool", "csm_tools", "--param", "novalue"], 2, "KEY=VALUE"),
     ],

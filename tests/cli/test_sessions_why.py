@@ -50,10 +50,33 @@ def test_a_session_or_a_receipt_is_named_by_its_beginning(told: Machine) -> None
     assert [one["id"] for one in again] == [injection["id"]]
 
 
-@pytest.mark.parametrize("words", [["--session", "nobody"], ["--receipt", "rffff"]], ids=" ".join)
-def test_what_was_told_nothing_is_said_so(told: Machine, words: list[str]) -> None:
+def test_an_id_alone_is_that_of_a_session_a_receipt_or_a_memory(told: Machine) -> None:
+    of_session = told.csmd("why", "--session", "first-1", "--json")
+    assert told.csmd("why", "first", "--json") == of_session
+    (injection,) = of_session["injections"]
+    assert told.csmd("why", injection["id"], "--json")["injections"][0]["id"] == injection["id"]
+    memory = told.csmd("why", "second", "--json")["injections"][0]["items"][0]["id"]
+    about = told.csmd("why", memory, "--json")["injections"]
+    assert {row["session_id"] for row in about} == {"first-1", "second-2"}
+    assert {item["id"] for row in about for item in row["items"]} == {memory}
+    shown = told.csmd("why", memory)
+    assert "session first-1" in shown and "session second-2" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--session", "9999"], "there is no session '9999'"),
+        (["--session", "s1"], "the session s1 was told nothing"),
+        (["s1"], "the session s1 was told nothing"),
+        (["--receipt", "rffff"], "there is no session, memory or receipt 'rffff'"),
+        (["22222222"], "there is no session, memory or receipt '22222222'"),
+    ],
+    ids=" ".join,
+)
+def test_an_id_with_nothing_told_is_said_to_be_unknown_or_untold(told: Machine, words: list[str], reason: str) -> None:
     refused = told.run("why", *words)
-    assert refused.returncode == 1 and "nothing" in refused.stderr
+    assert refused.returncode == 1 and reason in refused.stderr
 
 
 def test_where_nobody_was_told_anything_that_is_said(told: Machine) -> None:

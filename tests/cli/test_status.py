@@ -27,6 +27,7 @@ from rich.cells import cell_len
 import csmd
 from csmd.cli import render, status
 from csmd.cli.render import ago, fitted, many, plain, tilde
+from csmd.web import pages
 
 SCREENS = Path(__file__).resolve().parent.parent / "data" / "screens"
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -58,13 +59,13 @@ HEALTHY: dict[str, Any] = {
     "storage": {"database_bytes": 84_300_000, "wal_bytes": 1_200_000, "growth": {"bytes_per_day": 1_200_000, "days": 14},
                 "backups": 5, "backups_bytes": 400_000_000, "last_backup": "2026-05-04T03:00:00.000Z"},
     "log": "/home/me/.local/state/csmd/log/csmd.log", "degraded": [],
-    "dream": {"due": False, "verdict": "no, 3 of 5 sessions, 19 h to go", "gates": [], "running": None,
+    "dream": {"due": False, "verdict": "next dream after 2 more sessions and 19 h", "gates": [], "running": None,
               "last": {"id": "d0123456789", "begun_at": "2026-05-04T07:00:00.000Z", "state": "done"},
               "latest": {"id": "d0123456789", "state": "done", "error": ""}},
 }  # fmt: skip
 NO_DREAM = {
     "due": False,
-    "verdict": "no, 0 of 5 sessions, 24 h to go",
+    "verdict": "next dream after 5 more sessions and 24 h",
     "gates": [],
     "running": None,
     "last": None,
@@ -110,7 +111,7 @@ STATES: dict[str, dict[str, Any]] = {
         "counters": {"redacted github-token": 3, "redacted password": 12, "redacted jwt": 1, "redacted pem": 1, "bad lines": 1,
                      "bad events": 2, "turns not kept": 1},
         "excluded": {"events": 1, "transcripts": 12},
-        "dream": {**HEALTHY["dream"], "verdict": "no, the last one failed, again in 48 min",
+        "dream": {**HEALTHY["dream"], "verdict": "waits: the last one failed, again in 48 min",
                   "latest": {"id": "d1", "state": "failed", "error": "the disk is full"}},
     },
     "damaged": {
@@ -398,6 +399,13 @@ def test_watching_draws_in_place_outlives_the_daemon_and_ends_with_control_c(mac
 
 def test_the_value_is_json(real: Machine) -> None:
     assert json.loads(real.run("status", "--json").stdout)["version"] == csmd.__version__
+
+
+@pytest.mark.parametrize("live", [[], HEALTHY["live"]], ids=["idle", "live"])
+def test_status_and_the_viewer_say_alike_what_is_recorded(live: list[dict[str, Any]]) -> None:
+    value = {**HEALTHY, "live": live}
+    recorded = render.recording_state(value)
+    assert recorded in status.headline(value) and recorded in pages.health(value)[1]
 
 
 def test_the_screen_in_the_documents_is_real() -> None:

@@ -71,7 +71,7 @@ def test_one_begins_by_itself_when_it_is_due_and_then_not_before_the_gates_open_
     assert dreamt(parts) == [("by itself", "done")]
     (dream,) = parts.store.read(lambda rows: dreams.history(rows, limit=5))
     assert dream.sessions == 5 and not parts.machine.paths.dream_lock.exists()
-    assert parts.call("csm_dream_status")["verdict"].startswith("no, 0 of 5 sessions, 24 h to go")
+    assert parts.call("csm_dream_status")["verdict"].startswith("next dream after 5 more sessions, 24 h")
     settle(parts, at(2))
     assert len(dreamt(parts)) == 1
 
@@ -258,7 +258,7 @@ def test_a_failure_ends_it_is_shown_and_advances_nothing(
     assert dreamt(parts) == [("by itself", "failed")]
     shown = parts.call("csm_dream_status")
     assert (shown["latest"]["state"], shown["latest"]["error"], shown["last"]) == ("failed", kept, None)
-    assert shown["verdict"] == "no, the last one failed, again in 60 min, 0 of 15 min quiet"
+    assert shown["verdict"] == "next dream after 15 min of quiet; the last one failed, again in 60 min"
     assert not parts.machine.paths.dream_lock.exists()
     monkeypatch.delitem(dreaming.STEPS, "failing")
     settle(parts, at(2))
@@ -355,7 +355,9 @@ def test_what_is_wrong_with_the_lock_is_told_where_it_keeps_dreams_from_beginnin
 
 def test_a_dream_that_is_not_due_is_refused_with_its_reasons_and_a_preview_advances_nothing(parts: Any) -> None:
     with_sessions(parts, 2)
-    with pytest.raises(CsmdError, match="no dream now: 2 of 5 sessions, 0 of 15 min quiet") as refused:
+    with pytest.raises(
+        CsmdError, match="no dream now: next dream after 3 more sessions and 15 min of quiet"
+    ) as refused:
         parts.call("csm_dream_run")
     assert "--force" in refused.value.hint
     before = parts.call("csm_dream_status")

@@ -322,6 +322,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("degraded", "warn", "backup: no room", lambda p: p.told(degraded=["backup: no room"])),
     ("hung-mark", "warn", "a hook waited in vain 4 s ago", _fresh_mark),
     ("model", "note", "search is by words alone", lambda p: p.scene),
+    ("typed-prompts", "warn", "no prompt of the last 4 sessions counts as typed by a person", lambda p: p.told(prompts={"sessions": 4, "typed": 0})),
     ("spool", "warn", "1 event waits in the spool, the oldest for 1 h", lambda p: _spool_a(p, 6000)),
     ("quarantine", "note", "1 note lies", _quarantined),
     ("store", "note", "was not read to its end", lambda p: replace(p.scene, store_problems=None)),
@@ -526,9 +527,9 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
     assert value["verdict"].startswith("Capture is broken: no csmd daemon is running for ")
     assert levels(value).keys() - USUAL == {"daemon"}
     unasked = {one["id"] for one in value["checks"] if one["level"] == "unasked"}
-    assert unasked == {"daemon-version", "paused", "alarms", "degraded", "hung-mark", "model", "store"}
+    assert unasked == {"daemon-version", "paused", "alarms", "degraded", "hung-mark", "model", "store", "typed-prompts"}
     passed = sum(one["level"] == "ok" for one in value["checks"])
-    assert f"{passed} checks passed, 7 not asked: no daemon answers" in machine.run("doctor").stdout
+    assert f"{passed} checks passed, 8 not asked: no daemon answers" in machine.run("doctor").stdout
     assert machine.spooled() == []
     machine.paths.stopped_mark.touch()
     scene = look(machine)

@@ -39,22 +39,22 @@ def said(facts: GateFacts = OPEN, settings: Settings | None = None, **changed: A
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
-        ({"last_at": "", "sessions": 5}, "yes, 5 new sessions, 90 d since the first session, quiet for 20 min"),
-        ({"last_at": ago(hours=5.5), "sessions": 3}, "no, 3 of 5 sessions, 19 h to go"),
-        ({"last_at": ago(hours=23.9)}, "no, 6 min to go"),
-        ({"last_at": "", "first_at": "", "sessions": 0, "last_turn": ""}, "no, 0 of 5 sessions, 24 h to go"),
-        ({"last_turn": ago(minutes=4)}, "no, 4 of 15 min quiet"),
-        ({"calm_s": 70.0}, "no, 1 of 15 min quiet"),
-        ({"load": 1.64}, "no, the machine is busy (load 1.6 a core)"),
-        ({"load": None, "on_mains": None}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
-        ({"on_mains": False}, "no, on battery"),
-        ({"on_mains": False, "calm_s": 0.0}, "no, 0 of 15 min quiet, on battery"),
-        ({"failed_at": ago(minutes=12)}, "no, the last one failed, again in 48 min"),
-        ({"failed_at": ago(hours=2)}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
-        ({"undone_at": ago(hours=2)}, "no, the last one was undone, again in 22 h"),
-        ({"undone_at": ago(hours=25)}, "yes, 7 new sessions, 30 h since the last dream, quiet for 20 min"),
-        ({"holder": "other (process 7) dreams already"}, "no, other (process 7) dreams already"),
+        ({}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"last_at": "", "sessions": 5}, "due now: 5 new sessions, 90 d since the first session, quiet for 20 min"),
+        ({"last_at": ago(hours=5.5), "sessions": 3}, "next dream after 2 more sessions and 19 h"),
+        ({"last_at": ago(hours=23.9)}, "next dream after 6 min"),
+        ({"last_at": "", "first_at": "", "sessions": 0, "last_turn": ""}, "next dream after 5 more sessions and 24 h"),
+        ({"last_turn": ago(minutes=4)}, "next dream after 11 min of quiet"),
+        ({"calm_s": 70.0}, "next dream after 14 min of quiet"),
+        ({"load": 1.64}, "waits: the machine is busy (load 1.6 a core)"),
+        ({"load": None, "on_mains": None}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"on_mains": False}, "waits: on battery"),
+        ({"on_mains": False, "calm_s": 0.0}, "next dream after 15 min of quiet; on battery"),
+        ({"failed_at": ago(minutes=12)}, "waits: the last one failed, again in 48 min"),
+        ({"failed_at": ago(hours=2)}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"undone_at": ago(hours=2)}, "waits: the last one was undone, again in 22 h"),
+        ({"undone_at": ago(hours=25)}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
+        ({"holder": "other (process 7) dreams already"}, "waits: other (process 7) dreams already"),
     ],
 )
 def test_each_closed_gate_alone_prevents_a_dream_and_gives_its_reason(changed: dict[str, Any], words: str) -> None:
@@ -75,21 +75,23 @@ def test_a_verdict_holds_the_reasons_of_all_gates() -> None:
 
 
 def test_the_gates_follow_the_users_settings() -> None:
-    assert said(settings=Settings(dream_every_h=48)) == "no, 18 h to go"
-    assert said(settings=Settings(dream_sessions=8)) == "no, 7 of 8 sessions"
+    assert said(settings=Settings(dream_every_h=48)) == "next dream after 18 h"
+    assert said(settings=Settings(dream_sessions=8)) == "next dream after 1 more session"
     assert said(
         settings=Settings(dream_every_h=0, dream_sessions=0, dream_quiet_min=0), sessions=0, calm_s=0.0
-    ).startswith("yes")
-    assert said(settings=Settings(dream_on_battery=True), on_mains=False).startswith("yes")
+    ).startswith("due now")
+    assert said(settings=Settings(dream_on_battery=True), on_mains=False).startswith("due now")
 
 
 def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> None:
     full = {"crowded": ("2,104 durable memories in heron",), "last_at": ago(hours=1), "sessions": 1}
-    assert said(**full) == "yes, 2,104 durable memories in heron, quiet for 20 min"
-    assert said(**full, calm_s=0.0) == "no, 0 of 15 min quiet"
-    assert said(**full, holder="h (process 1) dreams already") == "no, h (process 1) dreams already"
+    assert said(**full) == "due now: 2,104 durable memories in heron, quiet for 20 min"
+    assert said(**full, calm_s=0.0) == "next dream after 15 min of quiet"
+    assert said(**full, holder="h (process 1) dreams already") == "waits: h (process 1) dreams already"
     nothing_new = said(**{**full, "sessions": 0})
-    assert nothing_new == "no, 0 of 5 sessions, 23 h to go", "what a dream has left crowded does not keep it dreaming"
+    assert nothing_new == "next dream after 5 more sessions and 23 h", (
+        "what a dream has left crowded does not keep it dreaming"
+    )
 
 
 # --- clocks
@@ -99,17 +101,17 @@ def test_a_crowded_tier_opens_time_and_sessions_but_neither_quiet_nor_lock() -> 
 def test_a_clock_set_back_closes_no_gate_for_good() -> None:
     future = iso(NOW + timedelta(days=400))
     assert said(last_at=future) == (
-        "yes, 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
+        "due now: 7 new sessions, the clock was set back since the last dream, quiet for 20 min"
     )
     assert gates.counted_from(NOW, future, 24) == ago(hours=24), "else no session would ever be new"
-    assert said(failed_at=future).startswith("yes") and said(undone_at=future).startswith("yes")
-    assert said(last_turn=future).startswith("yes"), "of a turn in the future the monotonic clock knows when it was"
-    assert said(last_turn=future, calm_s=60.0) == "no, 1 of 15 min quiet"
+    assert said(failed_at=future).startswith("due now") and said(undone_at=future).startswith("due now")
+    assert said(last_turn=future).startswith("due now"), "of a turn in the future the monotonic clock knows when it was"
+    assert said(last_turn=future, calm_s=60.0) == "next dream after 14 min of quiet"
 
 
 def test_a_small_correction_of_the_clock_does_not_count_as_set_back() -> None:
     just_now = iso(NOW + timedelta(minutes=5))
-    assert said(last_at=just_now) == "no, 24 h to go"
+    assert said(last_at=just_now) == "next dream after 24 h"
     assert gates.counted_from(NOW, just_now, 24) == just_now
     assert gates.counted_from(NOW, "", 24) == ""
 
@@ -117,11 +119,11 @@ def test_a_small_correction_of_the_clock_does_not_count_as_set_back() -> None:
 def test_hours_asleep_count_for_the_time_gate_and_not_for_the_quiet_gate() -> None:
     """Ten hours in suspend: the wall clock has gone on, the monotonic one stood still."""
     evening = replace(OPEN, last_at=ago(hours=14), last_turn=ago(minutes=2), calm_s=120.0)
-    assert said(evening) == "no, 10 h to go, 2 of 15 min quiet"
+    assert said(evening) == "next dream after 10 h and 13 min of quiet"
     morning = replace(evening, now=NOW + timedelta(hours=10, minutes=1))
-    assert said(morning) == "no, 2 of 15 min quiet", "a lid that was just opened is no quiet"
-    assert said(replace(morning, calm_s=15 * 60.0)).startswith("yes")
+    assert said(morning) == "next dream after 13 min of quiet", "a lid that was just opened is no quiet"
+    assert said(replace(morning, calm_s=15 * 60.0)).startswith("due now")
 
 
 def test_a_clock_set_forward_does_not_open_the_quiet_gate() -> None:
-    assert said(now=NOW + timedelta(days=300), calm_s=30.0) == "no, 0 of 15 min quiet"
+    assert said(now=NOW + timedelta(days=300), calm_s=30.0) == "next dream after 15 min of quiet"

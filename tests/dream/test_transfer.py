@@ -460,8 +460,34 @@ def test_an_export_to_be_read_names_each_memory_its_speaker_and_what_replaced_it
     assert all(row["text"] in page and row["id"] in page for row in all_of(store))
     (first,) = (line for line in lines if idents[0] in line and "replaced by" in line)
     assert "said by the user" in first and first.endswith(idents[5])
+    assert lines.index("### Replaced") < lines.index(first) and lines.count("### Replaced") == 1
     with import_files.open_import(tmp_path / transfer.MARKDOWN_NAME) as file:
         assert all(isinstance(entry, Skipped) for entry in claude_notes.read(file))
+
+
+def test_an_export_to_be_read_tells_what_holds_from_what_waits_and_what_was_replaced(
+    homes: Callable[[], Store], tmp_path: Path
+) -> None:
+    store = homes()
+    holds, old, new = (save_memory(store, text, uuid=text) for text in SAID[:3])
+    store.write(
+        lambda rows: supersession.supersede(
+            rows,
+            must(memories.by_id(rows, old)),
+            must(memories.by_id(rows, new)),
+            by="person",
+            now=LATER,
+            reason="told",
+        )
+    )
+    stored = all_of(store)
+    external = {"id": "mfeed0001", "authority": "external", "origin": "model_saved", "superseded_by": ""}
+    page = "".join(transfer.render_markdown([{**stored[0], **external}, *stored]))
+    in_effect, _, rest = page.partition(f"### {transfer.WAITING}")
+    waiting, _, replaced = rest.partition(f"### {transfer.REPLACED}")
+    parts = [in_effect, waiting, replaced]
+    places = {ident: [f", {ident}" in part for part in parts].index(True) for ident in (holds, new, "mfeed0001", old)}
+    assert list(places.values()) == [0, 0, 1, 2]
 
 
 # --- as people do it
@@ -473,6 +499,9 @@ def test_a_person_takes_their_memories_to_another_machine(
     machine.start()
     machine.csmd("remember", "We tag releases only after the changelog names them.")
     out = tmp_path / "out"
+    assert "changelog names them" in machine.csmd("export", "--markdown")
+    assert not list(machine.home.glob(".export-*")), "nothing of what was printed stays on the disk"
+    assert machine.run("export").returncode == 2
     told = machine.run("export", "--to", str(out))
     assert told.returncode == 0 and f"1 memory of {machine.project} and of what" in told.stdout.replace("\n", " "), told
     about = json.loads(machine.run("export", "--to", str(out), "--json").stdout)

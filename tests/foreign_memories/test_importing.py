@@ -74,22 +74,22 @@ def file_of(program: str, folder: Path) -> Path:
     return copy
 
 
-def examined(store: Store, path: Path, project: int | None) -> importing.ForeignCounts:
+def examined(store: Store, path: Path, project: int | None, here: int | None = None) -> importing.ForeignCounts:
     counts = importing.ForeignCounts()
     with import_files.open_import(path) as file:
         source = recognise(file)
         assert source is not None
-        for _ in importing.examine(store, source, file, project=project, counts=counts):
+        for _ in importing.examine(store, source, file, project=project, here=here, counts=counts):
             pass
     return counts
 
 
-def imported(store: Store, path: Path, project: int | None) -> importing.ForeignCounts:
+def imported(store: Store, path: Path, project: int | None, here: int | None = None) -> importing.ForeignCounts:
     counts = importing.ForeignCounts()
     with import_files.open_import(path) as file:
         source = recognise(file)
         assert source is not None
-        for _ in importing.import_all(store, source, file, project=project, now=NOW, counts=counts):
+        for _ in importing.import_all(store, source, file, project=project, here=here, now=NOW, counts=counts):
             pass
     return counts
 
@@ -116,7 +116,7 @@ def test_what_another_program_wrote_comes_in_once_and_nobody_is_told_it(
     seen = examined(store, path, project)
     total = sum(FILES[program][1].values())
     assert (dict(seen.kinds), seen.new, seen.known) == (FILES[program][1], total, 0)
-    assert 1 <= len(seen.samples) <= 3
+    assert len(seen.samples) == (total if total <= importing.FEW else min(importing.SAMPLES, len(seen.kinds)))
     assert not all_of(store)  # looked through only
 
     first, second = imported(store, path, project), imported(store, path, project)
@@ -162,6 +162,19 @@ def test_memories_of_no_project_are_refused_until_one_is_named(store: Store, tmp
     with pytest.raises(BadInput, match="which project are these memories about") as refused:
         examined(store, file_of("mem0", tmp_path), None)
     assert "--project PATH" in refused.value.hint
+
+
+def test_memories_that_name_no_project_come_to_the_one_they_are_imported_in_and_others_do_not(
+    store: Store, tmp_path: Path
+) -> None:
+    orchard = place(store, "/elsewhere/orchard")
+    seen = examined(store, file_of("mem0", tmp_path), None, here=orchard)
+    assert (seen.new, seen.placed_here) == (3, 3)
+    imported(store, file_of("mem0", tmp_path), None, here=orchard)
+    assert {memory.project_seq for memory in all_of(store)} == {orchard}
+    beside = place(store, "/elsewhere/quay")
+    named = examined(store, file_of("claude-mem", tmp_path), None, here=beside)
+    assert (named.placed_here, dict(named.unplaced)) == (0, {"harbour": 3})
 
 
 def test_claude_codes_folder_names_its_project(store: Store, tmp_path: Path) -> None:

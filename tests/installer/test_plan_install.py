@@ -377,7 +377,7 @@ def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
 
 # --- the embedding model
 
-QUESTION = "Download the model for search by meaning (90 MB, once, from huggingface.co)? [Y/n]"
+QUESTION = "Download the model for search by meaning (90 MB from huggingface.co)? [Y/n]: "
 
 
 def program_with(fetches: str, *, seen: Path) -> str:
@@ -389,8 +389,8 @@ def program_with(fetches: str, *, seen: Path) -> str:
     )
 
 
-@pytest.mark.parametrize(("key", "downloads"), [("\r", 1), ("n\r", 0)])
-def test_an_install_in_a_terminal_offers_the_model_and_enter_takes_it(
+@pytest.mark.parametrize(("key", "downloads"), [("\r", 1), ("n\r", 0), ("\x04", 0), ("\x03", 0)])
+def test_an_install_in_a_terminal_offers_the_model_enter_takes_it_and_the_summary_follows_any_answer(
     machine: Machine, tiny_model: Path, key: str, downloads: int
 ) -> None:
     seen = machine.root / "seen"
@@ -400,6 +400,7 @@ def test_an_install_in_a_terminal_offers_the_model_and_enter_takes_it(
     terminal.sees(QUESTION)
     terminal.press(key)
     assert terminal.ends() == 0
+    assert len(QUESTION) < 80 and "no language model is asked" in terminal.said
     assert len(seen.read_text().splitlines()) == downloads
     assert bool(machine.status()["model"]["name"]) == bool(downloads)
     if downloads:
@@ -420,4 +421,5 @@ def test_a_script_is_not_asked_for_the_model_and_a_failed_download_fails_nothing
     assert done.returncode == 0 and QUESTION[:20] not in done.stdout + done.stderr
     assert len(seen.read_text().splitlines()) == downloads
     assert ("no model was added" in done.stderr) == bool(downloads)
+    assert ("csmd model fetch" in done.stdout) != bool(downloads), "what a failed download says is not said again"
     assert ours(machine) and not machine.status()["model"]["name"]

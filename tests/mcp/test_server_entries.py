@@ -154,6 +154,8 @@ def test_the_command_prints_writes_and_takes_back(home: Machine) -> None:
     assert "mcpServers" in home.csmd("mcp", "--print-config", "claude")
     assert home.run("mcp", "--tools", "nothing", "--print-config", "codex").returncode != 0
     assert home.run("mcp", "--install", "emacs").returncode == 2
+    refused = home.run("mcp", "--print-config")
+    assert refused.returncode == 2 and all(host in refused.stderr for host in HOSTS)
 
 
 def test_claude_code_keeps_the_tools_that_were_chosen(home: Machine) -> None:

@@ -260,6 +260,8 @@ def test_a_search_for_what_nobody_spoke_of_says_that_nothing_is_close(shelf: She
         ("when do we deploy", "We never deploy from a laptop.", False),
         ("when do we deploy?", "We never deploy from a laptop.", False),
         ("who owns the gateway?", "user: who owns the gateway?", False),
+        ("why standup", "We deploy on Tuesdays, after the standup.", True),
+        ("why kafka", "We deploy on Tuesdays, after the standup.", False),
         ("kafka retention", "user: Set the retention to a week.\n[after] assistant: Kafka is not used here.", False),
     ],
 )
@@ -268,6 +270,16 @@ def test_a_hit_that_holds_most_content_words_of_the_question_is_close_whatever_i
 ) -> None:
     hit = Hit(id="u1", kind="turn", text=said, score=0.1, project=HERE, session_id="s1", source_uuids=("u1",), at="")
     assert results.is_close([hit], query) is is_close
+
+
+def test_a_memory_that_answers_stands_before_the_passages_and_one_that_says_less_does_not(shelf: Shelf) -> None:
+    for number in range(4):
+        shelf.say(f"Look at the gateway logs again, gateway run {number}.", session=f"s{number}", kind="assistant")
+    answer = shelf.state("The gateway is nginx because the team knows it.", category="decision", session="s9")
+    first, *rest = shelf.find("why gateway")
+    assert (first.kind, first.id) == ("memory", answer) and {hit.kind for hit in rest} == {"turn"}
+    logs = shelf.find("gateway logs run")
+    assert logs[0].kind == "turn", "a passage that holds more of the question stays before it"
 
 
 def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf: Shelf) -> None:

@@ -44,6 +44,25 @@ def test_what_csmd_put_before_a_session_is_counted_over_all_of_it(store: Store, 
     store.write(story)
 
 
+def test_sessions_in_which_nobody_typed_are_told_from_those_in_which_a_person_did(store: Store, given: Any) -> None:
+    def say(rows: Rows, session: str, second: float, kind: str) -> None:
+        project = projects.ensure(rows, given.project(), now="")
+        turn = given.turn(f"{session}-{second}", f"{session} at {second}", session=session, second=second, kind=kind)
+        turns.add_turn(rows, turn, text_hash=turn.uuid, host="claude", project=project, path="")
+
+    def story(rows: Rows) -> None:
+        say(rows, "by hand", 0, "user")
+        for number in range(3):
+            say(rows, f"by program {number}", 10 + number, "relayed")
+        say(rows, "without a prompt", 20, "assistant")
+        assert sessions.count_typed(rows, latest=4) == (3, 0)
+        assert sessions.count_typed(rows, latest=10) == (4, 1)
+        say(rows, "by program 1", 30, "user")
+        assert sessions.count_typed(rows, latest=4) == (3, 1)
+
+    store.write(story)
+
+
 # --- What was made of a transcript before it came to light that a tool had written it is taken back, and nothing else.
 
 

@@ -373,6 +373,7 @@ HOT: dict[str, Any] = {
     "last_event": lambda rows, _: activity.last_event(rows),
     "last_read": lambda rows, _: activity.last_read(rows),
     "sessions for the days' files": _told_days,
+    "typed prompts": lambda rows, given: sessions.count_typed(rows, latest=10),
     "live sessions": lambda rows, given: sessions.live_sessions(rows, since=given.at(0), limit=5),
     "probes": lambda rows, given: events.remove_probe(rows, before=given.at(0)),
     "read_among": lambda rows, _: sessions.read_among(rows, [1, 2]),

@@ -21,9 +21,10 @@ from csmd.web.viewer import marked_parts
 
 def test_the_command_prints_a_link_that_opens_the_overview_and_ends_with_c(machine: Machine) -> None:
     machine.start()
-    terminal = Terminal("web", "--no-open", cwd=machine.project, environment=machine.environment(COLUMNS="200"))
+    terminal = Terminal("web", "--no-open", cwd=machine.project, environment=machine.environment())
     found = re.search(r"http://127\.0\.0\.1:\d+/open\?token=[\w-]+", terminal.sees("with ^C."))
-    assert found is not None
+    assert found is not None and found[0] in terminal.said.splitlines()
+    assert all(len(line) <= 80 for line in terminal.said.splitlines() if line != found[0])
     viewer = Viewer(None, found[0])  # type: ignore[arg-type]
     assert viewer.enter().status == 303 and "Healthy" in viewer.get("").words
     terminal.press("\x03")
