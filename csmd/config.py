@@ -91,7 +91,9 @@ class Settings:
     privacy_redact: tuple[str, ...] = ()
     """Words of your own that are taken out like secrets, written as they stand; at least four characters each."""
     storage_tool_output_days: int = 90
-    """Days after which the text of tool calls and results is dropped; 0 keeps it. Conversation is never dropped."""
+    """Days after which the text of tool calls and results is dropped; 0 keeps it."""
+    storage_conversation_days: int = 0
+    """Days after a session's last turn after which what was said in it is dropped; 0 keeps it. What is remembered stays."""
     checkpoint_keep_days: int = 180
     """Days after which a checkpoint goes with the turns that it has copied; 0 keeps them."""
     storage_max_mb: int = 2000
@@ -173,7 +175,7 @@ def recorded_hosts(recorded: Any) -> tuple[tuple[str, Path], ...]:
 #: What assistants set for the commands that they run, and what their programs are called.
 ASSISTANT_VARIABLES = (
     "CLAUDECODE", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "GEMINI_CLI", "QWEN_CODE", "OPENCODE", "CLINE_ACTIVE",
-    "CURSOR_AGENT", "GOOSE_TERMINAL",
+    "COPILOT_CLI", "CURSOR_AGENT", "GOOSE_TERMINAL",
 )  # fmt: skip
 ASSISTANT_PROGRAMS = frozenset({
     "claude", "codex", "gemini", "qwen", "opencode", "copilot", "cline", "droid", "cn", "kilo", "amp", "auggie", "crush", "goose",

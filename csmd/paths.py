@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 
 def mark_of(home: Path) -> str:
@@ -96,6 +96,18 @@ def is_directory(path: Path | str) -> bool:
 def is_file(path: Path | str) -> bool:
     """Whether a regular file can be reached at a path; never raises."""
     return stat.S_ISREG(_mode(path) or 0)
+
+
+def name_of_transcript(path: str) -> str:
+    """The name of the file that holds a transcript, without a look at the disk."""
+    parent = PurePath(path).parent
+    return parent.name if parent.suffix == ".db" else PurePath(path).name
+
+
+def file_of_transcript(path: Path | str) -> Path:
+    """The file that holds a transcript: itself, or the database in which the last part of the path is a session."""
+    path = Path(path)
+    return path.parent if is_file(path.parent) else path
 
 
 def _mode(path: Path | str) -> int | None:

@@ -69,7 +69,7 @@ class Turn:
     place of whose result the user spoke; "" for what is no such answer; `is_pick` for answers to questions that the
     assistant asked through its tool. `is_prompt_line` is set where a line holds a prompt and nothing else. `writes` are
     the file names of the transcripts that a tool call writes. `context` is how many tokens the model was given for the
-    message; 0 where nobody says.
+    message, `mode` how much the assistant may do by itself from a prompt on, in its host's words; 0 and "" where nobody says.
     """
 
     uuid: str
@@ -92,6 +92,7 @@ class Turn:
     is_pick: bool = False
     is_prompt_line: bool = False
     writes: tuple[str, ...] = ()
+    mode: str = ""
 
     @property
     def stream(self) -> str:
@@ -120,7 +121,7 @@ class StoredTurn:
 class SaidTurn:
     """A stored turn with all that its transcript's line needs to be written again.
 
-    `dropped` bytes of it are gone; `rewound` is 1 for what a rewind left behind.
+    `dropped` bytes of it are gone; `rewound` is 1 for what a rewind left behind. `tokens` are the host's, `counted` csmd's.
     """
 
     uuid: str
@@ -134,6 +135,7 @@ class SaidTurn:
     tokens: int = 0
     dropped: int = 0
     rewound: int = 0
+    counted: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

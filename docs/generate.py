@@ -65,7 +65,7 @@ def commands() -> Iterator[tuple[str, click.Command]]:
                 continue
             if isinstance(command, click.Group):
                 yield from walk(command, (*words, name))
-            elif command is not None:
+            elif command is not None and not command.hidden:
                 yield " ".join((*words, name)), command
 
     return walk(main, ())
@@ -205,6 +205,18 @@ def group_rows() -> str:
     )
 
 
+def view_rows() -> str:
+    """The views that questions in SQL are put to, each with the meaning of its columns and its joins."""
+    from csmd.store.sql_views import VIEWS
+
+    parts = []
+    for view in VIEWS:
+        joins = "".join(f"\n\nJoin: {', '.join(f'`{join}`' for join in view.joins)}." for _ in view.joins[:1])
+        rows = [f"| `{name}` | {meaning} |" for name, meaning in view.columns.items()]
+        parts.append(f"### {view.name}\n\n{view.about}.\n\n{table('column | meaning', rows)}{joins}")
+    return "\n\n".join(parts)
+
+
 BLOCKS: dict[str, Callable[[], str]] = {
     "hosts": host_rows,
     "groups": group_rows,
@@ -216,6 +228,7 @@ BLOCKS: dict[str, Callable[[], str]] = {
     "checks": check_rows,
     "speed": speed,
     "figures": figures,
+    "views": view_rows,
 }
 
 

@@ -64,9 +64,9 @@ def main(_, home, event, host="claude"):
             path = posix.read(posix.open(home + "/endpoint", posix.O_RDONLY), 4096).partition(b"\n")[0]
             status, answer = ask(path, ident, host, event, body, patience, deadline)
     except Exception as error:
-        waited = isinstance(error, TimeoutError)
+        waited = isinstance(error, (TimeoutError, BlockingIOError))
     if status != b"ok":
-        rare().keep(home, ident, event, body, waited and patience > FAIR_CHANCE_S, status, host)
+        rare().keep(home, ident, event, body, waited, patience > FAIR_CHANCE_S, status, host)
     while status == b"ok" and injecting and answer:
         answer = answer[posix.write(1, answer) :]
 

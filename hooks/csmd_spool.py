@@ -87,13 +87,15 @@ def _is_known(home, host):
     return host == "claude" or (host.isalnum() and posix.access(f"{home}/hook/{host}", posix.X_OK))
 
 
-def keep(home, ident, event, body, hung=False, status=b"", host="claude"):
-    """Put the event into the spool, mark the daemon when it is `hung`, and tell the user at a session's start.
+def keep(home, ident, event, body, waited=False, had_chance=True, status=b"", host="claude"):
+    """Put the event into the spool, mark a daemon that hangs, and tell the user at a session's start.
 
-    One that gave any answer, however late, is not hung.
+    One that listens hangs where it was `waited` for, had a fair chance and gave no answer, however late.
     """
     posix.umask(0o077)
-    hung = hung and not status
+    hung = waited and had_chance and not status
+    if waited and not had_chance:
+        status = status or b"retry"
     if hung:
         _mark(home)
     if not body or event in ONLY_ASKS or not _is_known(home, host) or not posix.access(home, posix.F_OK):

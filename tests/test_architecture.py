@@ -110,6 +110,7 @@ ONLY_IN = {
         "store.migrate",
         "store.backup",
         "store.recovery",
+        "store.sql_views",
     },
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"store.postgres"},
@@ -155,7 +156,7 @@ LAZY_ONLY = {
 LATE = {"embedding.bert_graph"}
 CLOCK = {"time", "threading", "subprocess", "multiprocessing", "sched", "signal"}
 CLOCK_ALLOWED = {
-    "daemon", "machine", "store.core", "embedding", "store.sqlite",
+    "daemon", "machine", "store.core", "embedding", "store.sqlite", "store.sql_views",
     "cli", "client", "doctor", "installer", "web", "curator.calls", "curator.process", "curator.endpoint",
 }  # fmt: skip
 
@@ -448,7 +449,7 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 
 #: Nouns that may be rows (store), questions (tools) and commands (cli) alike, and mean the same in each.
 #: What each assistant's folder below `hosts` holds by the same names.
-PARTS_OF_HOSTS = {"hooks", "transcript", "registration"}
+PARTS_OF_HOSTS = {"hooks", "transcript", "registration", "tool_forms"}
 SHARED_NOUNS = {"projects", "sessions", "memories", "beliefs", "dreams"}
 #: Words that allude instead of naming; none is a module's name or part of a public function's or class's.
 RIDDLES = {
@@ -576,7 +577,11 @@ OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs
 #: A small module with one importer -> why it is a file of its own.
 SEAMS = {
     "memory.speakers": "a job of its own, which the daemon runs",
-    "hosts.codex.hooks": "what each assistant's folder has; the table of adapters imports it",
+    **{
+        f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
+        for host in ("codex", "copilot", "droid", "gemini", "opencode", "qwen")
+    },
+    **{f"hosts.{host}.tool_forms": "what an assistant calls its tools" for host in ("codex", "copilot")},
     **{
         f"foreign_memories.{name}": "a program of its own, a row of the table of sources"
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")

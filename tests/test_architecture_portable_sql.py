@@ -29,6 +29,8 @@ BACKENDS_OWN = {
     "recovery.py",
     "integrity.py",
     "import_files.py",
+    "session_databases.py",
+    "sql_views.py",
 }
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.
@@ -140,6 +142,7 @@ PLACEHOLDERS = {
     "among": "and t.project_seq in (1, 2)",
     "_among(projects)": "and t.project_seq in (1, 2)",
     "_seen_in(projects)": "and exists (select 1 from error_seen x where x.error_seq = e.seq)",
+    "about": "lens_topics l join memories m on m.seq = l.seq",
     "column": "text",
     "columns": "t.at, t.text",
     "key": "t.seq",
@@ -149,7 +152,8 @@ PLACEHOLDERS = {
     "marks": "'startup', 'clear'",
     "operator": "<",
     "order": "asc",
-    "_UNDROPPED": "from turns where kind in ('tool_call', 'tool_result') and dropped is null",
+    "_JOINED": "from compactions c join turns t on t.seq = c.turn_seq join sessions s on s.seq = t.session_seq",
+    "_UNDROPPED": "from turns where kind in ('tool_call', 'tool_result') and gone = 0",
     "sums": "count(*)",
     "source": "turns t join sessions s on s.seq = t.session_seq",
     "scope": "where m.project_seq in (1, 2)",
@@ -157,6 +161,7 @@ PLACEHOLDERS = {
     "where": "k.id = :id",
     "undone": "and c.undone_at <> '' and f.kept = ''",
     "wanted": "and t.kind in ('user', 'assistant')",
+    "_NEAREST": "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 order by length(r.root) desc limit 1), 0)",
     "_FEW": "1 = 1 and :sure <= :most",
 }
 

@@ -21,7 +21,6 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
-from csmd.hosts.adapter import started_in as directory_in
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
 from csmd.store import activity, events, files, projects, sessions, tombstones
@@ -61,9 +60,10 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts = Removed()
     event = adapters.ADAPTERS[host].decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
-    if event is not None and is_probe(event):
-        event = replace(event, by_user=False)  # no memory is looked up for it
-    return event, counts
+    if event is None:
+        return None, counts
+    probe = replace(event, session_id=event.session_id.removeprefix(f"{host}:"), by_user=False)
+    return (probe if is_probe(probe) else event), counts  # no memory is looked up for a probe
 
 
 def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
@@ -115,7 +115,7 @@ def started_in(path: str) -> str:
         return ""
     try:
         with files.open_regular(Path(path)) as file:
-            return directory_in(file.read(BEGINNING_BYTES))
+            return adapters.started_in(file.read(BEGINNING_BYTES))
     except (OSError, ValueError):
         return ""
 

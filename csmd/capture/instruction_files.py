@@ -164,7 +164,10 @@ def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk
     for kind, place, rows in places:
         for row in rows:
             for name in row:
-                texts = {path: _parts(disk, path)[1].strip(SPACE) for path in _named(f"{place}/{name}", disk)}
+                texts = {
+                    path: _parts(disk, path)[1].strip(SPACE)
+                    for path in _named(os.path.normpath(f"{place}/{name}"), disk)
+                }
                 there = [
                     Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts.items() if text
                 ]

@@ -17,7 +17,7 @@ from typing import Literal, Protocol
 
 from csmd import wire
 from csmd.privacy.redaction import redact
-from csmd.store import cursors, files, projects
+from csmd.store import cursors, files, projects, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Project
@@ -381,6 +381,12 @@ def scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
 def wall(rows: Rows, cwd: str) -> int:
     """The workspace that a directory is in; 0 for none, and for ""."""
     return _home(rows, cwd, "")[1] if cwd else 0
+
+
+def lens(rows: Rows, cwd: str) -> int:
+    """The lens of a directory: that of its wall, else of the nearest directory around it that has one; 0 for none."""
+    seq, inside = _home(rows, cwd, "")
+    return inside or projects.lens_around(rows, identified(cwd).place if seq is None else workspaces.root_of(rows, seq))
 
 
 def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import io
 import itertools
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -28,7 +31,7 @@ from csmd.capture.project_identity import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Pauses, Withheld
 from csmd.hosts import adapters
-from csmd.hosts.adapter import Adapter, Left, Opened, Reading, ReadLine, started_in, times_in
+from csmd.hosts.adapter import Adapter, Left, Opened, Reading, ReadLine, times_in
 from csmd.hosts.json_fields import EPOCH, moment_of
 from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
@@ -38,6 +41,7 @@ from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.purge import keep_secrets_out
+from csmd.store.session_databases import Listed, Message, SessionDatabase, SessionRow
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import Project, Turn
@@ -242,6 +246,137 @@ def is_complete(line: bytes) -> bool:
         return False
 
 
+class TranscriptFile:
+    """Owns an open transcript in a file of its own: a position is an offset in it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self._info = os.fstat(file.fileno())
+        self.end, self.mtime_ns = self._info.st_size, self._info.st_mtime_ns
+        self.beginning = file.read(BEGINNING_BYTES)
+
+    def where_to_start(self, known: FileState | None) -> tuple[int, Reason]:
+        """Where to read on, and why."""
+        if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_complete(self.beginning):
+            return 0, "unchanged"  # what it is stands in its first line, which is still to come
+        return where_to_start(
+            known,
+            size=self.end,
+            beginning=self.beginning,
+            foot=_foot(self.file, known.position) if known else "",
+            inode=self._info.st_ino,
+            mtime_ns=self.mtime_ns,
+        )
+
+    def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+        """The lines from a position on in pieces, each with the position behind it."""
+        return pieces(self.file, position, stop)
+
+    def bytes_read(self, begin: int, position: int) -> int:
+        """How many bytes lie between two positions."""
+        return position - begin
+
+    def state(self, name: str, position: int, bad_lines: int) -> FileState:
+        """How far the transcript has been read."""
+        return FileState(
+            path=name,
+            device=self._info.st_dev,
+            inode=self._info.st_ino,
+            position=position,
+            head=head_of(self.beginning),
+            foot=_foot(self.file, position),
+            mtime_ns=self.mtime_ns,
+            bad_lines=bad_lines,
+        )
+
+
+#: A message that nobody wrote to for so long is what a killed client left: it is read as it stands.
+ABANDONED_MS = 3_600_000
+
+
+class DatabaseSession:
+    """Owns a session in an assistant's database as a transcript: a position is the time of the last message that was read.
+
+    A message becomes a line once it is whole, so what is still being written is read when it is finished. The first
+    bytes are an object with what the line of the session says.
+    """
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, path: Path, *, now: str) -> Iterator[DatabaseSession]:
+        """Opens a session, named by its database's path and its id; OSError where there is none, or no reading now."""
+        with SessionDatabase.open(path.parent) as database:
+            session = database.session(path.name)
+            if session is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            yield cls(database, path.parent, session, now=now)
+
+    def __init__(self, database: SessionDatabase, path: Path, session: SessionRow, *, now: str) -> None:
+        self._database = database
+        self._session = session
+        self._path = path
+        now_ms = datetime.fromisoformat(now).timestamp() * 1000
+        self._abandoned = int(now_ms) - ABANDONED_MS
+        listed = database.listed(session.id)
+        self.end = listed.end if listed else 0
+        self.mtime_ns = self.end * 1_000_000
+        head = {
+            "database": path.name, "timestamp": moment_of(session.created / 1000), "cwd": session.directory,
+            "id": session.id, "root": session.root, "version": session.version, "permission": session.permission,
+            "title": session.title,
+        }  # fmt: skip
+        self.beginning = wire.dumps(head).encode("utf-8", "replace")
+        self.file: BinaryIO = io.BytesIO(self.beginning)
+        self._bytes_read = 0
+
+    def where_to_start(self, known: FileState | None) -> tuple[int, Reason]:
+        """Behind the last message that was read."""
+        if known is None:
+            return 0, "new"
+        return known.position, "grown" if self.end > known.position else "unchanged"
+
+    def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+        """The whole messages behind a position as lines in pieces, each with the position behind it."""
+        lines, size = Lines(), 0
+        finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned)
+        for place, (ident, at) in enumerate(finished):
+            if stop():
+                return
+            message = self._database.message(ident, session=self._session.id, at=at)
+            if message is not None:  # else it was taken back just now
+                line = _message_line(message)
+                lines.append((at, line if len(line) <= MAX_LINE_BYTES else None))
+                size += len(line)
+                self._bytes_read += len(line)
+            # The cursor stands between messages of two times.
+            is_last = place + 1 == len(finished)
+            if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
+                yield lines, at
+                lines, size = Lines(), 0
+
+    def bytes_read(self, _begin: int, _position: int) -> int:
+        """How many bytes the lines have that were read."""
+        return self._bytes_read
+
+    def state(self, name: str, position: int, bad_lines: int) -> FileState:
+        """How far the session has been read."""
+        info = self._path.stat()
+        return FileState(
+            path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
+            mtime_ns=position * 1_000_000, bad_lines=bad_lines,
+        )  # fmt: skip
+
+
+def _message_line(message: Message) -> bytes:
+    """A message as a line: its time, that of the one before, its data and those of its parts as they stand."""
+    parts = ",".join(message.parts)
+    line = (
+        f'{{"timestamp":"{moment_of(message.at / 1000)}","at":{message.at},"before":{message.before},'
+        f'"message":{message.data},"parts":[{parts}]}}'
+    )
+    return line.encode("utf-8", "replace")
+
+
 #: A write holds the writer for about 5 ms of the processor: a hook's event may be waiting behind it.
 BATCH_TURNS = 25
 
@@ -376,11 +511,12 @@ LEFT_OUT = ("memory", "tool-results")
 
 @dataclass(frozen=True, slots=True)
 class OnDisk:
-    """A transcript as a listing finds it."""
+    """A transcript as a listing finds it; `end` is the position behind its last line, -1 for its size."""
 
     path: str
     size: int
     mtime_ns: int
+    end: int = -1
 
 
 def transcripts(root: Path) -> list[Path]:
@@ -397,6 +533,9 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
     as the system gives them, and one question for each.
     """
     if is_file(root):
+        if (listed := SessionDatabase.list_sessions(root)) is not None:
+            yield from (_in_database(root, session) for session in listed)
+            return
         info = root.stat()
         yield OnDisk(str(root), info.st_size, info.st_mtime_ns)
         return
@@ -428,8 +567,28 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
         links.sort(reverse=True)
 
 
+def list_latest(root: Path, known: Mapping[str, tuple[int, int]]) -> list[OnDisk]:
+    """The transcripts in a database that may just have grown; OSError where it cannot be read now."""
+    with SessionDatabase.open(root) as database:
+        listed = [_in_database(root, session) for session in database.latest_sessions()]
+    return [one for one in listed if has_grown(one, known)]
+
+
+#: About what a message takes, in bytes: how far a backlog is.
+MESSAGE_BYTES = 4000
+
+
+def _in_database(root: Path, session: Listed) -> OnDisk:
+    return OnDisk(f"{root}/{session.id}", session.messages * MESSAGE_BYTES, session.end * 1_000_000, session.end)
+
+
 def stat_transcript(path: str) -> OnDisk | None:
-    """A file as it is now; None when there is none."""
+    """A transcript as it is now; None when there is none."""
+    database, _, session = path.rpartition("/")
+    if is_file(database):
+        with suppress(OSError), SessionDatabase.open(Path(database)) as opened:
+            return _in_database(Path(database), listed) if (listed := opened.listed(session)) else None
+        return None
     try:
         info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path
     except OSError:
@@ -439,7 +598,7 @@ def stat_transcript(path: str) -> OnDisk | None:
 
 def has_grown(one: OnDisk, known: Mapping[str, tuple[int, int]]) -> bool:
     """Whether a transcript may hold something that was not read yet, by its size and when it was written."""
-    state = (one.size, one.mtime_ns)
+    state = (one.size if one.end < 0 else one.end, one.mtime_ns)
     # Nearly every name is stored as it is: what is stored under another is asked for only where that fails.
     return state != known.get(one.path) and state != known.get(storable_path(one.path))
 
@@ -472,22 +631,18 @@ def tail(
         return name, cursors.file_state(rows, name), source
 
     name, known, source = store.read(read_state)
-    with files.open_regular(path) as file, contextlib.closing(Notes(quarantine, source=source)) as notes:
-        info = os.fstat(file.fileno())
-        beginning = file.read(BEGINNING_BYTES)
-        if b"\n" not in beginning and len(beginning) < BEGINNING_BYTES and not is_complete(beginning):
-            return report  # what it is stands in its first line: the reading below may find one that came since
-        begin, reason = where_to_start(
-            known,
-            size=info.st_size,
-            beginning=beginning,
-            foot=_foot(file, known.position) if known else "",
-            inode=info.st_ino,
-            mtime_ns=info.st_mtime_ns,
-        )
+    with contextlib.ExitStack() as held:
+        transcript: TranscriptFile | DatabaseSession
+        if is_file(path.parent):
+            transcript = held.enter_context(DatabaseSession.open(path, now=now()))
+        else:
+            transcript = TranscriptFile(held.enter_context(files.open_regular(path)))
+        notes = held.enter_context(contextlib.closing(Notes(quarantine, source=source)))
+        beginning = transcript.beginning
+        begin, reason = transcript.where_to_start(known)
         if reason == "unchanged":
             return report
-        started = started_in(beginning)
+        started = adapters.started_in(beginning)
         places = Places(started)
         home = places.of("")
         roots = project_identity.roots(home)
@@ -500,16 +655,17 @@ def tail(
         is_dropped = adapter.drops(beginning)
         sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)
-        opened = Opened(name=path.name, file=file, beginning=beginning, position=begin, withheld=withheld)
+        opened = Opened(path=path, file=transcript.file, beginning=beginning, position=begin, withheld=withheld)
         read_line = read_line or adapter.read_from(opened)
         leave_out = LeaveOut(
             excludes=excludes, place_of=places.of, off=report.excluded, began=times_in(beginning)[0],
-            latest=times_in(opened.before(BEFORE_BYTES))[1], written_at=moment_of(info.st_mtime),
+            latest=times_in(opened.before(BEFORE_BYTES))[1],
+            written_at=moment_of(transcript.mtime_ns / 1e9),
         )  # fmt: skip
         early = leave_out.titles(dict(adapter.titles_in(beginning)))
         # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
         bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
-        for number, (lines, position) in enumerate(pieces(file, begin, stop)):
+        for number, (lines, position) in enumerate(transcript.pieces(begin, stop)):
             kept = store.hook_priority.giving_way(lines)
             reading = Reading(withheld=withheld)
             bad = _parse(kept, reading, tool_limit, notes, now(), read_line)
@@ -520,16 +676,7 @@ def tail(
             reading.turns = [_named(turn, store.hash_key) for turn in reading.turns]
             reading, titles = _without_purged(store, places, reading, early)
             reading = _without_known_secrets(store, reading, now())
-            state = FileState(
-                path=name,
-                device=info.st_dev,
-                inode=info.st_ino,
-                position=position,
-                head=head_of(beginning),
-                foot=_foot(file, position),
-                mtime_ns=info.st_mtime_ns,
-                bad_lines=bad_before + report.bad_lines + bad,
-            )
+            state = transcript.state(name, position, bad_before + report.bad_lines + bad)
             bad_news = max(0, report.bad_lines + bad - counted) - max(0, report.bad_lines - counted)
             paused = leave_out.take_paused() if reason in ("new", "grown") else 0  # not where lines are read again
             news = [(BAD_LINES, bad_news), *([(PAUSED_TURNS, paused)] if paused else [])]
@@ -538,9 +685,9 @@ def tail(
             report.turns_known += len(reading.turns) - new
             report.redactions += redactions
             report.bad_lines += bad
-            report.bytes_read = position - begin
+            report.bytes_read = transcript.bytes_read(begin, position)
             if most_pieces is not None and number + 1 >= most_pieces:
-                report.more = position < info.st_size
+                report.more = position < transcript.end
                 break
     return report
 

@@ -19,7 +19,7 @@ import click
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status, verb
-from csmd.cli.intake import USING, fetch_model, show_left
+from csmd.cli.intake import fetch_model, show_left, show_model
 from csmd.cli.render import Line, Screen, dim, pairs, size
 from csmd.config import Config, assistant_session, default_paths
 from csmd.doctor import examine, report
@@ -211,7 +211,7 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
         "--host", "hosts", multiple=True, type=click.Choice(list(FILES)),
         help="Install for this assistant only; may be repeated. Without it a terminal is asked about those found.",
     ),
-    verb.flag("--all", "every", help="Install for every assistant that is found here."),
+    verb.flag("--all", "everything", help="Install for every assistant that is found here."),
     verb.flag("--no-start", help="Do not start the daemon nor import anything."),
     verb.flag("--no-service", help="Run the daemon detached: it does not come back by itself."),
     verb.option(
@@ -223,7 +223,7 @@ def install(
     dry_run: bool,
     config_dirs: tuple[Path, ...],
     hosts: tuple[str, ...],
-    every: bool,
+    everything: bool,
     no_start: bool,
     no_service: bool,
     model: bool | None,
@@ -232,14 +232,14 @@ def install(
     """Put hooks and service in place, import past sessions."""
     if model and no_start:
         raise click.UsageError("--model needs the daemon: leave --no-start out")
-    if every and hosts:
+    if everything and hosts:
         raise click.UsageError("--all is for every assistant: leave --host out")
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
-    hosts = (tuple(plan.all_hosts()) if every else hosts) or (
+    hosts = (tuple(plan.all_hosts()) if everything else hosts) or (
         CLAUDE.host,
         *(host for host, _ in config.host_dirs),
         *_ask_for_hosts(config, silent=as_json or dry_run),
@@ -306,8 +306,9 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     """What the user has to do before hooks run."""
     changed = {change.kinds[0] for change in outcomes if change.changed}
     for files in FILES.values():
-        if files.to_do and files.kinds[0] in changed:
-            yield render.RawLine(_sentence(f"for {files.title} to run csmd's hooks, {files.to_do}"))
+        if files.kinds[0] in changed:
+            to_do = files.to_do and f"for {files.title} to run csmd's hooks, {files.to_do}"
+            yield from (render.RawLine(_sentence(said)) for said in (to_do, files.warning()) if said)
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> dict[str, Any] | None:
@@ -328,7 +329,7 @@ def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -
         render.complain(f"{error.what}; search is by words until a model is there", hint=error.hint)
         return None
     if not as_json:
-        render.show(USING(brought))
+        render.show(show_model(brought))
     return brought
 
 

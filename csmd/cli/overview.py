@@ -48,7 +48,7 @@ TOPICS: dict[str, tuple[str, str]] = {
     "privacy": (
         "what is left out, and how to remove it",
         """
-Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out; `csmd project workspace` puts a wall around a client's projects; `csmd pause --for 2h` stops capture for a while.
+Tokens, keys and what a word calls a secret are removed before anything is stored. `<private>...</private>` in a prompt is not kept. A file `.csmd-off` in a directory, or `privacy.exclude` in config.yaml, leaves a project out; `csmd project lens NAME PATH --wall` puts a wall around a client's projects; `csmd pause --for 2h` stops capture for a while.
 
 `csmd forget --purge` removes a text, a session or a project with every trace. `csmd scan` looks for secrets that older rules let through.
 """,

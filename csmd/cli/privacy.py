@@ -365,6 +365,10 @@ def show_moved(value: dict[str, Any], *, way: str) -> Screen:
         yield f"{amount(value['twins'], 'memory')} said the same on both sides"
 
 
+def _typed_lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
+    return "\n".join(words)
+
+
 def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
     return "\n".join(map(_resolved, words))
 
@@ -384,10 +388,38 @@ def show_workspace(value: dict[str, Any]) -> Screen:
         yield f"{amount(value['memories'], 'memory')} that held everywhere and came from there only: inside now"
 
 
-@PROJECT.tool("list", "csm_project_list", scope="none")
+#: What `csmd project lens NAME PATH --wall` does.
+PROJECT.commands["workspace"].hidden = True
+
+
+@PROJECT.tool(
+    "lens", "csm_project_lens", verb.argument("name"), verb.argument("places", "[PATH]...", nargs=-1, callback=_lines),
+    verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_typed_lines, help="Rank this topic first, too."),
+    verb.flag("--wall", help="Nothing said there is seen from elsewhere."),
+    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True, scope="none",
+    opens=lambda options: "Let every project see what was said there?" if options["remove"] and options["wall"] else "",
+)  # fmt: skip
+@render.raw
+def show_lens(value: dict[str, Any]) -> Screen:
+    """Rank what is of these projects and topics first there. It holds below their directories, too."""
+    yield from _describe_lens(value)
+    if value["moved"]:
+        yield f"{amount(value['moved'], 'memory')} that held everywhere and came from there only: inside now"
+
+
+def _describe_lens(row: dict[str, Any], *, here: bool = False) -> Screen:
+    home = str(Path.home())
+    yield bold(f"lens {row['name']}: {amount(row['projects'], 'project')}{' (here)' * here}")
+    yield from (pair("  wall", tilde(root, home)) for root in row["walled"])
+    yield from (pair("  ranked", tilde(root, home)) for root in row["ranked"])
+    if row["topics"]:
+        yield pair("  topics", ", ".join(row["topics"]))
+
+
+@PROJECT.tool("list", "csm_project_list")
 @render.if_empty("projects", "no projects yet; they come with sessions and `csmd import`")
 def show_projects(value: dict[str, Any]) -> Screen:
-    """List projects and workspaces."""
+    """List projects, lenses and workspaces."""
     home, columns = str(Path.home()), render.width()
     for row in value["projects"]:
         numbers = ", ".join(_counted(row, sessions="session", memories="memory"))
@@ -407,3 +439,5 @@ def show_projects(value: dict[str, Any]) -> Screen:
     for row in value["workspaces"]:
         numbers = ", ".join(_counted(row, projects="project", memories="memory"))
         yield f"workspace {row['name']}: {numbers} for all of them"
+    for row in value["lenses"]:
+        yield from _describe_lens(row, here=row["name"] == value["lens"])

@@ -325,7 +325,28 @@ def show_context(value: dict[str, Any]) -> Screen:
 @CONTEXT.tool("get", "csm_context_get", verb.ID)
 @raw
 def show_texts(value: dict[str, Any]) -> Screen:
-    """Show the whole of what a session was told. ID is a memory's, a turn's or a receipt's."""
+    """Show the whole of what a session was told, or of a tool's output.
+
+    ID is a memory's, a turn's or a receipt's. Of a tool's output csmd keeps beginning and end; the rest is read from the
+    transcript, as long as the assistant keeps it. Written to a file or a pipe, such an output is the same byte for byte.
+    """
+    if value["items"] and "source" in value["items"][0]:
+        return _show_output(value["items"][0])
+    return _show_told(value)
+
+
+def _show_output(item: dict[str, Any]) -> Screen:
+    click.echo(f"{item['id']}  {item['said_at'][:10]}, from the {item['source']}", err=True)
+    if item["left_out"]:
+        click.echo(f"  ! {amount(item['left_out'], 'byte')} left out: no transcript has them any more", err=True)
+    if sys.stdout.isatty():  # which is not given what steers it
+        click.echo(display.escape_unseen(item["text"]))
+    else:
+        click.echo(item["text"].encode(), nl=False)
+    return []
+
+
+def _show_told(value: dict[str, Any]) -> Screen:
     for number, item in enumerate(value["items"]):
         about = item["said_at"][:10] if item.get("said_at") else STATES.get(item["state"], item["state"])
         yield f"{chr(10) if number else ''}{item['id']}  {about}"
@@ -362,6 +383,7 @@ CHECKPOINT_NUMBERS = 55
 PARTS = {
     "goal": "asked for", "plan": "plan", "correction": "corrected by the user", "decision": "decided",
     "failing": "failing", "edited": "files changed", "open": "open", "read": "files read",
+    "output": "long outputs",
 }  # fmt: skip
 CHECKPOINT_WHYS = {"compaction": "compaction", "asked": "asked for"}
 

@@ -27,7 +27,7 @@ from csmd import config, wire
 from csmd.curator.contract import ProviderFailed, Question, Reason, Reply
 from csmd.curator.process import KEYRING, Order, Vectors
 from csmd.errors import BadInput
-from csmd.text.display import estimate_tokens
+from csmd.text.token_weights import weigh_tokens
 
 #: Longer answers are not read.
 MOST_BYTES = 4_000_000
@@ -88,7 +88,7 @@ def _reply(question: Question, text: Any, tokens_in: Any, tokens_out: Any) -> Re
     counted, is_estimated = [_number(tokens_in), _number(tokens_out)], False
     for number, written in enumerate((f"{question.system}{question.text}", text if isinstance(text, str) else "")):
         if not counted[number] and written:
-            counted[number], is_estimated = estimate_tokens(written), True
+            counted[number], is_estimated = weigh_tokens(written), True
     if not isinstance(text, str) or not text.strip():
         raise ProviderFailed("babble", "the answer holds no text", spent=(counted[0], counted[1]))
     return Reply(text=text, tokens_in=counted[0], tokens_out=counted[1], is_estimated=is_estimated)
@@ -114,7 +114,7 @@ CONTEXT_STEP = 2_048
 
 def ask_ollama(order: Order, question: Question, key: str) -> Reply:
     """Asks Ollama's own API: `POST /api/chat`."""
-    room = 2 * estimate_tokens(f"{question.system}{question.text}") + question.most_tokens
+    room = 2 * weigh_tokens(f"{question.system}{question.text}") + question.most_tokens
     options = {"num_predict": question.most_tokens, "num_ctx": -(-room // CONTEXT_STEP) * CONTEXT_STEP}
     body = {"model": order.model, "messages": _messages(question), "stream": False, "think": False, "options": options}
     answer = post(f"{order.place}/api/chat", body, key=key, timeout_s=order.timeout_s)
@@ -165,7 +165,7 @@ def _vectors(order: Order, found: Any, counted: Any) -> Vectors:
             "babble", f"{order.model} gave no vector for each text", hint="name a model for embeddings"
         )
     tokens = _number(counted)
-    return Vectors(found, tokens or sum(map(estimate_tokens, order.texts)), not tokens)
+    return Vectors(found, tokens or sum(map(weigh_tokens, order.texts)), not tokens)
 
 
 # --- the user's assistant

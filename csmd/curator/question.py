@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from csmd import wire
 from csmd.curator.contract import Question
 from csmd.text import display
+from csmd.text.token_weights import weigh_tokens
 from csmd.vocabulary import AUTHORITY_RANK, Authority
 
 #: Tokens of a question, estimated, and of the longest answer: together the most that one call takes.
@@ -100,12 +101,12 @@ def ask_about(
     room = STANDING_TOKENS
     for one in standing:
         line = _line({"standing": f"n{len(notes) + 1}", "by": one.by, "says": display.cut(one.text, SAYS // 2)})
-        room -= display.estimate_tokens(line) + 1
+        room -= weigh_tokens(line) + 1
         if room < 0:
             break
         head.append(line)
         notes[f"n{len(notes) + 1}"] = one
-    free = QUESTION_TOKENS - display.estimate_tokens("\n".join([INSTRUCTIONS, *head]))
+    free = QUESTION_TOKENS - weigh_tokens("\n".join([INSTRUCTIONS, *head]))
     groups = _split(candidates, free=free)
     return [
         Sheet(
@@ -128,7 +129,7 @@ def ask_about(
 def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Candidate]]:
     """The candidates by label, in the order in which they were said, as many questions as they take and are allowed."""
     worthiest = sorted(candidates, key=lambda one: (-AUTHORITY_RANK[one.by], not one.memory_id, -one.sure, one.ordinal))
-    cost = {id(one): display.estimate_tokens(_candidate_line("c99", one)) + 1 for one in candidates}
+    cost = {id(one): weigh_tokens(_candidate_line("c99", one)) + 1 for one in candidates}
     much = sum(cost.values()) > (1 + LITTLE) * free
     room, kept = (MOST_QUESTIONS if much else 1) * free, set[int]()
     for one in worthiest:

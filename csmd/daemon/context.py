@@ -23,7 +23,7 @@ from csmd.embedding.models import Embedder
 from csmd.errors import CsmdError, StoreError
 from csmd.exclusions import Excludes, PauseFile
 from csmd.hosts import adapters
-from csmd.paths import is_directory
+from csmd.paths import is_directory, is_file
 from csmd.privacy.redaction import state_of_rules
 from csmd.recall import hybrid_search
 from csmd.store import activity, files
@@ -341,8 +341,8 @@ MOST_ELSEWHERE = 32
 
 
 def transcript_roots(config: Config) -> list[Path]:
-    """The directories with transcripts, those that exist."""
-    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path)]
+    """The directories and databases with transcripts, those that exist."""
+    return [path for path in (*adapters.roots(config), config.paths.sessions) if is_directory(path) or is_file(path)]
 
 
 def excludes(config: Config, pauses: PauseFile) -> Excludes:
@@ -414,13 +414,16 @@ class Context:
             self._hints[path] = None
         self.wake.set()
 
-    def hint_of_hook(self, path: str) -> None:
-        """Hints at the transcript that a hook named, which anybody can call: only below the assistants' directories."""
+    def hint_of_hook(self, path: str, host: str = adapters.CLAUDE.host) -> None:
+        """Hints at the transcript that a host's hook named, which anybody can call: only below the assistants' directories.
+
+        Of Claude Code, which may have several, another directory is noted.
+        """
         self.heard_at = time.monotonic()
         place = os.path.normpath(path)
         if any(Path(place).is_relative_to(root) for root in adapters.roots(self.config)):
             self.hint(place)
-        elif path:
+        elif path and host == adapters.CLAUDE.host:
             with self._lock:
                 if len(self._elsewhere) < MOST_ELSEWHERE:
                     self._elsewhere[path] = None

@@ -20,7 +20,7 @@ from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import CsmdError, StoreError
 from csmd.hosts.adapters import ADAPTERS
 from csmd.paths import is_directory, is_there
-from csmd.store import activity, backup, checkpoints, events, projects, turns
+from csmd.store import activity, backup, checkpoints, compactions, events, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -238,6 +238,8 @@ def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
         dropped = 0
         if days := settings.storage_tool_output_days:
             dropped = turns.drop_old_output(rows, before=before(days), days=days, limit=BATCH_TURNS)
+        if not dropped and (days := settings.storage_conversation_days):
+            dropped = turns.drop_old_conversation(rows, before=before(days), days=days, limit=BATCH_TURNS)
         if not dropped and (days := settings.checkpoint_keep_days):
             dropped = checkpoints.drop_old(rows, before=before(days), limit=BATCH_TURNS)
         if not dropped and _room(rows, settings).is_over:
@@ -258,8 +260,11 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
         "used_bytes": room.used,
         "limit_bytes": room.limit,
         "tool_output_days": settings.storage_tool_output_days,
+        "conversation_days": settings.storage_conversation_days,
+        "conversation_turns_dropped": counters.get(turns.SAID_DROPPED, 0),
         "tool_outputs_dropped": counters.get(turns.DROPPED, 0),
         "tool_output_bytes_dropped": counters.get(turns.DROPPED_BYTES, 0),
+        "tokens_saved": compactions.tokens_saved(rows),
     }
 
 

@@ -14,7 +14,7 @@ from csmd.daemon import alarms
 from csmd.daemon.context import Context
 from csmd.errors import DeadlineExceeded
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
-from csmd.hosts.adapters import ADAPTERS
+from csmd.hosts.adapters import ADAPTERS, CLAUDE
 from csmd.machine import run_bounded
 from csmd.recall import advisory, brief, checkpoint, compose, prompt, visibility, work_notes
 from csmd.recall.compose import Note
@@ -83,9 +83,9 @@ def compose_injection(rows: Rows, context: Context, event: Event, left_s: float)
 
 
 def _unread_notice(context: Context, event: Event) -> str:
-    """That csmd does not read the assistant's directory that a session runs in, once a day; "" else."""
+    """That csmd does not read the directory of Claude Code's that a session runs in, once a day; "" else."""
     folder, _ = alarms.directory_of(event.transcript_path)
-    if event.name != "session_start" or event.source == "compact" or folder is None:
+    if event.host != CLAUDE.host or event.name != "session_start" or event.source == "compact" or folder is None:
         return ""
     today, name, config = event.at[:10], str(folder), context.config
     if folder in config.assistant_dirs or context.noticed.get(name) == today:

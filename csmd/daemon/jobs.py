@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal
 
 from csmd.config import Config
@@ -25,6 +26,7 @@ from csmd.daemon.injection import Rehearsal
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.tasks import SECRETS_EVERY_S, Tasks
 from csmd.embedding.models import Embedder
+from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.store import events, files
 from csmd.store.core import Store
@@ -175,8 +177,12 @@ class Background(threading.Thread):
     # --- from any thread
 
     def hint(self, path: str) -> None:
-        """Notes that a transcript or an instruction file may have changed; cheap."""
-        (self.context.hint if path.endswith(".jsonl") else self.instructions.touch)(path)
+        """Notes that a transcript, a database of them or an instruction file may have changed; cheap."""
+        place = path.removesuffix("-wal")  # where a change of a database stands first
+        if path.endswith(".jsonl") or Path(place) in adapters.roots(self.context.config):
+            self.context.hint(place)
+        else:
+            self.instructions.touch(path)
 
     def sweep_soon(self) -> None:
         """Asks for a full sweep in the next jobs_pass."""

@@ -12,15 +12,17 @@ from contextlib import suppress
 from functools import partial
 
 from csmd import machine
-from csmd.capture import project_identity
+from csmd.capture import project_identity, whole_text
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
+from csmd.embedding import token_ranks
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
 from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import cursors, events, passages, vectors
+from csmd.store import compactions, cursors, events, passages, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
@@ -41,6 +43,9 @@ LOOKED_AT, PARTS = 20, 10
 MOST_PASSES = 3
 #: Texts that are embedded at a time. A memory is embedded in parts of so many characters, at most so many.
 EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
+#: Turns and characters whose tokens are counted at a time (a question waits for one request), the most of one turn, and
+#: how long the worker has, which may have to load what it counts by.
+COUNTED_TURNS, COUNTED_CHARACTERS, MOST_COUNTED, COUNT_S = 50, 200_000, 4_000_000, 5.0
 #: Vectors take a second core below this load a core; on two cores they make 1 of it themselves.
 BUSY_LOAD = 1.5
 #: How long a step of indexing, embedding or linking lasts: other work waits so long.
@@ -155,7 +160,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads")
+GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads", "tokens")
 
 
 class Stages:
@@ -175,6 +180,10 @@ class Stages:
         #: The provisional turn from which the next sweep goes on.
         self._provisional = events.FIRST
 
+    def look_again(self) -> None:
+        """Has the next step go through all stages, although nothing was stored: there is another model."""
+        self._done_commits = -1
+
     def step(self, now: float, *, at_task: bool) -> tuple[bool, bool]:
         """Has all stages go through what the store holds since they were through; whether (one but embedding, it) found any."""
         guard, embedded = self.context.guard, False
@@ -193,6 +202,7 @@ class Stages:
             worked |= bool(guard("passages", self.index))
             embedded = bool(guard("embed", self.embed))
             worked |= not embedded and bool(guard("threads", self.link))
+            worked |= not embedded and bool(guard("tokens", self.count))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
         busy = at_task or worked or embedded or self.context.stopping
         is_done = not (busy or self._has_open_session or self.context.backlog)
@@ -325,6 +335,44 @@ class Stages:
     def link_some(self) -> int:
         """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""
         return threads.step(self.store, model=self.context.model_name())
+
+    def count(self) -> int:
+        """Counts the tokens of turns for a moment, or until somebody waits; how many turns."""
+        return self._repeat(self.count_some, SLICE_S)
+
+    def count_some(self) -> int:
+        """Counts the tokens of the next turns, of trimmed ones in their transcript; 0 when none waits or nothing counts.
+
+        No worker is started for it: one runs anyway where what was said is embedded.
+        """
+        embedder, store = self.context.embedder, self.store
+        if not embedder.ready or not is_file(token_ranks.place_of(self.context.config.paths.models)):
+            return 0
+        waiting = store.read(partial(compactions.uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
+        wholes = {turn.seq: text for turn in waiting if turn.dropped and (text := self._whole(turn.seq)) is not None}
+        counts = embedder.count_tokens([*(turn.text for turn in waiting), *wholes.values()], deadline_s=COUNT_S)
+        if counts is None or not waiting:
+            return 0
+        whole = dict(zip(wholes, counts[len(waiting) :], strict=True))
+
+        def note(rows: Rows) -> None:
+            for turn, tokens in zip(waiting, counts, strict=False):
+                compactions.note_counted(rows, turn, tokens, whole=whole.get(turn.seq))
+
+        store.write(note)
+        return len(waiting)
+
+    def _whole(self, seq: int) -> str | None:
+        """What a transcript has of a trimmed turn, where that is not too much to be counted."""
+        (turn,) = self.store.read(lambda rows: turns.left_out(rows, [seq]))
+        sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
+        steps = whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as ended:
+                text: str | None = ended.value
+                return text if text is None or len(text) <= MOST_COUNTED else None
 
     # --- stores of before passages
 

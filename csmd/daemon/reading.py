@@ -27,7 +27,7 @@ from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters, csmd_sessions
-from csmd.paths import is_file
+from csmd.paths import file_of_transcript, is_file
 from csmd.privacy.redaction import redact
 from csmd.store import activity, cursors, files, receipts
 from csmd.store.core import Store
@@ -82,7 +82,7 @@ def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: 
     """Reads what a transcript has grown by, or a part of it; a failure is noted in `trouble`."""
 
     def read_tail() -> transcripts.Tail:
-        if not is_file(path):
+        if not is_file(file_of_transcript(path)):
             return transcripts.Tail()  # gone, which is no trouble, or a pipe that would never end
         report = transcripts.Tail()
         with suppress(FileNotFoundError):
@@ -104,13 +104,25 @@ def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: 
 def follow_hints(context: Context) -> bool:
     """Reads a piece of each transcript that was hinted at, the rest in a later step; whether any brought something."""
     has_read = False
-    for path in context.take_hints():
+    for path in _hinted(context):
         context.live.add(str(path))
         report = look_at(context, path, most_pieces=1)
         if report.more:
             context.hint(str(path))
         has_read |= report.bytes_read > 0
     return has_read
+
+
+def _hinted(context: Context) -> Iterator[Path]:
+    """The transcripts that were hinted at; of a database those that may have grown."""
+    databases = [root for root in context.roots() if is_file(root)]
+    for path in context.take_hints():
+        if path not in databases:
+            yield path
+            continue
+        known = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_S * 1_000_000_000))
+        find = partial(transcripts.list_latest, path, known)
+        yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
 def sweep(context: Context, *, full: bool) -> int:
@@ -315,7 +327,7 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
         context.left_alone.add(path)
         raise
     else:
-        context.hint_of_hook(event.transcript_path if event else "")
+        context.hint_of_hook(*(event.transcript_path, event.host) if event else ("",))
         if event is not None:
             context.starts.reopen(event)
             if is_pending:
@@ -364,20 +376,23 @@ class Watch:
         self._touch = touch
         self._observer: BaseObserver | None = None
         self._watched: dict[tuple[Path, bool], tuple[tuple[int, int], ObservedWatch]] = {}
+        self._roots: dict[tuple[Path, bool], Path] = {}
+        """What is watched for transcripts, and the root that it is watched for."""
         self.trouble = ""
 
     @property
     def roots(self) -> list[Path]:
-        """The directories that are watched with everything below."""
-        return sorted(root for root, deep in self._watched.copy() if deep)
+        """The directories that are watched with everything below, and the databases whose changes are."""
+        return sorted(root for key, root in self._roots.items() if key in self._watched)
 
     def follow(self, roots: list[Path], *, alone: Sequence[Path] = ()) -> bool:
         """Watches these directories, and no others, with everything below; one that was made anew is another one.
 
-        Those in `alone` are watched without what is below. Whether one with everything below was not watched
-        before: no event told of what was written there until now.
+        Of a database in `roots` the directory is watched, like those in `alone` without what is below. Whether one of the
+        roots was not watched before: no event told of what was written there until now.
         """
-        wanted = [*((root, True) for root in roots), *((root, False) for root in alone)]
+        self._roots = {(root.parent, False) if is_file(root) else (root, True): root for root in roots}
+        wanted = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))
         present = {key: identity for key in wanted if (identity := _identity(key[0])) is not None}
         for key, (identity, watch) in list(self._watched.items()):
             if present.get(key) != identity and self._observer is not None:
@@ -389,7 +404,7 @@ class Watch:
                 continue
             try:
                 self._watched[root, deep] = identity, self._schedule(root, deep)
-                has_new |= deep
+                has_new |= (root, deep) in self._roots
             except OSError as error:
                 # Out of inotify watches: the sweeps still find everything, later.
                 trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"

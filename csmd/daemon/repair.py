@@ -26,6 +26,7 @@ from csmd.daemon.context import now_iso
 from csmd.daemon.run import configuration, hold_instance_lock, run_explained
 from csmd.errors import BadInput, Damaged, StoreError
 from csmd.exclusions import PauseFile
+from csmd.paths import file_of_transcript
 from csmd.privacy.redaction import choose_words
 from csmd.store import activity, backup, files, integrity, recovery, search, sqlite
 from csmd.store.core import Store
@@ -141,7 +142,7 @@ def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
     listed = [path for root in context.transcript_roots(config) for path in transcripts.transcripts(root)]
     known = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
-    return list(dict.fromkeys([*listed, *(path for path in known if path.is_file())]))
+    return list(dict.fromkeys([*listed, *(path for path in known if file_of_transcript(path).is_file())]))
 
 
 def _read_transcripts(config: Config, store: Store, paths: list[Path], note: Note) -> int:

@@ -367,7 +367,7 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
         context, instructions = background.context, background.instructions
         tasks.resume_purge(context)
         dreaming.resume_dreams(context)
-        watch = Watch(background.hint, instructions.touch)
+        watch = Watch(background.hint, background.hint)
         background.begin_anew = stop.wake
         background.is_watched = lambda: not watch.trouble and watch.roots == sorted(context.roots())
         path = socket_path(paths.home)

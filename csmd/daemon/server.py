@@ -401,7 +401,7 @@ class Server(threading.Thread):
 
     def _follow_up(self, event: Event) -> None:
         """Has the background do what an event gives reason to."""
-        self.background.context.hint_of_hook(event.transcript_path)
+        self.background.context.hint_of_hook(event.transcript_path, event.host)
         if event.name in ADAPTERS[event.host].injecting and event.failure is None:
             self.background.instructions.visit(event.cwd)
             # For the prompts to come; on a thread of its own, because starting the worker takes a while.

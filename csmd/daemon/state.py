@@ -22,7 +22,7 @@ from csmd.daemon.reading import Watch
 from csmd.dream import page_edits
 from csmd.errors import StoreError
 from csmd.hosts.adapters import CLAUDE
-from csmd.paths import is_directory, is_there
+from csmd.paths import file_of_transcript, is_directory, is_there
 from csmd.privacy.redaction import redact
 from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
@@ -57,7 +57,7 @@ def look_at_disk(
     days = {folder: _cleanup_days(looking(folder)) for folder in folders}
     there = [root for root in roots if root and is_directory(looking(root))]
     by_project = {root: min(_cleanup_days(folder, looking(root)) for folder in days) for root in there if days}
-    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(looking(path))])
+    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(looking(path)))])
 
 
 def describe_transcripts(rows: Rows, found: OnDisk) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from csmd.daemon.housekeeping import InstructionRefresh
 from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
 from csmd.dream import day_files, transfer
-from csmd.embedding import models
+from csmd.embedding import models, token_ranks
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
@@ -60,6 +60,7 @@ from csmd.store import (
 from csmd.store.import_files import ForeignFile
 from csmd.store.purge import Plan
 from csmd.store.purge_files import FileWay, Redact
+from csmd.store.session_databases import SessionDatabase
 from csmd.text import tokens
 from csmd.text.display import amount
 
@@ -91,7 +92,7 @@ class Tasks:
         self._late: dict[str, int] = {}
         self._kinds: Mapping[str, Callable[[Task], Work]] = {
             "import": self._take_in, "sync": self._take_in, "undo": dreaming.undo,
-            "model": partial(_use_model, context), "export": partial(_export, context),
+            "model": partial(_use_model, context, stages), "export": partial(_export, context),
             "purge": partial(_purge, context, dreaming=dreaming), "scan": partial(_scan, context),
             "secrets": partial(_take_out_late_secrets, context), "backup": partial(_back_up, context),
             "provider": partial(curating.try_provider, context),
@@ -265,9 +266,10 @@ def _preview(context: Context, task: Task) -> Batches[dict[str, Any]]:
         return {"preview": True, "source": "csmd export", "memories": memories} if is_dry_run else {}
     if not is_dry_run and task.order.get("confirmed"):
         return {}
-    with import_files.open_import(path) as foreign:
-        if (source := recognise(foreign)) is not None:
-            return (yield from _examine(context, task, source, foreign))
+    if not SessionDatabase.is_one(path):
+        with import_files.open_import(path) as foreign:
+            if (source := recognise(foreign)) is not None:
+                return (yield from _examine(context, task, source, foreign))
     if not is_dry_run:
         return {}
     sessions, problems = _without_unknown(path, _sessions(context, task)[0])
@@ -300,6 +302,8 @@ def _import_memories(context: Context, task: Task) -> Batches[dict[str, Any] | N
     path = Path(task.path)
     if exported := transfer.find_file(path):
         return (yield from _import_exported(context, task, exported))
+    if SessionDatabase.is_one(path):
+        return None
     with import_files.open_import(path) as foreign:
         if (source := recognise(foreign)) is None:
             return None
@@ -385,7 +389,8 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
 def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[PastSession]]:
     """The sessions that a task reads, and those of the rest that have grown, which are left to the background."""
     if task.kind == "import":
-        root = task.path if is_directory(task.path) else str(Path(task.path).parent)
+        is_root = is_directory(task.path) or SessionDatabase.is_one(Path(task.path))
+        root = task.path if is_root else str(Path(task.path).parent)
         return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     known = context.store.read(cursors.file_positions)
@@ -409,6 +414,8 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
     """The sessions whose files are transcripts, and what is wrong with the others; BadInput where there is none."""
 
     def is_transcript(file: OnDisk) -> bool:
+        if file.end >= 0:
+            return True  # of a database, which was listed by its tables
         with contextlib.suppress(OSError, ValueError), files.open_regular(Path(file.path)) as opened:
             return adapters.is_transcript(opened.read(BEGINNING_BYTES))
         return False
@@ -433,12 +440,15 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
 # --- model, backup, export
 
 
-def _use_model(context: Context, task: Task) -> Work:
+def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     """Copies a model in and works with it; here, so that no batch of the background's is under way with the old one."""
     config, name = context.config, str(task.order.get("name", ""))
     yield {"step": "copying"}
     try:
         directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
+        is_counting = token_ranks.take_from(config.paths.models, task.path) or token_ranks.take_installed(
+            config.paths.models
+        )
     finally:
         if Path(task.path) == config.paths.fetched_model:  # nobody else needs it, whoever has stopped waiting
             shutil.rmtree(task.path, ignore_errors=True)
@@ -449,7 +459,8 @@ def _use_model(context: Context, task: Task) -> Work:
         dim = len(context.embedder.embed(["a first text"], deadline_s=FIRST_TEXT_S)[0])
     except EmbeddingUnavailable as error:
         raise ConfigError(f"the model in {task.path} does not load: {error.what}", hint=error.hint) from error
-    return {"model": models.model_identity(directory), "dim": dim}
+    stages.look_again()
+    return {"model": models.model_identity(directory), "dim": dim, "tokens": "counted" if is_counting else "estimated"}
 
 
 def _back_up(context: Context, task: Task) -> Work:
@@ -847,7 +858,7 @@ def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
 
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistant's own transcripts, by decoded strings as when they are read."""
-    paths = [path for root in context.roots() for path in transcripts.transcripts(root)]
+    paths = [path for root in context.roots() if not is_file(root) for path in transcripts.transcripts(root)]
     found = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()

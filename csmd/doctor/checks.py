@@ -177,6 +177,14 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
         hooks, question, states = files.kinds[0], files.question, scene.answers.get(host)
         if not plan.is_in(hooks, hooks.file(folder), scene.paths.home):
             yield fail(f"no hook of csmd's is registered in {hooks.file(folder)}", f"`csmd install --host {host}`")
+        elif files.state is not None:
+            state = files.state(folder, scene.paths.home, _text_of)
+            if state == "gone":
+                yield fail(
+                    f"not every hook of csmd's is registered in {hooks.file(folder)}", f"`csmd install --host {host}`"
+                )
+            elif state == "off":
+                yield fail(f"settings in {folder} keep csmd's hooks from running", files.switched_off)
         elif question is not None and states is None:
             yield note(
                 f"no `{files.program}` could be asked whether it runs csmd's hooks",
@@ -186,6 +194,14 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
             found = {event: states.get(event, "missing") for event in files.events}
             if silent := [f"{event} ({state})" for event, state in found.items() if state not in question.runs]:
                 yield fail(f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.to_do)
+        if warning := files.warning():
+            yield note(warning, f"start `{files.program}` once with a network")
+
+
+def _text_of(path: str) -> str | None:
+    """The text of a settings file; None for no file."""
+    data = foreign_files.read(Path(path))
+    return None if data is None else data.decode(errors="replace")
 
 
 @check("`csmd install` writes them anew")

@@ -27,14 +27,17 @@ from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
 from csmd.paths import Paths, is_directory, is_there
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The host's events that bring a turn -> what csmd calls them, and the key that holds the words.
-TURN_EVENTS = {"UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message")}
+#: The assistants' events that bring a turn -> what csmd calls them, and the key that holds the words.
+TURN_EVENTS = {
+    "UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message"),
+    **{event: marker for files in FILES.values() for event, marker in files.markers.items()},
+}  # fmt: skip
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is no word
 WORD_LETTERS = 20
 #: Seconds; the assistant, too, ends a hook that takes longer than its timeout.
 HOOK_S = 10.0
-#: Enough for a few configuration directories with two hooks each.
-MOST_HOOKS = 8
+#: Enough for a few configuration directories and assistants with two hooks each.
+MOST_HOOKS = 16
 #: Seconds that a turn may take from the hook to search; a spooled one waits for the daemon's next step.
 FOUND_S = 5.0
 LONGEST_EVENT = 65_536
@@ -136,23 +139,19 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     return _with_answers(scene)
 
 
-#: Seconds that an assistant's program may take to say whether it runs csmd's hooks.
-ASKED_S = 10.0
-
-
 def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict[str, str] | None:
     """Event -> what an assistant's program says of csmd's hook for it; None where it cannot be asked or does not answer."""
     search, question = config.child_environment().get("PATH", os.defpath), files.question
     programs = plan.programs_in(search.split(os.pathsep), files.program) if question else []
     if question is None or not programs:
         return None
-    environment = {**config.child_environment(), files.variable: str(folder)}
+    environment = {**config.child_environment(), **files.environment(folder)}
     with contextlib.suppress(OSError), subprocess.Popen(
         [str(programs[0]), *question.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env=environment, cwd=cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
-            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), ASKED_S)
+            return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), question.patience_s)
         finally:
             child.kill()
     return None
@@ -163,11 +162,24 @@ def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, ho
     child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.asked(cwd)).encode())
     child.stdin.flush()
     for line in child.stdout:
-        with contextlib.suppress(BadInput, KeyError, TypeError, AttributeError):
-            states = question.read(wire.loads(line), home)
+        with contextlib.suppress(KeyError, TypeError, AttributeError):
+            states = question.read(line.decode("utf-8", "replace"), home)
             if states is not None:
                 return states
-    return None
+    return {} if question.ends and child.wait() == 0 else None
+
+
+def _of_others(scene: Scene) -> list[Registered]:
+    """The hooks of other assistants that take a marker, as far as they are registered."""
+    return [
+        Registered(
+            event=event, command=files.hook_command("", scene.paths.home, event), home=str(scene.paths.home),
+            timeout=float(files.events[event]), path=str(files.kinds[0].file(folder)), scope="user",
+        )
+        for host, folder in scene.host_dirs
+        if plan.is_in((files := FILES[host]).kinds[0], files.kinds[0].file(folder), scene.paths.home)
+        for event in files.markers
+    ]  # fmt: skip
 
 
 def _with_answers(scene: Scene) -> Scene:
@@ -181,7 +193,7 @@ def _with_answers(scene: Scene) -> Scene:
         scene = replace(scene, trouble=(error.what, error.hint))
     status = scene.status
     hears = status is not None and not status.get("paused")
-    runs = run_bounded(lambda: send_markers(paths, scene.ours, answers=hears), 4 * HOOK_S) or ()
+    runs = run_bounded(lambda: send_markers(paths, (*scene.ours, *_of_others(scene)), answers=hears), 4 * HOOK_S) or ()
     problems, rules = None, []
     if status is not None:
         with contextlib.suppress(CsmdError):

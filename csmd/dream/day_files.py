@@ -123,6 +123,8 @@ def render_data(session: Session) -> dict[str, Any]:
     values["agents"] = [
         {"id": ident, "turns": turns, "outcome": outcomes[is_answered]} for ident, turns, is_answered in session.agents
     ]
+    done, entries = session.progress
+    values["progress"] = f"{done} of {entries} done" if entries else ""
     lists = {name: list(value) for name, value in values.items() if isinstance(value, tuple)}
     return {name: value for name, value in (values | lists).items() if value not in ("", [])}
 
@@ -427,7 +429,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
         head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{without}\n"
         text = files.read_memory_file(path)
         if text is not None and (text or new) and not text.startswith(head):
-            session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key))
+            session = store.read(partial(read_session, ending=ending, here=here, key=store.hash_key, with_plan=True))
             files.write_memory_file(directory, path, head + files.as_yaml(redact_tree(render_live(session), Counter())))
             changed += 1
     for folder in [root / LIVE for root in _roots(directory)]:

@@ -32,7 +32,9 @@ class Session:
     """A session as a day's file describes it, in the order of its data; times are local.
 
     `files` are (path, changes), `agents` sub-agents as (id, turns, whether its transcript ends with an answer), `failing`
-    the errors of checks that failed to the end.
+    the errors of checks that failed to the end. `deviations` are where the user led the session away from what the
+    assistant did: corrections in their words, how many calls they turned down and prompts they took back; `modes` how much
+    the assistant might do by itself, from when on; `progress` (done, all) of the entries of its plan.
     """
 
     id: str
@@ -53,6 +55,9 @@ class Session:
     failing: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     agents: tuple[tuple[str, int, bool], ...] = ()
+    progress: tuple[int, int] = (0, 0)
+    deviations: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
 
     @property
     def has_news(self) -> bool:

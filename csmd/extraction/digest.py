@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from csmd.errors import CsmdError
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
 from csmd.hosts import adapters
+from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import cursors, digests, events, sessions, tombstones
 from csmd.store.core import Store
@@ -257,7 +257,7 @@ def _digests(store: Store, session: Waiting) -> list[Digest]:
 
 def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests need; the returned function makes them without the store."""
-    if sessions.is_tampered(rows, keyed_hash(PurePath(session.path).name, key)):
+    if sessions.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
     stated = [Stated(*row) for row in digests.session_statements(rows, session.session_seq)]

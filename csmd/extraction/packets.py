@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 from operator import not_
-from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.extraction import failure_reports, shell_commands
+from csmd.paths import name_of_transcript
 from csmd.store import candidates as stored
 from csmd.store import cursors, sessions
 from csmd.store.core import Store
@@ -294,7 +294,7 @@ def _observe(store: Store, session: Behind) -> int:
         upto = min(session.turns, session.position + BATCH)
         provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
-        noted = sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, store.hash_key))
+        noted = sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key))
         after = max(0, session.position - WINDOW)
         return stored.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 

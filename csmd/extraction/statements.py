@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import PurePath
 from typing import NamedTuple
 
 from csmd.extraction import chooser
 from csmd.extraction.chooser import Chosen, Said, Source, said_before
 from csmd.hosts import tool_calls
+from csmd.paths import name_of_transcript
 from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -142,7 +142,7 @@ def choose_from_session(rows: Rows, session: Behind, *, key: bytes) -> list[Chos
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     """Reads what to choose from, starting with the exchange at the conversation's cursor."""
-    if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(session.path).name, key)):
+    if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
         return View([], [], "")
     begun = cursors.exchange_start(rows, session.session_seq, at=session.position)
     after, found = max(0, begun - 1), list[StoredTurn]()

@@ -118,7 +118,8 @@ class Reading:
 class ReadLine(Protocol):
     """Adds what one line holds to a reading; BadInput when it is malformed.
 
-    `tool_limit` is how many bytes of a tool's input or output are kept.
+    `tool_limit` is how many bytes of a tool's input or output are kept; `display.cut_middle` of `turn UUID` shortens it, so
+    that what is left out is counted, and found again by that uuid.
     """
 
     def __call__(self, line: bytes, into: Reading, *, tool_limit: int) -> None: ...
@@ -126,19 +127,49 @@ class ReadLine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A transcript that is read on from a position: its name, its first bytes, and what is left out of it."""
+    """A transcript that is read on from a position: its path, its first bytes, and what is left out of it."""
 
-    name: str
+    path: Path
     file: BinaryIO
     beginning: bytes
     position: int
     withheld: Withheld
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.path.name
+
+    @property
+    def folder(self) -> str:
+        """Its directory's name."""
+        return self.path.parent.name
+
+    def beside(self, suffix: str, limit: int) -> bytes:
+        """At most `limit` bytes of the file of its name with another suffix; b"" for none that can be read."""
+        try:
+            with self.path.with_suffix(suffix).open("rb") as file:
+                return file.read(limit)
+        except OSError:
+            return b""
 
     def before(self, size: int) -> bytes:
         """At most `size` bytes before the position."""
         begin = max(0, self.position - size)
         self.file.seek(begin)
         return self.file.read(self.position - begin)
+
+
+_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
+    found = _START.search(beginning)
+    try:
+        return redact(wire.clean(wire.loads(found[1].decode("utf-8", "replace"))), Counter()) if found else ""
+    except BadInput:
+        return ""
 
 
 # --- the contract
@@ -226,7 +257,7 @@ class Adapter:
     title: str
 
     transcripts: str
-    """The directory of transcripts below the assistant's configuration directory."""
+    """The directory of transcripts below the assistant's directory, or the database in which they are."""
     is_transcript: Callable[[bytes], bool]
     """Whether a file's first bytes are those of a transcript of this assistant."""
     read_from: Callable[[Opened], ReadLine]
@@ -271,20 +302,13 @@ class Adapter:
     memory: OwnMemory | None = None
     """Its own memory, where csmd reads it."""
 
+    started_in: Callable[[bytes], str] = started_in
+    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
+
 
 # --- what several assistants have in common
 
-_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
 _TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
-
-
-def started_in(beginning: bytes) -> str:
-    """The directory a session was started in, redacted, from a transcript's first bytes; "" for none."""
-    found = _START.search(beginning)
-    try:
-        return redact(wire.clean(wire.loads(found[1].decode("utf-8", "replace"))), Counter()) if found else ""
-    except BadInput:
-        return ""
 
 
 def times_in(part: bytes) -> tuple[str, str]:

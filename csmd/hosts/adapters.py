@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from csmd.config import Config
@@ -12,6 +13,20 @@ from csmd.hosts.claude import transcript as claude_transcript
 from csmd.hosts.claude.export import export
 from csmd.hosts.codex import hooks as codex_hooks
 from csmd.hosts.codex import transcript as codex_transcript
+from csmd.hosts.copilot import hooks as copilot_hooks
+from csmd.hosts.copilot import registration as copilot_registration
+from csmd.hosts.copilot import transcript as copilot_transcript
+from csmd.hosts.droid import hooks as droid_hooks
+from csmd.hosts.droid import registration as droid_registration
+from csmd.hosts.droid import transcript as droid_transcript
+from csmd.hosts.gemini import hooks as gemini_hooks
+from csmd.hosts.gemini import registration as gemini_registration
+from csmd.hosts.gemini import transcript as gemini_transcript
+from csmd.hosts.opencode import hooks as opencode_hooks
+from csmd.hosts.opencode import transcript as opencode_transcript
+from csmd.hosts.qwen import hooks as qwen_hooks
+from csmd.hosts.qwen import registration as qwen_registration
+from csmd.hosts.qwen import transcript as qwen_transcript
 
 CLAUDE_MEMORY = OwnMemory(
     folder=environment.memory_folder, read_memo=environment.memo, body=environment.body, cut_index=environment.cut_index,
@@ -67,16 +82,157 @@ CODEX = Adapter(
     ),
 )
 
+COPILOT = Adapter(
+    host=copilot_transcript.HOST,
+    title="Copilot CLI",
+    transcripts="session-state",
+    is_transcript=copilot_transcript.is_transcript,
+    read_from=copilot_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=copilot_transcript.place_of,
+    places=copilot_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: copilot_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: copilot_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=copilot_hooks.decode_event,
+    turn_of_event=copilot_hooks.turn_of_event,
+    injecting=copilot_hooks.INJECTING,
+    encode_answer=copilot_hooks.encode_answer,
+    hooks_state=copilot_registration.hooks_state,
+    window=lambda _, used: max(copilot_transcript.WINDOW, used),
+    instructions=InstructionNames(
+        user=(("copilot-instructions.md",),),
+        project=(
+            (".github/copilot-instructions.md",),
+            ("AGENTS.md",),
+            ("CLAUDE.md",),
+            ("GEMINI.md",),
+            (".github/instructions/*.instructions.md",),
+        ),
+    ),
+)
+
+DROID = Adapter(
+    host=droid_transcript.HOST,
+    title="Droid",
+    transcripts="sessions",
+    is_transcript=droid_transcript.is_transcript,
+    read_from=droid_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=droid_transcript.titles_in,
+    place_of=lambda _root, _inside: None,
+    places=droid_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: droid_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: droid_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=droid_hooks.decode_event,
+    turn_of_event=droid_hooks.turn_of_event,
+    injecting=frozenset(droid_hooks.INJECTING),
+    encode_answer=droid_hooks.encode_answer,
+    hooks_state=droid_registration.hooks_state,
+    window=lambda _, used: max(droid_transcript.WINDOW, used),
+    instructions=InstructionNames(user=(("AGENTS.md",),), project=(("AGENTS.md",), ("CLAUDE.md",))),
+)
+
+GEMINI = Adapter(
+    host=gemini_transcript.HOST,
+    title="Gemini CLI",
+    transcripts="tmp",
+    is_transcript=gemini_transcript.is_chat,
+    read_from=gemini_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=gemini_transcript.place_of,
+    places=gemini_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    is_written_for_user=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
+    decode_event=gemini_hooks.decode_event,
+    turn_of_event=gemini_hooks.turn_of_event,
+    injecting=frozenset(gemini_hooks.INJECTING),
+    encode_answer=gemini_hooks.encode_answer,
+    hooks_state=gemini_registration.hooks_state,
+    window=lambda _, used: max(gemini_transcript.WINDOW, used),
+    started_in=gemini_transcript.started_in,
+    instructions=InstructionNames(user=(("GEMINI.md",),), project=(("GEMINI.md",),)),
+)
+
+QWEN = Adapter(
+    host=qwen_transcript.HOST,
+    title="Qwen Code",
+    transcripts="projects",
+    is_transcript=qwen_transcript.is_chat,
+    read_from=qwen_transcript.read_from,
+    drops=lambda _: None,
+    titles_in=lambda _: {},
+    place_of=qwen_transcript.place_of,
+    places=qwen_transcript.places,
+    may_answer=lambda _tools, _is_pick: False,
+    client_versions=lambda _: {},
+    is_notice=lambda _: False,
+    is_written_for_user=lambda _: False,
+    decode_event=qwen_hooks.decode_event,
+    turn_of_event=qwen_hooks.turn_of_event,
+    injecting=frozenset(qwen_hooks.INJECTING),
+    encode_answer=qwen_hooks.encode_answer,
+    hooks_state=qwen_registration.hooks_state,
+    window=lambda _, used: max(qwen_transcript.WINDOW, used),
+    instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
+)
+
+
+def _opencode(host: str, title: str) -> Adapter:
+    """The adapter of OpenCode or of its fork."""
+    return Adapter(
+        host=host,
+        title=title,
+        transcripts=opencode_transcript.DATABASES[host],
+        is_transcript=partial(opencode_transcript.is_session, host),
+        read_from=partial(opencode_transcript.read_from, host),
+        drops=lambda _: None,
+        titles_in=partial(opencode_transcript.titles_in, host),
+        place_of=opencode_transcript.place_of,
+        places=partial(opencode_transcript.places, host),
+        may_answer=lambda _tools, _is_pick: False,
+        client_versions=lambda _: {},
+        is_notice=lambda _: False,
+        is_written_for_user=lambda _: False,
+        decode_event=partial(opencode_hooks.decode_event, host),
+        turn_of_event=opencode_hooks.turn_of_event,
+        injecting=frozenset(opencode_hooks.INJECTING),
+        encode_answer=opencode_hooks.encode_answer,
+        hooks_state=partial(opencode_hooks.hooks_state, host),
+        window=lambda _, used: max(opencode_transcript.WINDOW, used),
+        # The one of all projects lies with its settings, apart from its data.
+        instructions=InstructionNames(
+            user=((f"../../../.config/{host}/AGENTS.md",),), project=(("AGENTS.md", "CLAUDE.md"),)
+        ),
+    )
+
+
+OPENCODE, KILO = _opencode("opencode", "OpenCode"), _opencode("kilo", "Kilo")
+
 #: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
 EXPORT = export
 
 #: Host -> its adapter, in the order in which they are asked whose a transcript is.
-ADAPTERS: dict[str, Adapter] = {adapter.host: adapter for adapter in (CODEX, CLAUDE)}
+ADAPTERS: dict[str, Adapter] = {
+    adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
+}
 
 
 def of_transcript(beginning: bytes) -> Adapter:
     """The adapter of a transcript, by its first bytes; Claude Code's where none of them tells."""
     return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory a transcript's session was started in, by its first bytes; "" for none."""
+    return of_transcript(beginning).started_in(beginning)
 
 
 def is_transcript(beginning: bytes) -> bool:

@@ -65,16 +65,19 @@ class Kind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """How an assistant's program is asked whether it runs csmd's hooks: lines of JSON on its standard input and output.
+    """How an assistant's program is asked whether it runs csmd's hooks.
 
-    `asked` are the messages, for a session in a directory. `read(answer, home)` gives event -> state by one line of the
-    answer, None where that line is not it; `runs` are the states in which a hook runs.
+    `asked` are messages for its standard input, a line of JSON each, for a session in a directory. `read(line, home)` gives
+    event -> state by one line of the answer, None where that line is not it; `runs` are the states in which a hook runs.
     """
 
     arguments: tuple[str, ...]
-    asked: Callable[[Path], list[dict[str, Any]]]
-    read: Callable[[dict[str, Any], Path], dict[str, str] | None]
+    asked: Callable[[Path], list[dict[str, Any]]] = lambda _: []
+    read: Callable[[str, Path], dict[str, str] | None]
     runs: frozenset[str]
+    ends: bool = False
+    """Whether the program ends by itself: without a line that is an answer it then runs none of the hooks."""
+    patience_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +91,8 @@ class HostFiles:
     """Its configuration directory in the user's home."""
     variable: str = ""
     """The variable that names another one; "" for none."""
+    inside: str = ""
+    """Its name below the directory that `folder` and `variable` name, where it shares that with other programs."""
     program: str
     """Its command."""
     program_folders: tuple[str, ...] = ()
@@ -113,9 +118,20 @@ class HostFiles:
     transcript_days: int = 0
     """Days after which it deletes a transcript where nobody chose another number; 0 for never."""
 
+    markers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    """Events whose hooks `csmd doctor` runs with a marker -> what csmd calls the event, and the field that holds the words."""
+    state: Callable[[Path, Path, Callable[[str], str | None]], str] | None = None
+    """Whether its hooks are `there`, `off`, `gone` or `unknown`, by the settings in a configuration directory: of a csmd home,
+    read by the function."""
+    switched_off: str = "switch hooks on there"
+    """What its user has to do where they are `off`."""
     question: Question | None = None
     to_do: str = ""
     """What its user has to do before hooks run; "" for nothing."""
+    warning: Callable[[], str] = lambda: ""
+    """What its user should know of csmd's hooks on this machine; "" for nothing."""
+    further: tuple[str, ...] = ()
+    """More files of csmd's own that its hooks need, as shipped in `hooks`."""
 
     @property
     def always(self) -> tuple[str, ...]:
@@ -128,7 +144,11 @@ class HostFiles:
 
     def directory(self) -> Path:
         """Its configuration directory in force in this environment."""
-        return config.folder_of(self.variable, self.folder)
+        return config.folder_of(self.variable, self.folder) / self.inside
+
+    def environment(self, directory: Path) -> dict[str, str]:
+        """The variable with which it takes this directory for its own."""
+        return {self.variable: str(directory.parent if self.inside else directory)} if self.variable else {}
 
 
 # --- csmd's scripts in an entry

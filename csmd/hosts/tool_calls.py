@@ -111,7 +111,7 @@ def _without_cut_line(said: str, given: str) -> str:
 
 
 #: A transcript's file name ends so, and has these signs before it, in a path, a command or a program.
-_SUFFIX = re.compile(r"\.jsonl\b", re.ASCII)
+_SUFFIX = re.compile(r"\.(?:jsonl|db)\b", re.ASCII)
 _IN_NAMES = f"{ascii_letters}{digits}_.-"
 LONGEST_NAME = 120
 #: Tools that write the file they name, and parts of the names of other makers' tools that do.
@@ -121,7 +121,8 @@ _READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
 #: Ways in which a shell line or a program in it writes. What goes to another descriptor or to nowhere writes nothing.
 _NOWHERE = re.compile(r"\d?>{1,2}\s?(?:&\d|/dev/\w{1,10})")
 _WRITES = re.compile(
-    r">{1,2}\s{0,4}[^\s|;&<>]{0,300}\.jsonl"
+    r">{1,2}\s{0,4}[^\s|;&<>]{0,300}\.(?:jsonl|db)\b"
+    r"|\b(?:insert\s+(?:or\s+\w+\s+)?into|replace\s+into|delete\s+from|update\s+(?:or\s+\w+\s+)?\w+\s+set)\b"
     r"|\b(?:tee|cp|mv|dd|ln|install|rsync|truncate|sponge|patch)\b"
     r"|\b(?:sed|perl|ruby)\b[^|;&\n]{0,200}?\s-[a-zA-Z]{0,4}i"
     r"|\bopen\([^)\n]{0,200}?[\"'][rb]?[wax]b?\+?[\"']"
@@ -136,17 +137,18 @@ def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
         return ()
     # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
     said = " ".join(strings(given)).replace("\n", " ")
-    names = tuple(sorted({name for end in _SUFFIX.finditer(said) if (name := _name_before(said, end.start()))}))
+    names = tuple(
+        sorted({name + end[0] for end in _SUFFIX.finditer(said) if (name := _name_before(said, end.start()))})
+    )
     if not names or tool in _WRITERS or _WRITER.search(tool):
         return names
     return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
 
 
 def _name_before(said: str, at: int) -> str:
-    """The file name that ends with the suffix at this place; "" for none."""
+    """The file name whose suffix begins at this place, without it; "" for none."""
     before = said[max(0, at - LONGEST_NAME) : at]
-    stem = before[len(before.rstrip(_IN_NAMES)) :]
-    return f"{stem}.jsonl" if stem else ""
+    return before[len(before.rstrip(_IN_NAMES)) :]
 
 
 DeedKind = Literal["run", "change", "look", "todo", "task", "task_state", "plan", "ask"]

@@ -152,7 +152,11 @@ SERVER_KINDS: dict[str, Kind] = {
 
 def recorded_kinds(paths: Paths, path: Path) -> tuple[Kind, ...]:
     """The kinds of entries that the record names for a file, without those that only a newer csmd knows."""
-    names = load_record(paths)["settings"][str(path)]["kinds"]
+    return _kinds_in(load_record(paths), path)
+
+
+def _kinds_in(record: Mapping[str, Any], path: Path) -> tuple[Kind, ...]:
+    names = record["settings"][str(path)]["kinds"]
     return tuple(kind for kind in dict.fromkeys((*KINDS, *SERVER_KINDS.values())) if kind.name in names)
 
 
@@ -202,6 +206,8 @@ class Change:
     after: bytes | None = None
     leaves: bool = False
     """Whether the file is restored and leaves the record."""
+    gone: Kind | None = None
+    """The kind whose entry alone is taken out."""
     changed: bool = False
     trouble: CsmdError | None = None
 
@@ -238,6 +244,15 @@ def plan_return(paths: Paths, path: Path) -> Change:
     change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
     return _planned(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
+
+
+def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
+    """A recorded file without our entry of one kind; as it was before install where it has no other."""
+    recorded = recorded_kinds(paths, path)
+    if recorded == (kind,):
+        return plan_return(paths, path)
+    change = Change(path=path, kinds=recorded, gone=kind)
+    return _planned(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -306,8 +321,12 @@ def _write(paths: Paths, change: Change) -> None:
     elif change.after is not None and change.after != change.before:
         # Recorded before it is written: an entry without a record could not be removed.
         previous = record["settings"].get(key)
-        entry = foreign_files.record_entry(change.before, change.after, _remover(change, paths.home), previous)
-        entry["kinds"] = [kind.name for kind in change.kinds]
+        # Hooks and the memory server may share a file, and are put in and taken out apart.
+        recorded = _kinds_in(record, change.path) if previous else ()
+        kinds = tuple(dict.fromkeys((*recorded, *change.kinds)))
+        remove = _remover(replace(change, kinds=kinds), paths.home)
+        entry = foreign_files.record_entry(change.before, change.after, remove, previous)
+        entry["kinds"] = [kind.name for kind in kinds if kind is not change.gone]
         is_made = not folder.exists() or bool(record["folders"].get(key))
         settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: is_made}
         save_record(paths, {**record, "settings": settings, "folders": folders})
@@ -419,8 +438,11 @@ def reported_version(program: Path, search: str) -> str:
 HOOK_FILES = ("csmd_spool.py", HOOK_SCRIPT, "csmd_line.py")
 HOOK_SCRIPTS = ("post-turn", "pre-compact", "session-start", "prompt", "session-end", "subagent-stop")
 LAUNCHERS = tuple(files.launcher for files in FILES.values() if files.launcher)
+FURTHER = tuple(dict.fromkeys(name for files in FILES.values() for name in files.further))
 #: Name in csmd's home -> the shipped file that it is a copy of: the launcher tells by its own name whose events it brings.
-COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, SERVER_SCRIPT)} | dict.fromkeys(LAUNCHERS, "assistant")
+COPIED = {name: name for name in (*HOOK_FILES, *HOOK_SCRIPTS, *FURTHER, SERVER_SCRIPT)} | dict.fromkeys(
+    LAUNCHERS, "assistant"
+)
 README = (
     "This directory belongs to csmd, the cross-session memory daemon.\n"
     "`csmd status` tells what is in it; `csmd uninstall` takes csmd's hooks out of your assistant.\n"
@@ -470,7 +492,7 @@ def describe_own_files(paths: Paths) -> list[str]:
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
         f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS))}",
+        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS, *FURTHER))}",
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
@@ -552,7 +574,9 @@ def copy_hooks(paths: Paths) -> None:
     source = shipped_folder()
     for name, shipped in COPIED.items():
         write_atomic(
-            paths.hook_dir / name, (source / shipped).read_bytes(), mode=0o600 if name.endswith(".py") else 0o700
+            paths.hook_dir / name,
+            (source / shipped).read_bytes(),
+            mode=0o600 if name.endswith((".py", ".js")) else 0o700,
         )
     write_atomic(paths.hook_dir / "interpreter", base_interpreter().encode() + b"\n")
     write_atomic(paths.hook_dir / "python", config.own_interpreter().encode() + b"\n")
@@ -607,13 +631,14 @@ def install_server(config: Config, host: str, arguments: Sequence[str]) -> Chang
 
 def remove_server(config: Config, host: str) -> Change:
     """Takes the memory server's entry out of an assistant's settings again; CsmdError where csmd put none there."""
-    path = SERVER_KINDS[host].file(config.assistant_dirs[0])
+    kind = SERVER_KINDS[host]
+    path = kind.file(config.assistant_dirs[0])
     with install_lock(config.paths):
-        if str(path) not in load_record(config.paths)["settings"]:
+        if str(path) not in load_record(config.paths)["settings"] or kind not in recorded_kinds(config.paths, path):
             raise CsmdError(
                 f"csmd put nothing into {path}", hint=f"`csmd mcp --print-config {host}` shows what it would"
             )
-        return carry_out(config.paths, partial(plan_return, config.paths, path))
+        return carry_out(config.paths, partial(plan_one_return, config.paths, path, kind))
 
 
 def describe_server(config: Config, host: str, arguments: Sequence[str]) -> tuple[Path, str]:

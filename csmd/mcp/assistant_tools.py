@@ -230,6 +230,10 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
             texts = ask("csm_context_get", params)["items"]
         except CsmdError:
             raise unknown from None
+        if texts and "source" in texts[0]:  # a tool's output, of which there may be megabytes
+            (output,) = texts
+            head = f"{output['id']}, {output['said_at'][:16]}; `csmd context get {output['id']}` prints all of it:"
+            return _fenced([head, *output["text"].splitlines()])
         return _fenced([f"{item['id']}: {plain(item['text'])}" for item in texts if item["text"]])
 
 
@@ -366,6 +370,8 @@ def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
 ABOUT = {
     "project": "A directory's absolute path; this session's project unless given",
     "dry_run": "Only say what would be done",
+    "sql": "One SELECT; times in the views are UTC, as ISO text",
+    "view": "Of one view; all of them unless given",
     "since": "A day, or 7d",
     "until": "A day, or 7d",
 }

@@ -105,8 +105,13 @@ HOSTS: Mapping[str, Host] = {
         shape=lambda command, args: {"type": "local", "command": [command, *args], "enabled": True},
         documented="https://opencode.ai/docs/mcp-servers",
     ),
+    "kilo": Host(
+        name="Kilo", folder=".config", variable=_XDG, file="kilo/kilo.json", key="mcp",
+        shape=lambda command, args: {"type": "local", "command": [command, *args], "enabled": True},
+        documented="https://kilo.ai/docs/automate/mcp/using-in-kilo-code",
+    ),
     "qwen": Host(
-        name="Qwen Code", folder=".qwen", file="settings.json",
+        name="Qwen Code", folder=".qwen", variable="QWEN_HOME", file="settings.json",
         documented="https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp",
     ),
 }  # fmt: skip

@@ -30,8 +30,10 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "csm_memory_candidate_generate", "csm_memory_dedup_detect", "csm_memory_merge", "csm_memory_archive_candidate_report",
         "csm_memory_archive", "csm_memory_backfill_embeddings", "csm_memory_governance_report", "csm_memory_packets",
         "csm_memory_candidate_report", "csm_candidate_show", "csm_belief_scan", "csm_belief_scan_report", "csm_belief_promote",
-        "csm_review_list", "csm_dream_status", "csm_dream_plan", "csm_dream_history", "csm_recall_report",
+        "csm_review_list", "csm_dream_status", "csm_dream_plan", "csm_dream_history", "csm_recall_report", "csm_memory_compact",
+        "csm_compaction_audit",
     ),
+    "questions": ("csm_store_schema", "csm_store_query"),
 }  # fmt: skip
 EVERY = (*BASIC, *(name for names in GROUPS.values() for name in names))
 WORDS = f"{', '.join(GROUPS)}, all, or names"

@@ -18,6 +18,7 @@ from csmd.extraction.shell_commands import WRITERS, command_of, file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
+from csmd.paths import name_of_transcript
 from csmd.store import belief_changes, core, cursors, failures, fulltext, memories, search, sessions, tombstones
 from csmd.store import failures as stored
 from csmd.store.core import Store
@@ -78,7 +79,7 @@ def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, i
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
-    return sessions.is_tampered(rows, tokens.keyed_hash(PurePath(path).name, key))
+    return sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
 
 
 # --- errors and what mended them

@@ -12,12 +12,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from csmd.memory import confidence
-from csmd.recall import compose, evidence, last_sessions, visibility
+from csmd.recall import compose, evidence, last_sessions, lens, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
 from csmd.recall.visibility import is_injectable, never
-from csmd.store import curations, markdown_pages, memories, projects, receipts, sessions
+from csmd.store import curations, markdown_pages, memories, projects, receipts, sessions, workspaces
 from csmd.store.sqlite import Rows
+from csmd.store.workspaces import Lens
 from csmd.text import display
 from csmd.text.similarity import Gist, compare, gist, is_twin
 from csmd.values import Brief, Memory
@@ -108,8 +109,9 @@ def compose_brief(
     ended: Sequence[Note] = (),
     reasons: Sequence[Note] = (),
     blocks: Sequence[Block] = (),
+    head: str = "",
 ) -> Brief:
-    """The brief for a session's start; "" when nothing is worth showing. `blocks` stand at its end."""
+    """The brief for a session's start; "" when nothing is worth showing. `blocks` stand at its end, `head` in its head."""
     chosen = choose(candidates, known=known)
 
     def of(heading: tuple[str, float]) -> Block:
@@ -123,7 +125,8 @@ def compose_brief(
         *map(of, (LAID_DOWN, PICKED, OPEN, FOUND)),
         Block(heading=last_sessions.REASONED[0], notes=tuple(reasons), weight=last_sessions.REASONED[1]),
     ]
-    return compose.fence(TAG, ABOUT, [*(part for part in parts if part.notes), *blocks], max_tokens=max_tokens)
+    about = f"{ABOUT} {head}".strip()
+    return compose.fence(TAG, about, [*(part for part in parts if part.notes), *blocks], max_tokens=max_tokens)
 
 
 # --- reading it
@@ -149,9 +152,12 @@ def session_brief(
     `goals` stand before everything else, `blocks` behind it; what `before` says is shown before it, and not again.
     """
     in_context = (receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()).union(exclude)
+    looked_through = lens.find(rows, asking)
     candidates = [
         candidate
-        for candidate in read_candidates(rows, places=places, session_id=session_id, today=today)
+        for candidate in read_candidates(
+            rows, places=places, session_id=session_id, today=today, through=looked_through
+        )
         if candidate.memory.id not in in_context
         and not visibility.is_of_other_checkout(rows, candidate.memory, asking=asking)
     ]
@@ -172,11 +178,14 @@ def session_brief(
         ended=[note for note in last_sessions.session_notes(ended) if note.id not in in_context],
         reasons=[note for note in last_sessions.reason_notes(ended) if note.id not in in_context],
         blocks=(*blocks, *_removed_lines(rows, places, in_context)),
+        head=lens.describe(looked_through),
     )
 
 
-def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today: str = "") -> list[Candidate]:
-    """The statements of these places that are told at a start, in no order, with what each is worth."""
+def read_candidates(
+    rows: Rows, *, places: Sequence[int], session_id: str, today: str = "", through: Lens | None = None
+) -> list[Candidate]:
+    """The statements of these places that are told at a start, in no order, with what each is worth, `through` a lens."""
     today = today or max(projects.active_days(rows, 0), default="")
     near = receipts.recent_sessions(rows, places, session_id)
     ends = sessions.ends(rows, projects=places, other_than=session_id, limit=SESSIONS_COUNTED)
@@ -193,7 +202,21 @@ def read_candidates(rows: Rows, *, places: Sequence[int], session_id: str, today
     candidates = [one for one in candidates if not _is_passed_over(one, read)]
     overtakes = overtaking(rows, stated, places=places)
     told = [one for one in _worthiest_picks(candidates) if not overtakes(one.memory)]
-    return [*told, *_said_later(told, plain)]
+    return _through_lens(rows, [*told, *_said_later(told, plain)], through)
+
+
+def _through_lens(rows: Rows, candidates: Sequence[Candidate], through: Lens | None) -> list[Candidate]:
+    """The candidates, those of a lens worth more."""
+    weigh = lens.weigher(rows, through)
+    if weigh is None:
+        return list(candidates)
+
+    def weighed(one: Candidate) -> Worth:
+        memory, worth = one.memory, one.worth
+        weight = weigh(memory.text, memory.project_seq, memory.session_id, memory.id)
+        return worth._replace(value=worth.value * weight)
+
+    return [one._replace(worth=weighed(one)) for one in candidates]
 
 
 def _is_passed_over(candidate: Candidate, read: Collection[str]) -> bool:
@@ -266,7 +289,8 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     alone = rate_alone(rows, memory, places)
     if not alone.value and alone.why != evidence.PLAIN:  # nothing that others said brings it in
         return alone
-    candidates = read_candidates(rows, places=places, session_id="")
+    through = lens.find(rows, workspaces.root_of(rows, places[0]))
+    candidates = read_candidates(rows, places=places, session_id="", through=through)
     own = next((candidate for candidate in candidates if candidate.memory.id == memory.id), None)
     if own is not None:
         return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import PurePath
 from typing import Literal, NamedTuple
 
 from csmd.extraction import work
@@ -15,16 +14,17 @@ from csmd.extraction.work import ENTRY, SENTENCE, Entry, Stated, Work
 from csmd.hosts import adapters, tool_calls
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
 from csmd.memory import supersession
+from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.visibility import never
-from csmd.store import checkpoints, cursors, digests, events, receipts, search, sessions, tombstones
+from csmd.store import checkpoints, compactions, cursors, digests, events, receipts, search, sessions, tombstones
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, sentence, tokens
-from csmd.text.display import cut, defuse, squeeze
+from csmd.text.display import amount, cut, defuse, squeeze
 from csmd.text.prose import sentences
 from csmd.text.sentence import parse
 from csmd.text.tokens import content_words
@@ -82,6 +82,8 @@ def tasks(prompts: Sequence[Entry]) -> list[Entry]:
 SAID_KINDS, FORGETTABLE = ("goal", "correction", "decision", "open"), ("correction", "decision", "open")
 #: Most pieces of a kind in a checkpoint, and most characters of one.
 MOST_PIECES, PIECE_CHARACTERS = 60, 400
+#: Characters of what printed an output.
+OUTPUT_CHARACTERS = 80
 #: Most tokens of the essentials that a session is shown.
 MOST_TOKENS = 600
 #: Turns that are captured whole, from the last one back: how many, bytes of one, bytes of all.
@@ -125,8 +127,13 @@ class Checkpoint(NamedTuple):
     awaits: str = ""
 
 
-def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str) -> Checkpoint | None:
-    """The checkpoint of a session after these entries; None where nobody has said or done anything."""
+def make_pieces(
+    entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str, trimmed: Mapping[str, int] = {}
+) -> Checkpoint | None:
+    """The checkpoint of a session after these entries; None where nobody has said or done anything.
+
+    `trimmed` are the turns of which a part only is kept, by uuid, with the bytes that they had.
+    """
     prompts = [entry for entry in entries if entry.kind in ("user", "relayed") and _is_said(entry)]
     answers = [entry for entry in entries if entry.kind == "assistant" and entry.text.strip()]
     if not prompts and not answers:
@@ -143,6 +150,7 @@ def make_pieces(entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str)
         *_find_failing(done),
         *_find_files(done, cwd),
         *_find_open(done, stated, prompts, answers),
+        *_find_outputs(entries, trimmed, root=cwd),
     ]
     counts: Counter[str] = Counter()
     pieces: list[Piece] = []
@@ -183,6 +191,22 @@ def _find_files(done: Work, cwd: str) -> list[Piece]:
         for kind, paths in (("edited", done.files), ("read", only_read))
         for path, uuids in sorted(paths.items(), key=lambda row: -len(row[1]))
     ]
+
+
+def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root: str) -> list[Piece]:
+    """The outputs of which a part only is kept, the latest first: what printed them, how long they were, what gives them whole."""
+    calls = {entry.tool_id: entry for entry in entries if entry.kind == "tool_call"}
+    pieces: list[Piece] = []
+    for entry in reversed(entries):
+        if entry.kind != "tool_result" or entry.uuid not in trimmed:
+            continue
+        call = calls.get(entry.tool_id)
+        given = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
+        name = next(filter(None, given), call.tool if call else "") or "a tool"
+        short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
+        text = f"{short}: {amount(trimmed[entry.uuid], 'byte')}, `csmd context get {entry.uuid}`"
+        pieces.append(Piece("output", text, entry.uuid))
+    return pieces
 
 
 def _find_open(
@@ -231,6 +255,7 @@ ESSENTIAL: dict[str, EssentialBlock] = {
     "edited": EssentialBlock("Files changed", 10, 60, 1.2),
     "open": EssentialBlock("Open", 4, SENTENCE, 0.9),
     "read": EssentialBlock("Files read", 6, 60, 0.5),
+    "output": EssentialBlock("Long outputs, whole", 3, 200, 0.4),
 }
 NOTE_WEIGHT = 1.45
 #: The order of a plan's entries: what is under way comes first; what is done is only counted.
@@ -424,7 +449,7 @@ def make_checkpoint(
     rows: Rows, about: SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Checkpoint | None:
     """A session's checkpoint before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
-    if sessions.is_tampered(rows, tokens.keyed_hash(PurePath(about.path).name, key)):
+    if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
         return None
     entries = [
         entry
@@ -432,7 +457,7 @@ def make_checkpoint(
         if entry.text != PURGED and (not before or entry.ordinal < before) and (not until or entry.at <= until)
     ]
     stated = [Stated(*row) for row in digests.session_statements(rows, about.session_seq)]
-    made = make_pieces(entries, stated, cwd=about.cwd)
+    made = make_pieces(entries, stated, cwd=about.cwd, trimmed=compactions.trimmed_in(rows, about.session_seq))
     if made is None:
         return None
     last = [Captured(*row) for row in checkpoints.last_turns(rows, about.session_seq, upto=made.upto)]

@@ -15,7 +15,18 @@ from functools import cached_property
 
 from csmd import wire
 from csmd.memory import supersession
-from csmd.recall import brief, compose, evidence, hybrid_search, last_sessions, query, ranking, threads, visibility
+from csmd.recall import (
+    brief,
+    compose,
+    evidence,
+    hybrid_search,
+    last_sessions,
+    lens,
+    query,
+    ranking,
+    threads,
+    visibility,
+)
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
@@ -84,11 +95,12 @@ class Line:
     ends: tuple[tuple[int, float], ...] = ()
     asked: int = 0
     is_cold: bool = False
+    weight: float = 1.0
 
     @cached_property
     def score(self) -> float:
-        """How likely a prompt needs it, 0-1, if it needs anything of its conversation."""
-        return ranking.rate("line" if "meaning" in self.values else "line words", self.values)
+        """How likely a prompt needs it, 0-1, if it needs anything of its conversation; more for what is of the lens."""
+        return min(1.0, self.weight * ranking.rate("line" if "meaning" in self.values else "line words", self.values))
 
     @cached_property
     def gist(self) -> similarity.Gist:
@@ -147,7 +159,7 @@ def recall(
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
         )
-        lines = find_lines(rows, hits, asked, terms, filter_visible)
+        lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
         known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
         lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
@@ -284,6 +296,20 @@ def find_lines(
         for text in _decisive(one, own, is_end=is_end)
     ]
     return sorted(lines, key=lambda line: (-line.score, line.statement.key, line.text))
+
+
+def through_lens(rows: Rows, lines: Sequence[Line], asking: str) -> list[Line]:
+    """The lines, the best first, those of the lens of the directory `asking` better."""
+    weigh = lens.weigher(rows, lens.find(rows, asking))
+    if weigh is None:
+        return list(lines)
+
+    def weighed(line: Line) -> Line:
+        memory, passage = line.statement.memory, line.statement.passage
+        place = memory.project_seq if memory else passage.project_seq if passage else 0
+        return replace(line, weight=weigh(line.text, place, line.statement.session_id, line.statement.key[1]))
+
+    return sorted(map(weighed, lines), key=lambda line: (-line.score, line.statement.key, line.text))
 
 
 def _first_and_last(seqs: Sequence[int]) -> Sequence[int]:

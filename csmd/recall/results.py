@@ -19,7 +19,7 @@ from csmd import wire
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
 from csmd.memory import supersession
-from csmd.recall import hybrid_search, query, ranking
+from csmd.recall import hybrid_search, lens, query, ranking
 from csmd.recall.hybrid_search import ALL, LEXICAL_S, Embed, Pool, Query
 from csmd.store import failures, memories, passages, search, topics
 from csmd.store.passages import Passage
@@ -80,15 +80,20 @@ def find(
     embed: Embed | None,
     now: datetime | None = None,
     within: search.SearchFilter = ALL,
+    asking: str = "",
 ) -> tuple[list[Hit], list[str]]:
-    """The best hits among memories, turns and session summaries, and what was degraded. Without `now` times mean nothing."""
+    """The best hits among memories, turns and session summaries, and what was degraded. Without `now` times mean nothing.
+
+    What is of the lens of the directory `asking` ranks higher.
+    """
     question, degraded = wire.clean(question), list[str]()
     terms = hybrid_search.expand_terms(rows, question, places=projects)
     terms = list(dict.fromkeys([*terms, *query.find_literals(question)]))
     asked = Query(
         terms=terms[: hybrid_search.MOST_TERMS], literal=tokens.unindexed(question), places=projects, narrow=within
     )
-    summaries = _find_summaries(rows, asked, degraded) if kind in ("all", "session") else []
+    weigh = lens.weigher(rows, lens.find(rows, asking))
+    summaries = _weighed(_find_summaries(rows, asked, degraded), weigh) if kind in ("all", "session") else []
     if kind == "session":
         return summaries[:limit], sorted(set(degraded))
     asked = replace(asked, vector=hybrid_search.embed_query(rows, question, embed, degraded))
@@ -99,12 +104,24 @@ def find(
     # Memories first: their turns count for them without those next to them.
     hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
     hits += _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
-    hits.sort(key=lambda hit: (-hit.score, hit.at, hit.id))
+    hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
     merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
     # A hit has at least the score of the hits behind it.
     scores = [*itertools.accumulate((hit.score for hit in reversed(merged)), max)][::-1]
     scored = [replace(hit, score=score) for hit, score in zip(merged, scores, strict=True)]
     return scored[:limit], sorted(set(degraded))
+
+
+def _weighed(hits: Sequence[Hit], weigh: lens.Weigh | None) -> list[Hit]:
+    """The hits, those of a lens with a better score, which then stand before the rest."""
+    if weigh is None:
+        return list(hits)
+    weights = [weigh(hit.text, hit.project, hit.session_id, hit.id) for hit in hits]
+    weighed = [
+        replace(hit, score=hit.score * weight, factors={**hit.factors, "lens": weight})
+        for hit, weight in zip(hits, weights, strict=True)
+    ]
+    return sorted(weighed, key=lambda hit: -hit.score)
 
 
 def is_close(hits: Sequence[Hit], question: str) -> bool:

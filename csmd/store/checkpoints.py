@@ -157,6 +157,11 @@ def captured_turns(rows: Rows, seq: int) -> list[tuple[Any, ...]]:
     )
 
 
+def captured_text(rows: Rows, uuid: str) -> str:
+    """The text of a turn as a checkpoint captured it; "" where none did."""
+    return rows.text("select text from checkpoint_raw_captures where uuid = :uuid order by seq desc limit 1", uuid=uuid)
+
+
 def capture_count(rows: Rows, seq: int) -> int:
     """How many turns a checkpoint captured."""
     return rows.number("select count(*) from checkpoint_raw_captures where checkpoint_seq = :seq", seq=seq)

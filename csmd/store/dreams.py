@@ -455,7 +455,7 @@ def reselectable_seqs(rows: Rows) -> list[int]:
 
 
 def reselectable_memories(rows: Rows, keys: list[int]) -> list[Memory]:
-    """Those of some memories whose every source is a transcript's turn, and that no person has touched or asked for."""
+    """Those of some memories whose every source is a transcript's turn that is kept, and that no person has touched or asked for."""
     found = memories.by_seqs(rows, keys)
     return [found[seq] for seq in sorted(found) if _is_csmds(rows, found[seq])]
 
@@ -470,7 +470,7 @@ def _is_csmds(rows: Rows, memory: Memory) -> bool:
     )
     elsewhere = rows.value(
         "select 1 from provenance p where p.memory_seq = :seq and p.role <> 'beside' and not exists "
-        "(select 1 from turns t where t.uuid = p.uuid and t.source = 'transcript') limit 1",
+        "(select 1 from turns t where t.uuid = p.uuid and t.source = 'transcript' and t.gone = 0) limit 1",
         seq=memory.seq,
     )
     return asked_for is None and elsewhere is None

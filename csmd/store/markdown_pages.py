@@ -109,7 +109,7 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
     sql = (
         "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
         "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
-        "where t.kind in ('tool_call', 'tool_result') and t.dropped is null and t.kind = 'tool_call' and t.at > :since "
+        "where t.kind in ('tool_call', 'tool_result') and t.gone = 0 and t.kind = 'tool_call' and t.at > :since "
         "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
         "order by t.at desc limit :most"
     )
@@ -481,6 +481,42 @@ def turn_times(rows: Rows, session_seq: int) -> list[str]:
     return rows.column(
         "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
         "order by st.ordinal",
+        session=session_seq,
+    )
+
+
+def corrections_of(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
+    """(sentence, time) of what the user corrected in a session, in order."""
+    return rows.all(
+        "select m.text, m.at from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session "
+        "and st.rewound = 0 and m.gate = 'correction' and m.authority = 'user' order by st.ordinal, m.seq",
+        session=session_seq,
+    )
+
+
+def tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple[str, str, str, str, str]]:
+    """(kind, tool, call, beginning, time) of the calls and results of a session, in order; a result names no tool."""
+    return rows.all(
+        "select t.kind, t.tool_name, t.tool_id, substr(t.text, 1, :characters), t.at from session_turn st "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('tool_call', 'tool_result') order by st.ordinal",
+        session=session_seq, characters=characters,
+    )  # fmt: skip
+
+
+def prompts_left_behind(rows: Rows, session_seq: int) -> list[str]:
+    """When each prompt of a session was given that a rewind left behind."""
+    return rows.column(
+        "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and st.rewound = 1 and t.kind in ('user', 'relayed') order by st.ordinal",
+        session=session_seq,
+    )
+
+
+def modes_of(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
+    """(time, mode) of the prompts of a session of which the mode is known, in order."""
+    return rows.all(
+        "select t.at, t.mode from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and st.rewound = 0 and t.mode <> '' order by st.ordinal",
         session=session_seq,
     )
 

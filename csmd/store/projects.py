@@ -285,6 +285,14 @@ def wall_around(rows: Rows, place: str) -> int:
     )
 
 
+def lens_around(rows: Rows, place: str) -> int:
+    """The lens of the nearest directory around a place that was put under one; 0 for none."""
+    return rows.number(
+        f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
+        place=place,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """How many rows of each kind changed their project; `twins` of the memories said the same on both sides."""

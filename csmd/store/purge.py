@@ -48,7 +48,7 @@ _COLUMNS: dict[Way, str] = {
     "turn": "turns.text",
     "memory": "memories.text",
     "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
-    "packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
+    "lens_topics.name packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
     "dream_rows.more_after dream_files.path dream_files.before dream_files.after pages.path errors.command "
     "errors.message error_fixes.files error_fixes.text symptoms.text kept_answers.text",
     "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "

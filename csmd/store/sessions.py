@@ -136,7 +136,7 @@ def conversation(
     return rows.read(
         SaidTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
-        "coalesce(t.dropped, 0), st.rewound from session_turn st join turns t on t.seq = st.turn_seq "
+        "coalesce(t.dropped, 0), st.rewound, coalesce(t.counted, 0) from session_turn st join turns t on t.seq = st.turn_seq "
         f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} order by st.ordinal limit :limit offset :offset",
         session=session_seq,
         limit=limit,
@@ -191,6 +191,18 @@ def is_any_known(rows: Rows, ids: Sequence[str]) -> bool:
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
     """(session, its transcript) of each session of a person for which a transcript was ever named."""
     return rows.all("select seq, path from sessions where parent = '' and path <> ''")
+
+
+def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
+    """The transcripts that may hold a turn: of its sessions, forks too, and for a sub-agent's its own file and its parent's."""
+    return rows.column(
+        "select path from (select s.path as path, s.seq as seq from session_turn st "
+        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
+        "and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn "
+        "union all select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq "
+        "join sessions p on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by min(seq)",
+        turn=turn_seq,
+    )
 
 
 def read_among(rows: Rows, sessions: Sequence[int]) -> int:
@@ -314,10 +326,11 @@ def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
     SQLite compares the names: hashing those of twenty thousand would hold the writer longer than a hook waits.
     """
     sql = (
-        "select s.seq, s.id from sessions s where substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
+        "select s.seq, s.id from sessions s where (substr(s.path, length(s.path) - length(:tail) + 1) = :tail "
+        "or s.path like '%' || :inside || '%') "
         "and exists (select 1 from files f where f.path = s.path and f.read_at > :at)"
     )
-    return rows.all(sql, tail=f"/{name}", at=at)
+    return rows.all(sql, tail=f"/{name}", inside=f"/{name}/", at=at)
 
 
 def is_tampered(rows: Rows, name: str) -> bool:

@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePath
 from typing import NamedTuple
 
+from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import activity, candidates, checkpoints, digests, memories, projects, rewinds, sessions, vectors
+from csmd.store import (
+    activity,
+    candidates,
+    checkpoints,
+    compactions,
+    digests,
+    memories,
+    projects,
+    rewinds,
+    sessions,
+    vectors,
+)
 from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
 from csmd.values import Memory, Quote, StoredTurn, Turn
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
@@ -20,7 +31,12 @@ TOOLS_TENTHS = 9
 EVERYTHING = 2**62
 #: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
-_NOT_KEPT = re.compile(re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}"))
+#: And of a text that was dropped for its age.
+_CONVERSATION = "conversation"
+_NOT_KEPT = re.compile(
+    re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
+    + rf"|\[{_CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
+)
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
@@ -175,7 +191,7 @@ def add_turn(
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported = _reported_turn(rows, turn, session.seq, text_hash)
+    reported, said = _reported_turn(rows, turn, session.seq, text_hash), turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
@@ -189,6 +205,7 @@ def add_turn(
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
+    _note_left_out(rows, seq, turn, said)
     list_turn(rows, session.seq, seq, turn, grown=size)
     _leave_behind(rows, turn, session.seq, seq)
     if turn.form == "queued":
@@ -222,13 +239,25 @@ def _correct_speaker(
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
+    said = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
-    rows.update("turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn))
+    rows.update(
+        "turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), counted=None,
+        gone=0,
+    )  # fmt: skip
+    compactions.forget(rows, seq)
+    _note_left_out(rows, seq, turn, said)
     grown = size - bytes_of(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
     vectors.delete_for(rows, "turn", seq)
+
+
+def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
+    """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
+    if turn.kind in TOOL_KINDS or turn.text != said:
+        compactions.note_stored(rows, seq, uuid=turn.uuid, said=said, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
@@ -252,7 +281,8 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
     rows.update(
         "turns", seq, uuid=turn.uuid, kind=turn.kind, text=turn.text, at=turn.at, parent_uuid=turn.parent_uuid,
         message_id=turn.message_id, tokens=turn.tokens, project_seq=project, directory_seq=directory,
-        source="transcript", provisional=0, searchable=_is_searchable(turn),
+        source="transcript", provisional=0, searchable=_is_searchable(turn), counted=None,
+        mode=turn.mode,
     )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
         recheck_turn(rows, seq)
@@ -293,7 +323,7 @@ def insert_turn(
     return rows.insert_keyed(
         "turns", uuid=turn.uuid, session_seq=session, project_seq=project, kind=turn.kind, text=turn.text,
         text_hash=text_hash, at=turn.at, parent_uuid=turn.parent_uuid, message_id=turn.message_id,
-        tool_name=turn.tool_name, tool_id=turn.tool_id, tokens=turn.tokens, source=source,
+        tool_name=turn.tool_name, tool_id=turn.tool_id, tokens=turn.tokens, source=source, mode=turn.mode,
         provisional=int(source == "hook"), searchable=_is_searchable(turn), directory_seq=directory,
     )  # fmt: skip
 
@@ -437,13 +467,43 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
         "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
     )
     found = rows.all(sql, session=session_id, since=since)
-    written = {path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(PurePath(path).name))}
+    written = {
+        path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(name_of_transcript(path)))
+    }
     return {seq for seq, path in found if path not in written}
 
 
 def text_of(rows: Rows, uuid: str) -> str:
     """What a turn says now; "" for one that is no more."""
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
+
+
+class LeftOut(NamedTuple):
+    """A turn of a tool, or one of which not all is kept: as it is stored, how many bytes are missing, and whether all are."""
+
+    seq: int
+    uuid: str
+    kind: TurnKind
+    text: str
+    at: str
+    tool_name: str
+    tool_id: str
+    dropped: int
+    is_gone: bool
+    session_id: str
+    project_seq: int
+
+
+def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
+    """Those of these turns (row keys) that are a tool's, or of which not all is kept."""
+    found = rows.all(
+        "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
+        "case when s.parent = '' then s.id else s.parent end, t.project_seq "
+        f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
+        "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
+    )
+    turns = [LeftOut(*row) for row in found]
+    return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
 def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
@@ -516,7 +576,7 @@ WARN_SHARE = 0.9
 #: Counters of what was dropped.
 DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
 #: Tool traffic that still has its text.
-_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and dropped is null and text <> '{PURGED}'"
+_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
 _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 
@@ -551,21 +611,57 @@ def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
     sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
     found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, found, why=f"dropped after {days} days")
+    return _drop(rows, found, why=f"dropped after {days} days", cause="age")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
     found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, found, why="dropped for room")
+    return _drop(rows, found, why="dropped for room", cause="room")
 
 
-def _drop(rows: Rows, found: Sequence[Row], *, why: str) -> int:
+#: Counter of turns of conversation that were dropped.
+SAID_DROPPED = "conversation turns dropped"
+
+
+def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
+    """Drops the text of at most `limit` turns of conversation of the first session whose last turn is from before a time; how many.
+
+    A session of which something is still to be remembered waits. What was remembered stays, as do digests.
+    """
+    session = rows.one(
+        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
+        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal > "
+        "coalesce((select min(c.position) from cursors c where c.stage in ('distill', 'digest') "
+        "and c.subject = cast(s.seq as text) having count(*) = 2), 0))) order by s.last_at, s.seq limit 1",
+        before=before, undated=UNDATED,
+    )  # fmt: skip
+    if session is None:
+        return 0
+    seq, last_at = session
+    found = rows.all(
+        "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit",
+        session=seq, purged=PURGED, limit=limit,
+    )  # fmt: skip
+    for turn, text in found:
+        rows.update("turns", turn, searchable=0)  # first: what is dropped has no passages
+        compactions.note_dropped(
+            rows, turn, text=text, name=_CONVERSATION, why=f"dropped after {days} days", cause="age"
+        )
+        vectors.delete_for(rows, "turn", turn)
+    if len(found) < limit:
+        rows.update("sessions", seq, emptied_at=last_at)
+    activity.count(rows, [(SAID_DROPPED, len(found))])
+    return max(len(found), 1)  # the next session may have some
+
+
+def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
     freed = 0
     for seq, kind, text in found:
-        size = len(text.encode())
-        freed += size
-        rows.update("turns", seq, text=f"[tool {_NOUNS[kind]} of {size} bytes {why}]", dropped=size)
+        freed += len(text.encode())
+        name = f"tool {_NOUNS[kind]}"
+        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
     if found:
         activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
     return len(found)

@@ -1,7 +1,8 @@
-"""Workspaces (walls), and merging, splitting and listing projects."""
+"""Workspaces (walls and lenses), and merging, splitting and listing projects."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from csmd.store import digests, markdown_pages, memories, projects, tombstones
@@ -71,6 +72,92 @@ def members(rows: Rows, workspace: int) -> list[int]:
     return rows.column("select seq from projects where workspace_seq = :w order by seq", w=workspace)
 
 
+# --- lenses: what is of their projects and topics ranks first, with a wall or without
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lens:
+    """A lens: its projects (row key -> directory), which of its places are behind its wall, and its topics."""
+
+    seq: int
+    name: str
+    projects: Mapping[int, str]
+    walled: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is left of it."""
+        return not (self.walled or self.ranked or self.topics)
+
+
+#: The lens of the nearest directory around a project that was put under one.
+_NEAREST = (
+    "coalesce((select r.lens_seq from projects r where r.lens_seq > 0 and r.root <> '' and (p.root = r.root or "
+    "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1), 0)"
+)
+
+
+def has_lenses(rows: Rows) -> bool:
+    """Whether there is any lens or wall."""
+    return rows.exists("select 1 from projects where kind = 'workspace' limit 1")
+
+
+def lens(rows: Rows, seq: int) -> Lens | None:
+    """A lens by its row; None for none."""
+    name = rows.value("select name from projects where seq = :seq and kind = 'workspace'", seq=seq)
+    if name is None:
+        return None
+    members = rows.all(
+        "select p.seq, p.root from projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and "  # noqa: S608
+        f"(p.workspace_seq = :lens or (p.workspace_seq = 0 and {_NEAREST} = :lens)) order by p.root",
+        lens=seq,
+    )
+    return Lens(
+        seq=seq,
+        name=str(name),
+        projects=dict(members),
+        walled=tuple(rows.column("select root from projects where workspace_seq = :lens order by root", lens=seq)),
+        ranked=tuple(rows.column("select root from projects where lens_seq = :lens order by root", lens=seq)),
+        topics=tuple(rows.column("select name from lens_topics where lens_seq = :lens order by name", lens=seq)),
+    )
+
+
+def lenses(rows: Rows) -> list[Lens]:
+    """Every lens of which something is left, by name."""
+    seqs = rows.column("select seq from projects where kind = 'workspace' order by name")
+    return [found for seq in seqs if (found := lens(rows, seq)) and not found.is_empty]
+
+
+def rank_first(rows: Rows, project: int, *, lens: int) -> None:
+    """Puts a project, and all below its directory, under a lens without a wall; 0 for under none."""
+    rows.update("projects", project, lens_seq=lens)
+
+
+def add_topic(rows: Rows, lens: int, name: str) -> None:
+    """Has a lens rank a topic first, too."""
+    rows.insert("lens_topics", "on conflict do nothing", lens_seq=lens, name=name)
+
+
+def remove_topic(rows: Rows, lens: int, name: str) -> bool:
+    """Has a lens rank a topic first no more; False where it did not."""
+    return bool(rows.delete("lens_topics", lens_seq=lens, name=name))
+
+
+def tagged(rows: Rows, lens: int) -> frozenset[str]:
+    """The ids of the memories that are about a topic of a lens, and of the turns that state them."""
+    about = (
+        "lens_topics l join topics t on t.name = l.name join memory_topics x on x.topic_seq = t.seq and x.weight > 0 "
+        "join memories m on m.seq = x.memory_seq"
+    )
+    sql = (
+        f"select m.id from {about} where l.lens_seq = :lens union select v.uuid from {about} "  # noqa: S608
+        "join provenance v on v.memory_seq = m.seq where l.lens_seq = :lens and v.role <> 'beside'"
+    )
+    return rows.distinct(sql, lens=lens)
+
+
 def _is_from(rows: Rows, memory: Memory, inside: list[int]) -> bool:
     project = "select project_seq from turns where uuid = :uuid"
     return all(rows.value(project, uuid=source.uuid) in inside for source in memory.provenance)
@@ -129,11 +216,12 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
 
 
 def workspaces_listed(rows: Rows) -> list[tuple[str, int, int]]:
-    """(name, projects, memories that hold everywhere in it) of every workspace, by name."""
+    """(name, projects, memories that hold everywhere in it) of every workspace, by name; none without a wall."""
     return rows.all(
         "select w.name, (select count(*) from projects p where p.workspace_seq = w.seq), "
         "(select count(*) from memories m where m.project_seq = w.seq) from projects w "
-        "where w.kind = 'workspace' order by w.name"
+        "where w.kind = 'workspace' and not (exists (select 1 from projects p where p.lens_seq = w.seq) "
+        "and not exists (select 1 from projects p where p.workspace_seq = w.seq)) order by w.name"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
+from typing import NamedTuple
 
 #: Stands between what was asked or proposed and what somebody answered.
 ARROW = " -> "
@@ -27,7 +28,7 @@ _FENCE_TAG = re.compile(r"<(/?)csmd-[a-z-]{1,40}+(?:\s[^<>]{0,400}+)?>", re.IGNO
 
 
 def estimate_tokens(text: str) -> int:
-    """An estimate of the tokens of `text`: bytes / 4, never worse than -27 % (facts: dependencies section 5)."""
+    """A quick estimate of the tokens of `text`, for what a hook waits for: bytes / 4. `token_weights` is closer."""
     return (len(text.encode("utf-8", "replace")) + 3) // 4
 
 
@@ -57,14 +58,15 @@ def squeeze(text: str) -> str:
     return " ".join(text.split())
 
 
-#: An id that begins with its time ("uuid7") tells sessions of one minute apart only behind its first part.
-_TIMED = re.compile(r"(?:\w+:)?[0-9a-f]{8}-[0-9a-f]{4}-7")
+#: Ids that begin with their time ("uuid7", "ses_..."), as far as they tell sessions of one minute apart.
+_TIMED = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
 
 
 def short_session(ident: str) -> str:
     """A session's id as it is shown: its host's name where it has one, and enough to find it by."""
     host, colon, rest = ident.rpartition(":")
-    return f"{host}{colon}{rest[: 13 if _TIMED.match(ident) else 8]}"
+    timed = _TIMED.match(ident)
+    return timed[0] if timed else f"{host}{colon}{rest[:8]}"
 
 
 def cut(text: str, limit: int) -> str:
@@ -87,6 +89,22 @@ def cut_middle(text: str, *, limit: int, of: str = "") -> str:
     about = f" of {of}" if of else ""
     mark = f"[csmd: {left_out} bytes left out{about}]"
     return f"{head.decode('utf-8', 'ignore')}\n{mark}\n{tail.decode('utf-8', 'ignore')}"
+
+
+class Cut(NamedTuple):
+    """A text whose middle was left out: what is kept before and after, and the bytes between."""
+
+    head: str
+    left_out: int
+    tail: str
+
+
+def find_cut(text: str, of: str) -> Cut | None:
+    """What `cut_middle` left out `of` what a text is of; None for a text that it did not cut."""
+    if " bytes left out of " not in text:
+        return None
+    found = re.search(rf"\n\[csmd: (\d{{1,15}}) bytes left out of {re.escape(of)}\]\n", text)
+    return Cut(text[: found.start()], int(found[1]), text[found.end() :]) if found else None
 
 
 #: How far from where it would be a cut is moved to stand between two words.

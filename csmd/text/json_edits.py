@@ -138,12 +138,15 @@ def _blanked(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
 
 
-def without_entry(text: str, path: tuple[str, ...]) -> str:
-    """`text` without the member that `path` leads to from the root, and without an object that held nothing else."""
+def without_entry(text: str, path: tuple[str | int, ...]) -> str:
+    """`text` without the member or element that `path` (keys, places in lists) leads to from the root, and without an
+    object or list that held nothing else."""
     plain, at, way = without_comments(text), root(text), list[tuple[int, list[Item], int]]()
     for key in path:
         found = items(plain, at)
-        way.append((at, found, next(n for n, item in enumerate(found) if item.key == key)))
+        way.append(
+            (at, found, key if isinstance(key, int) else next(n for n, item in enumerate(found) if item.key == key))
+        )
         at = found[way[-1][2]].value
     while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
         way.pop()
@@ -161,8 +164,8 @@ def without_entry(text: str, path: tuple[str, ...]) -> str:
 
 
 def _is_bare(text: str, plain: str, at: int) -> bool:
-    """Whether no comment stands in the object with one member that begins at `at`."""
-    end = plain.index("}", items(plain, at)[0].end)
+    """Whether no comment stands in the object or list with one item that begins at `at`."""
+    end = plain.index("}" if plain[at] == "{" else "]", items(plain, at)[0].end)
     return _blanked(_COMMENT, text)[at:end] == text[at:end]
 
 

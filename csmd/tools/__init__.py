@@ -6,6 +6,7 @@ from csmd.errors import BadInput
 from csmd.store.sqlite import Rows
 from csmd.tools import (
     beliefs,
+    compaction,
     dreams,
     maintenance,
     memories,
@@ -60,8 +61,10 @@ TOOLS: dict[str, Tool] = {
         *retrieval.CONTEXT,
         *maintenance.TASKS,
         *retrieval.RECEIPTS,
+        *compaction.TOOLS,
         *work_history.ERRORS,
         *maintenance.STATE,
+        *retrieval.QUESTIONS,
         Tool("csm_tools", "List what can be asked", _list_tools),
     )
 }

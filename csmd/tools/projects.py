@@ -1,4 +1,4 @@
-"""Tools on projects: list, alias, merge, split, workspace.
+"""Tools on projects: list, alias, merge, split, workspace, lens.
 
 What changes which facts are seen where needs a person at a terminal: an assistant lowers no wall.
 """
@@ -13,10 +13,13 @@ from pathlib import PurePosixPath
 
 from csmd.capture import project_identity
 from csmd.errors import BadInput, CsmdError
-from csmd.store import files, projects, workspaces
+from csmd.memory import topic_tagging
+from csmd.recall import lens
+from csmd.store import files, projects, tombstones, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
-from csmd.store.workspaces import ProjectSummary
+from csmd.store.workspaces import Lens, ProjectSummary
+from csmd.tools.present import refuse_secrets
 from csmd.tools.registry import Json, ToolContext, Tools
 
 TOOLS = Tools()
@@ -29,12 +32,14 @@ class _Rehearsed(Exception):
 
 
 @TOOLS.add("csm_project_list")
-def _list(ctx: ToolContext, rows: Rows) -> Json:
-    """List projects and workspaces."""
-    walled = workspaces.workspaces_listed(rows)
+def _list(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
+    """List projects, lenses and workspaces, and which lens holds here."""
+    walled, here = workspaces.workspaces_listed(rows), lens.find(rows, asking)
     return {
         "projects": [_project(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in walled],
+        "lenses": [_lens(one) for one in workspaces.lenses(rows)],
+        "lens": here.name if here else "",
     }
 
 
@@ -94,7 +99,7 @@ def _merge(
         if projects.everywhere(writing, merged) != projects.everywhere(writing, target):
             raise BadInput(
                 f"a wall is between {source} and {into}: they are in different workspaces",
-                hint="take the wall away first: csmd project workspace NAME PATH --remove",
+                hint="take the wall away first: csmd project lens NAME PATH --wall --remove",
             )
         return projects.merge_projects(writing, merged, target)
 
@@ -153,36 +158,54 @@ def _workspace(
     ctx: ToolContext, rows: Rows, name: str, places: str, remove: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
     """Put projects behind a wall, or take them out."""
-    named = [place for place in places.split("\n") if place]
-    _need_person(by_person, f"csmd project workspace {name} PATH...")
-    if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
-        raise BadInput(
-            f"{name[:NAME_LIMIT]!r} is no name for a workspace", hint=f"choose one of at most {NAME_LIMIT} characters"
-        )
+    named = _words(places)
+    _need_person(by_person, f"csmd project lens {name} PATH... --wall")
+    _check_name(name)
     if not named:
-        raise BadInput("which projects?", hint=f"csmd project workspace {name} PATH...")
+        raise BadInput("which projects?", hint=f"csmd project lens {name} PATH... --wall")
 
     def write(writing: Rows) -> Json:
         if remove:
             return _leave(writing, name, named, key=ctx.store.hash_key)
-        workspace = workspaces.ensure(writing, name, now=ctx.now())
-        brought, roots = 0, []
-        for place in named:
-            project = _find(writing, place, make_at=ctx.now())
-            there = projects.everywhere(writing, project)
-            root = workspaces.root_of(writing, project)
-            if there not in (0, workspace):
-                other = projects.name_of(writing, there)
-                raise BadInput(
-                    f"{root} is in the workspace {other}",
-                    hint=f"take it out first: csmd project workspace {other} '{root}' --remove",
-                )
-            for member in (project, *workspaces.open_below(writing, root)):
-                brought += workspaces.join(writing, workspace, member)
-                roots.append(workspaces.root_of(writing, member))
-        return {"workspace": name, "projects": list(dict.fromkeys(roots)), "memories": brought, "removed": False}
+        return _wall_in(writing, name, named, now=ctx.now())
 
     return ctx.store.write(write)
+
+
+def _words(lines: str) -> list[str]:
+    return [line for line in lines.split("\n") if line]
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
+        raise BadInput(
+            f"{name[:NAME_LIMIT]!r} is no name for a workspace", hint=f"choose one of at most {NAME_LIMIT} characters"
+        )
+
+
+def _wall_in(rows: Rows, name: str, named: list[str], *, now: str) -> Json:
+    """Puts projects, and those below their directories, behind a wall."""
+    workspace = workspaces.ensure(rows, name, now=now)
+    brought, roots = 0, []
+    for place in named:
+        project, root = _find_open(rows, place, workspace, now=now)
+        for member in (project, *workspaces.open_below(rows, root)):
+            brought += workspaces.join(rows, workspace, member)
+            roots.append(workspaces.root_of(rows, member))
+    return {"workspace": name, "projects": list(dict.fromkeys(roots)), "memories": brought, "removed": False}
+
+
+def _find_open(rows: Rows, place: str, workspace: int, *, now: str) -> tuple[int, str]:
+    """A project that is behind no wall but that of a workspace, and its directory."""
+    project = _find(rows, place, make_at=now)
+    there, root = projects.everywhere(rows, project), workspaces.root_of(rows, project)
+    if there not in (0, workspace):
+        other = projects.name_of(rows, there)
+        raise BadInput(
+            f"{root} is in the workspace {other}",
+            hint=f"take it out first: csmd project lens {other} '{root}' --wall --remove",
+        )
+    return project, root
 
 
 def _leave(rows: Rows, name: str, named: list[str], *, key: bytes) -> Json:
@@ -196,6 +219,87 @@ def _leave(rows: Rows, name: str, named: list[str], *, key: bytes) -> Json:
         workspaces.leave(rows, project, key=key)
         roots.append(root)
     return {"workspace": name, "projects": roots, "memories": 0, "removed": True}
+
+
+# --- lenses
+
+MOST_TOPICS = 20
+
+
+@TOOLS.add("csm_project_lens", mutates=True)
+def _set_lens(
+    ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False, remove: bool = False,
+    by_person: bool = False,
+) -> Json:  # fmt: skip
+    """Put projects and topics under a lens, which ranks them first there, with `wall` behind its wall; or take them out."""
+    _need_person(by_person, f"csmd project lens {name} PATH...")
+    _check_name(name)
+    named, about = _words(places), [topic_tagging.name_of(refuse_secrets(topic)) for topic in _words(topics)]
+    if "" in about:
+        raise BadInput("there is no topic in that text", hint="name it in a word or three")
+    if not (named or about or (remove and not wall)):
+        raise BadInput("which projects, or which topics?", hint=f"csmd project lens {name} PATH... --topic TOPIC")
+
+    def write(writing: Rows) -> Json:
+        change = _take_out if remove else _put_under
+        return change(writing, name, named, about, wall=wall, ctx=ctx)
+
+    return ctx.store.write(write)
+
+
+def _put_under(rows: Rows, name: str, named: list[str], about: list[str], *, wall: bool, ctx: ToolContext) -> Json:
+    moved = _wall_in(rows, name, named, now=ctx.now())["memories"] if wall else 0
+    seq = workspaces.ensure(rows, name, now=ctx.now())
+    for place in () if wall else named:
+        project, _ = _find_open(rows, place, seq, now=ctx.now())
+        if not projects.everywhere(rows, project):
+            workspaces.rank_first(rows, project, lens=seq)
+    marks = tombstones.marks(rows, ctx.store.hash_key)
+    for topic in about:
+        if marks.spans(topic):
+            raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
+        workspaces.add_topic(rows, seq, topic)
+    found = workspaces.lens(rows, seq)
+    if found is None or len(found.topics) > MOST_TOPICS:
+        raise BadInput(f"a lens has at most {MOST_TOPICS} topics", hint="name the few that tell it from others")
+    return {**_lens(found), "moved": moved}
+
+
+def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall: bool, ctx: ToolContext) -> Json:
+    seq = workspaces.named(rows, name)
+    found = workspaces.lens(rows, seq) if seq else None
+    if found is None or found.is_empty:
+        raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
+    if wall:
+        _leave(rows, name, named, key=ctx.store.hash_key)
+        named = []
+    elif not (named or about):
+        if found.walled:
+            raise BadInput(
+                f"{name} has a wall, which is not lowered at once",
+                hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
+            )
+        named, about = list(found.ranked), list(found.topics)
+    for place in named:
+        project = _find(rows, place)
+        root = workspaces.root_of(rows, project)
+        if root not in found.ranked:
+            more = " --wall" if root in found.walled else ""
+            hint = f"csmd project lens {name} '{root}' --wall --remove" if more else "`csmd project list` shows what is"
+            raise BadInput(f"{root} is {'behind the wall of' if more else 'not under'} the lens {name}", hint=hint)
+        workspaces.rank_first(rows, project, lens=0)
+    for topic in about:
+        if not workspaces.remove_topic(rows, found.seq, topic):
+            raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
+    left = workspaces.lens(rows, found.seq)
+    return {**_lens(left or found), "moved": 0}
+
+
+def _lens(one: Lens) -> Json:
+    return {
+        "name": one.name, "walled": list(one.walled), "ranked": list(one.ranked), "topics": list(one.topics),
+        "projects": len(one.projects),
+    }  # fmt: skip
 
 
 def _need_person(by_person: bool, command: str) -> None:

@@ -1,24 +1,41 @@
-"""Tools on retrieval: search, receipts, context log, instructions."""
+"""Tools on retrieval: search, receipts, context log, instructions, questions in SQL."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from csmd.capture import instruction_files
-from csmd.errors import BadInput
+from csmd.capture import instruction_files, whole_text
+from csmd.errors import BadInput, CsmdError
 from csmd.hosts import adapters
 from csmd.paths import is_directory
+from csmd.privacy.fingerprints import PURGED
+from csmd.privacy.redaction import redact
 from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
-from csmd.store import activity, failures, memories, passages, receipts, search, sessions, turns
+from csmd.store import (
+    activity,
+    checkpoints,
+    failures,
+    memories,
+    passages,
+    purge,
+    receipts,
+    search,
+    sessions,
+    sql_views,
+    turns,
+)
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
+from csmd.store.sql_views import Answer
 from csmd.store.sqlite import Rows
+from csmd.store.turns import LeftOut
 from csmd.text import display, tokens
+from csmd.text.token_weights import weigh_tokens
 from csmd.tools.present import as_json, find_session, lines_of, roots
 from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, places
 from csmd.values import Hit
@@ -27,6 +44,7 @@ from csmd.vocabulary import Category, Gate, MemoryType
 SEARCH = Tools()
 CONTEXT = Tools()
 RECEIPTS = Tools()
+QUESTIONS = Tools()
 
 T = TypeVar("T")
 KINDS = ("all", "memory", "turn", "session")
@@ -56,7 +74,7 @@ def _search(
     hits, degraded = results.find(
         rows, query_, projects=seen, kind=kind, limit=between(limit, MOST_HITS), now=now,
         embed=embed,
-        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories),
+        within=SearchFilter(since=within.since, until=within.until, session=ident, **of_memories), asking=asking,
     )  # fmt: skip
     return {
         "query": query_,
@@ -132,12 +150,15 @@ def _session(rows: Rows, typed: str) -> str | None:
 
 
 @RECEIPTS.add("csm_context_get")
-def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """The whole text of what a session was told.
+def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[None, None, Json]:
+    """The whole text of what a session was told, or of a tool's call or output that csmd trimmed or dropped.
 
-    The whole text of what was shown cut: of a memory, an error, a turn, or all that one injection told.
+    By the id of a memory, an error, a turn, or a receipt for all that one injection told.
     """
     ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
+    output = _left_out_named(rows, ident)
+    if output is not None and (seen is None or output.project_seq in seen):
+        return {"id": output.uuid, "items": [(yield from _whole(ctx, rows, output))]}
     content = thing(rows, ident, seen) if ident else {"state": "gone"}
     if content["state"] in BESIDE_MEMORIES.values():
         raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
@@ -154,6 +175,30 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         "id": named[0].id,
         "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
     }
+
+
+def _left_out_named(rows: Rows, ident: str) -> LeftOut | None:
+    """The turn of a tool, or one of which not all is kept, by its id or the beginning of it."""
+    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
+    return next(iter(turns.left_out(rows, exact)), None)
+
+
+def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
+    """A turn's whole text and where it was found; `state` is trimmed where only what is stored is left of it."""
+    about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
+    if turn.text == PURGED:
+        raise BadInput(f"{turn.uuid} was purged", hint="`csmd forget --lift` with the same id lets it in again")
+    if not turn.dropped:
+        return {**about, "state": "whole", "source": "store", "left_out": 0, "text": turn.text}
+    sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
+    found = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
+    captured = checkpoints.captured_text(rows, turn.uuid) if found is None and turn.is_gone else ""
+    if found is not None:
+        return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": found}
+    missing = max(turn.dropped - len(captured.encode()), 0)
+    state, source = ("trimmed", "store") if not captured or missing else ("whole", "checkpoint")
+    return {**about, "state": state, "source": source, "left_out": missing, "text": captured or turn.text}
 
 
 def _only(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
@@ -373,10 +418,9 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
         "project": place.start,
         "mode": mode,
         "text": body,
-        "tokens": display.estimate_tokens(body),
+        "tokens": weigh_tokens(body),
         "files": [
-            {"scope": scope.lower(), "path": path, "tokens": display.estimate_tokens(content)}
-            for scope, path, content in files
+            {"scope": scope.lower(), "path": path, "tokens": weigh_tokens(content)} for scope, path, content in files
         ],
         "problems": problems,
     }
@@ -426,3 +470,59 @@ def _directory(rows: Rows, project: str, asking: str) -> str:
         raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
     places(rows, project, asking)  # a wall holds for files as well
     return project
+
+
+# --- questions in SQL
+
+#: Rows that are shown of each view, and characters of a value in them.
+SAMPLE_ROWS, SAMPLE_CHARACTERS = 2, 60
+
+
+@QUESTIONS.add("csm_store_schema")
+def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> Json:
+    """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample"""
+    views = [one for one in sql_views.VIEWS if view in ("", one.name)]
+    if not views:
+        raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
+    path, places = ctx.store.path, _visible_places(rows, asking)
+    return {
+        "views": [
+            {
+                "name": one.name,
+                "a row is": one.about,
+                "columns": dict(one.columns),
+                "joins": list(one.joins),
+                "sample": _rows_json(sql_views.sample(path, one, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS),
+            }
+            for one in views
+        ],
+        "limits": {
+            "rows": sql_views.MOST_ROWS,
+            "seconds": sql_views.SECONDS,
+            "characters of a value": sql_views.VALUE_CHARACTERS,
+            "functions": sorted(sql_views.FUNCTIONS),
+        },
+    }
+
+
+@QUESTIONS.add("csm_store_query")
+def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str = "") -> Json:
+    """Answer one SELECT (SQLite) on the views of csm_store_schema: 100 rows, 2 seconds, 2,000 characters a value at most; it changes nothing"""
+    places, most = _visible_places(rows, asking), between(limit, sql_views.MOST_ROWS)
+    answer = sql_views.ask(ctx.store.path, sql, places=places, limit=most)
+    return {"columns": list(answer.columns), "rows": _rows_json(answer), "more": answer.is_cut}
+
+
+def _visible_places(rows: Rows, asking: str) -> Places:
+    """The projects that a question may see; CsmdError while what must not be seen any more is being removed."""
+    if purge.is_unfinished(rows):
+        raise CsmdError("a purge is under way", hint="ask again when `csmd status` shows that it has ended")
+    return visibility.find_visible_places(rows, asking=asking)
+
+
+def _rows_json(answer: Answer, characters: int = sql_views.VALUE_CHARACTERS) -> list[list[Any]]:
+    """The rows without what today's rules know as a secret."""
+    return [
+        [display.cut(redact(value, Counter()), characters) if isinstance(value, str) else value for value in row]
+        for row in answer.rows
+    ]

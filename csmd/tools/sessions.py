@@ -13,11 +13,11 @@ from csmd.errors import BadInput, CsmdError
 from csmd.extraction import work
 from csmd.hosts import adapters, csmd_sessions
 from csmd.hosts.csmd_sessions import EntryKind, Loaded
-from csmd.paths import folder_name, is_file
+from csmd.paths import file_of_transcript, folder_name, is_file
 from csmd.privacy.fingerprints import PURGED, clean
 from csmd.privacy.redaction import redact
 from csmd.recall import checkpoint, visibility
-from csmd.store import checkpoints, digests, files, memories, projects, search, sessions, tombstones
+from csmd.store import checkpoints, digests, files, memories, projects, search, sessions, tombstones, turns
 from csmd.store.checkpoints import Goal, Row
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
@@ -60,7 +60,7 @@ def transcript_state(path: str) -> str:
     """`there`, `gone` when the host has deleted it, or `none` when no line of one was ever read; looks at the disk."""
     if not path:
         return "none"
-    return "gone" if files.is_missing(path) else "there"
+    return "gone" if files.is_missing(str(file_of_transcript(path))) else "there"
 
 
 @SESSIONS.add("csm_session_show")
@@ -112,20 +112,22 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
     session = find_session(rows, id_, asking)
     names = "uuid kind at text tool=tool_name dropped_bytes=dropped"
     if not limit:
-        turns = _conversation(rows, session, asking)
-        conversation = [as_json(turn, names, rewound=bool(turn.rewound)) for turn in turns]
+        said = _conversation(rows, session, asking)
+        conversation = [
+            as_json(turn, names, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in said
+        ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        turns = sessions.conversation(
+        said = sessions.conversation(
             rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
         )
-        resting = memories.memories_by_turn(rows, [turn.uuid for turn in turns])
+        resting = memories.memories_by_turn(rows, [turn.uuid for turn in said])
         conversation = [
-            as_json(turn, names, rewound=bool(turn.rewound), memories=[
+            as_json(turn, names, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])
-            for turn in turns
+            for turn in said
         ]  # fmt: skip
     return {**_session(rows, session), "conversation": conversation}
 
@@ -164,8 +166,9 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
             f"there is no memory and no turn {id_!r}", hint="`csmd memories` and `csmd search` show their ids"
         )
     memories_of_turn = memories.by_seqs(rows, search.memories_of_turn(rows, turn.uuid)).values()
+    left_out = sum(part.dropped for part in turns.left_out(rows, [turn.seq]))
     return as_json(
-        turn, "id=uuid kind at text session_id project", around=turns_around(rows, turn, asking),
+        turn, "id=uuid kind at text session_id project", dropped_bytes=left_out, around=turns_around(rows, turn, asking),
         memories=[as_json(memory, "id text") for memory in memories_of_turn if visibility.is_visible(rows, memory.project_seq, asking=asking)],
     )  # fmt: skip
 

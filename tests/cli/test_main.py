@@ -620,7 +620,7 @@ def test_a_model_is_added_and_what_is_known_gets_its_vectors(machine: Machine, t
     machine.conversation("first")
     machine.start()
     added: dict[str, Any] = machine.csmd("model", "add", str(tiny_model), "--json")
-    assert set(added) == {"model", "dim"} and added["dim"] == 64
+    assert set(added) == {"model", "dim", "tokens"} and added["dim"] == 64
     synced = machine.csmd("sync", "--json")
     status = machine.csmd("status", "--json")
     assert synced["degraded"] == [] and status["counts"]["vectors"] == 9 and status["model"]["waiting"] == 0

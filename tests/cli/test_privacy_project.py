@@ -106,3 +106,34 @@ def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
     assert privacy._resolved(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
     assert privacy._resolved(".") == str(Path.cwd())
     assert privacy._resolved("~").startswith("/")
+
+
+def test_a_lens_is_set_and_listed_by_a_person_and_told_to_whoever_stands_in_it(machine: Machine) -> None:
+    work, client = machine.root / "work", machine.root / ("c" * 70)
+    for place in (work / "api", client):
+        place.mkdir(parents=True)
+        machine.transcript(
+            machine.line(
+                "user", f"Always drain the queue of {place.name[:9]} first.", session=place.name[:3], cwd=str(place)
+            ),
+            machine.line("assistant", "It is done.", session=place.name[:3], cwd=str(place)),
+            session=place.name[:3],
+        )
+    machine.start()
+    machine.sync()
+    refused = at(machine, work, "project", "lens", "work", str(work))
+    assert (refused.returncode, refused.stdout) == (1, "") and "in a terminal" in refused.stderr
+    said = typed(machine, "project", "lens", "work", str(work), "--topic", "Billing", "--topic", "late invoices")
+    assert said == "lens work: 2 projects\n  ranked ~/work\n  topics billing, late invoices\n", said
+    assert "lens client: 1 project\n  wall   ~/ccc" in typed(
+        machine, "project", "lens", "client", str(client), "--wall"
+    )
+    shown = at(machine, work / "api", "project", "list").stdout
+    assert "lens work: 2 projects (here)\n" in shown and all(len(line) <= 80 for line in shown.splitlines())
+    assert "Lens: work, topics billing, late invoices." in at(machine, work / "api", "brief").stdout
+    hits = json.loads(at(machine, work / "api", "search", "drain the queue", "--all-projects", "--json").stdout)["hits"]
+    assert {hit["project"] for hit in hits} == {str(work / "api")}
+    assert typed(machine, "project", "lens", "client", str(client), "--wall", "--remove", "--yes").startswith(
+        "lens client: "
+    )
+    assert typed(machine, "project", "lens", "work", "--remove") == "lens work: 0 projects\n"

@@ -76,6 +76,7 @@ class Home:
             "unpin": [memory], "merge": ["--dry-run"], "dream diff": ["1"], "dream undo": [f"no{HOSTILE}"], "distill": ["--again", "--dry-run"],
             "forget": [f"no{HOSTILE}"], "project alias": [f"/nowhere{HOSTILE}", str(self.project), "--yes"], "project merge": [str(self.project), f"/nowhere{HOSTILE}", "--yes"],
             "project split": [str(self.project), f"/nowhere{HOSTILE}"], "project workspace": [f"w{HOSTILE}", str(self.project)],
+            "project lens": ["work", str(self.project), "--topic", f"release {HOSTILE}"],
             "import": [str(self.foreign)], "export": ["--to", str(self.machine.root / f"out{HOSTILE}")], "config get": [f"no{HOSTILE}"],
             "memdir load": [f"no{HOSTILE}"], "instructions file": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
             "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],

@@ -6,7 +6,7 @@ import json
 
 from csmd.curator import question
 from csmd.curator.question import MOST_QUESTIONS, QUESTION_TOKENS, Candidate, Standing, ask_about
-from csmd.text.display import estimate_tokens
+from csmd.text.token_weights import weigh_tokens
 
 
 def said(text: str, number: int = 1, **more: object) -> Candidate:
@@ -52,7 +52,7 @@ def test_a_question_stays_within_its_budget_and_a_session_within_a_few_of_them()
     sheets = ask(*many, said("the user's own words", 300), standing=standing, digest="x " * 2000)
     assert len(sheets) == MOST_QUESTIONS
     for sheet in sheets:
-        assert estimate_tokens(sheet.question.system + sheet.question.text) <= QUESTION_TOKENS + 1
+        assert weigh_tokens(sheet.question.system + sheet.question.text) <= QUESTION_TOKENS + 1
     asked = [one.text for sheet in sheets for one in sheet.candidates.values()]
     assert "the user's own words" in asked, "of a long session the user's words are asked about first"
     labels = [label for sheet in sheets for label in sheet.candidates]

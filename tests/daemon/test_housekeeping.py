@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import shutil
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from machine import Machine
 
+from csmd.capture import transcripts
 from csmd.config import Settings
 from csmd.daemon import housekeeping
+from csmd.daemon.context import now_iso
 from csmd.errors import StoreError
-from csmd.store import activity, backup
+from csmd.store import activity, backup, compactions, fulltext, memories
 from csmd.store import turns as stored
 
 if TYPE_CHECKING:
@@ -97,6 +100,52 @@ def test_room_is_said_to_be_short_first_then_the_oldest_goes_until_it_is_not(par
     oldest = parts.store.read(lambda rows: rows.value("select text from turns where uuid = 'r0'"))
     assert "xxx" in newest and oldest.endswith("dropped for room]")
     assert spoken(parts) == before, "conversation never goes"
+
+
+@pytest.mark.invariant(
+    "Conversation goes only where the user says after how many days, and what was remembered of it stays"
+)
+def test_conversation_goes_where_the_user_says_so_once_it_was_distilled_and_what_is_remembered_stays(
+    parts: Parts,
+) -> None:
+    path = parts.machine.conversation()
+    read = partial(
+        transcripts.tail, parts.store, path, now=now_iso, tool_limit=8192, quarantine=parts.machine.paths.quarantine
+    )
+    chosen = Settings(storage_conversation_days=365, storage_tool_output_days=0)
+    late = SAID + timedelta(days=400)
+    read()
+    before = spoken(parts)
+    assert len(before) == 6
+    assert not housekeeping.drop_expired(parts.store, chosen, now=late), "nothing was distilled of it yet"
+    for number in range(60):
+        parts.background.step(1000.0 + number)
+    held = parts.store.read(lambda rows: memories.list_memories(rows, projects=None))
+    assert held and parts.store.read(
+        lambda rows: fulltext.text_hits(rows, "passage", ["database_url"], projects=None, limit=9)
+    )
+    for settings, now in ((Settings(), late), (chosen, SAID + timedelta(days=364))):
+        assert not housekeeping.drop_expired(parts.store, settings, now=now)
+    assert spoken(parts) == before
+    while housekeeping.drop_expired(parts.store, chosen, now=late):
+        pass
+    assert all(text.endswith("bytes dropped after 365 days]") for _, text in spoken(parts))
+    assert parts.store.read(lambda rows: memories.list_memories(rows, projects=None)) == held
+    assert (
+        parts.store.read(lambda rows: fulltext.text_hits(rows, "passage", ["database_url"], projects=None, limit=9))
+        == []
+    )
+    assert not any(
+        row.problem for row in parts.store.read(lambda rows: compactions.recount(rows, after=0, projects=None))
+    )
+    figures = parts.store.read(lambda rows: housekeeping.retention_figures(rows, chosen, activity.counters(rows)))
+    assert (figures["conversation_days"], figures["conversation_turns_dropped"]) == (365, 6)
+    # What is said in it later stays until it is as old.
+    parts.machine.transcript(parts.machine.line("user", "We always use spaces in the docs.", uuid="later"))
+    read()
+    while housekeeping.drop_expired(parts.store, chosen, now=late - timedelta(days=40)):
+        pass
+    assert "We always use spaces in the docs." in dict(spoken(parts)).values()
 
 
 def test_when_nothing_is_left_to_drop_the_user_is_told(parts: Parts) -> None:

@@ -29,6 +29,7 @@ from csmd.doctor.checks import Check, Finding, HookRun, Scene
 from csmd.hosts.claude import environment, registration
 from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.host_files import Registration
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.registrations import FILES
 from csmd.installer import service
 from csmd.values import Event
@@ -274,6 +275,15 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
     return replace(patient.scene, host_dirs=(("codex", folder),), answers={"codex": told})
 
 
+def _opencode(patient: Patient, states: dict[str, str] | None, text: str | None = None) -> Scene:
+    """OpenCode with this plugin file, csmd's by default, and what it says of the plugin."""
+    folder = patient.machine.root / ".local" / "share" / "opencode"
+    file = opencode_registration.plugin_file("opencode")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(opencode_registration.plugin_text("opencode", patient.machine.home) if text is None else text)
+    return replace(patient.scene, host_dirs=(("opencode", folder),), answers={"opencode": states})
+
+
 ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("settings", "fail", "not JSON; the assistant ignores", lambda p: _write(p, ".claude/settings.json", "{")),
     ("settings", "warn", "not a JSON object", lambda p: _write(p, "project/.claude/settings.json", "[]")),
@@ -282,6 +292,9 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _codex(p, "{}", {})),
     ("other-assistants", "note", "no `codex` could be asked", lambda p: _codex(p, None, None)),
     ("other-assistants", "fail", "does not run csmd's hooks for SessionEnd (modified)", lambda p: _codex(p, None, {"SessionEnd": "modified"})),
+    ("other-assistants", "fail", "no hook of csmd's is registered in", lambda p: _opencode(p, {}, "")),
+    ("other-assistants", "fail", "OpenCode does not run csmd's hooks for SessionStart (missing)", lambda p: _opencode(p, {})),
+    ("other-assistants", "note", "OpenCode fetches @opencode-ai/plugin from npm once", lambda p: _opencode(p, None)),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", f"nice {p.command('Stop')}")),
     ("hooks-altered", "warn", "the hook for Stop is not as csmd wrote it", lambda p: p.hook("Stop", p.command("Stop"), timeout=1)),
     ("hooks-twice", "warn", "2 hooks of csmd's for Stop", _twice),
@@ -823,3 +836,20 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
     assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) == {"SessionStart": "trusted"}
     (folder / "answer").write_text('[]\n{"id": 2, "error": {}}\n')
     assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None
+
+
+def test_opencode_is_asked_which_plugins_it_loads(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    programs = machine.root / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    files = FILES["opencode"]
+
+    def ask() -> dict[str, str] | None:
+        return examine.ask_program(machine.paths, files, files.directory(), machine.project)
+
+    assert ask() is None
+    listed = f"echo plugins:; echo - {opencode_registration.plugin_file('opencode').as_uri()}"
+    for said, states in ((listed, dict.fromkeys(files.events, "loaded")), ("echo plugins: none", {}), ("exit 1", None)):
+        (programs / "opencode").write_text(f'#!/bin/sh\n[ "$1 $2" = "debug info" ] || exit 1\n{said}\n')
+        (programs / "opencode").chmod(0o700)
+        assert ask() == states, said

@@ -74,6 +74,10 @@ class Driver:
     """The id of the session that a turn belonged to, as the client has it: by HOME and what the client printed."""
     shell: Callable[[str], dict[str, Any]]
     """The part of a scripted reply in which the model runs a command."""
+    no_resume: str = ""
+    """Why a session cannot be resumed without a person; "" where it can."""
+    is_slow: bool = False
+    """Whether it takes so long that only the long tests run it."""
     without_servers: tuple[str, ...] = ()
     """Arguments with which it starts no memory server, which takes a second of a processor in each run."""
 

@@ -16,6 +16,7 @@ from machine import Machine
 
 from csmd.hosts.claude import registration
 from csmd.hosts.host_files import Registration
+from csmd.hosts.registrations import CLAUDE
 from csmd.installer import foreign_files, plan
 from csmd.installer.plan import Change, Choice, Kind
 from csmd.text import json_edits
@@ -199,10 +200,10 @@ def test_a_kind_that_is_not_wanted_any_more_goes() -> None:
 def test_what_somebody_elses_entry_keeps_out_is_not_told_as_put_in() -> None:
     chosen = replace(ours(), status_line=True)
     foreign = b'{"statusLine": {"type": "command", "command": "mine"}, "mcpServers": {"csmd": {"command": "x"}}}'
-    what, out = plan.describe_entries(foreign, plan.KINDS, chosen, "the file")
+    what, out = plan.describe_entries(foreign, CLAUDE.kinds, chosen, "the file")
     assert what == "hooks" and "csmd_line.py" in out[0] and "the file has another server named csmd" in out[1]
-    own = plan.with_entries(b"{}", plan.KINDS, chosen, "x") or b""
-    assert plan.describe_entries(own, plan.KINDS, chosen, "x") == ("hooks and status line and memory server", ())
+    own = plan.with_entries(b"{}", CLAUDE.kinds, chosen, "x") or b""
+    assert plan.describe_entries(own, CLAUDE.kinds, chosen, "x") == ("hooks and status line and memory server", ())
 
 
 def test_a_file_that_only_our_entries_made_goes_with_them_and_one_with_more_stays() -> None:

@@ -368,7 +368,8 @@ def test_every_hook_file_is_copied_and_private(machine: Machine) -> None:
     modes = {path.name: path.stat().st_mode & 0o777 for path in machine.paths.hook_dir.iterdir() if path.is_file()}
     assert modes == {
         **dict.fromkeys(plan.HOOK_FILES, 0o600), **dict.fromkeys(plan.HOOK_SCRIPTS, 0o700), "interpreter": 0o600,
-        registration.SERVER_SCRIPT: 0o700, "python": 0o600, "codex": 0o700,
+        registration.SERVER_SCRIPT: 0o700, "python": 0o600, **dict.fromkeys(plan.LAUNCHERS, 0o700),
+        **dict.fromkeys(plan.FURTHER, 0o600),
     }  # fmt: skip
     assert (machine.paths.hook_dir / "python").read_text() == own_interpreter() + "\n"
     assert (machine.paths.hook_dir / "interpreter").read_text() == base_interpreter() + "\n"

@@ -62,7 +62,8 @@ WHERE = {
     "cursor": ".cursor/mcp.json", "cline": ".cline/data/settings/cline_mcp_settings.json", "continue": ".continue/config.yaml",
     "windsurf": ".codeium/windsurf/mcp_config.json", "zed": ".config/zed/settings.json", "droid": ".factory/mcp.json",
     "goose": ".config/goose/config.yaml", "codex": ".codex/config.toml", "copilot": ".copilot/mcp-config.json",
-    "gemini": ".gemini/settings.json", "opencode": ".config/opencode/opencode.json", "qwen": ".qwen/settings.json",
+    "gemini": ".gemini/settings.json", "opencode": ".config/opencode/opencode.json", "kilo": ".config/kilo/kilo.json",
+    "qwen": ".qwen/settings.json",
 }  # fmt: skip
 
 

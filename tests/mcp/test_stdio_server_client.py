@@ -23,7 +23,7 @@ WALLED = "pelican codec"
 GIVEN = {
     "id": "m0000000000", "query": "database_url", "text": "The stork job runs at nine.", "old": "m0000000000",
     "topic": "storks", "type": "preference", "prompt": "Which database_url is used here?", "file": "a.py",
-    "from": "m0000000000", "to": "m0000000001",
+    "from": "m0000000000", "to": "m0000000001", "sql": "select kind, text from turns",
 }  # fmt: skip
 
 
@@ -128,6 +128,21 @@ def test_no_tool_shows_a_model_what_is_behind_a_wall(real: Machine) -> None:
     shown.clear()
     with_client(real, use, "--tools", "all")
     assert shown == []
+
+
+def test_a_model_reads_the_schema_whole_and_puts_a_question_to_it(real: Machine) -> None:
+    async def use(session: Any) -> None:
+        text, failed = await said(session, "csm_store_schema")
+        assert not failed and "left out" not in text and "…" not in text.partition("limits:")[2]
+        views = [json.loads(line[2:]) for line in text.splitlines() if line.startswith('- {"name"')]
+        assert len(views) == 10 and all(view["columns"] and view["sample"] is not None for view in views)
+        question = "select kind, count(*) from turns where text like '%database_url%' group by kind order by kind"
+        text, failed = await said(session, "csm_store_query", sql=question)
+        assert not failed and '- "count(*)"\nrows:\n- ["user",1]\n' in text, text
+        text, failed = await said(session, "csm_store_query", sql="select text from main.turns")
+        assert failed and "no such table: main.turns. What helps: call csm_store_schema" in text, text
+
+    with_client(real, use, "--tools", "questions")
 
 
 def test_a_group_adds_to_the_four_and_names_stand_alone() -> None:

@@ -727,3 +727,18 @@ def test_the_task_that_was_set_last_comes_first_and_a_session_without_one_is_kno
     assert [one.text for one in found] == [SETS[2], SETS[0]]
     assert [one.text for one in checkpoint.tasks(prompts("hi", DOES_NOT[13], "yes"))] == [DOES_NOT[13]]
     assert [one.text for one in checkpoint.tasks(prompts("hi", "yes"))] == ["hi"] and checkpoint.tasks([]) == []
+
+
+def test_long_outputs_are_named_with_the_command_that_gives_them_whole_the_latest_first() -> None:
+    said = [ASKED, *(run(f"make step{number}", "it printed much") for number in range(1, 5)), run("make short", "ok")]
+    trimmed = {f"u{2 * number + 1}": 63_000 for number in range(1, 5)}
+    made = checkpoint.make_pieces(entries(*said), (), cwd=CWD, trimmed=trimmed)
+    assert made is not None
+    outputs = [piece for piece in made.pieces if piece.kind == "output"]
+    assert [piece.uuid for piece in outputs] == ["u9", "u7", "u5", "u3"]
+    assert outputs[0].text == "make step4: 63000 bytes, `csmd context get u9`"
+    restored = RestoredCheckpoint("k1", "Where it stood.", made.pieces, "")
+    shown = checkpoint.essentials(restored).text
+    assert "Long outputs, whole" in shown and "`csmd context get u9`" in shown
+    assert "step1" not in shown and "make short" not in shown
+    assert "Long outputs" not in checkpoint.essentials(restored, max_tokens=60).text, "they are the first to go"

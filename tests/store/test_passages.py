@@ -162,7 +162,9 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
             elif change == "words":
                 passages.add_words(rows, seq, "A plan about plovers.", given=turn_text(rows, seq))
             elif change == "drop":
-                rows.run("update turns set text = 'dropped', dropped = 9 where seq = :seq and dropped is null", seq=seq)
+                rows.run(
+                    "update turns set text = 'dropped', dropped = 9, gone = 1 where seq = :seq and gone = 0", seq=seq
+                )
             embed(rows)
         assert stored(rows) == expected(rows)
         assert [text for text in integrity(rows) if "passage" in text or "vector" in text] == []
@@ -205,7 +207,7 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
             ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
         ]  # fmt: skip
-        rows.run("update turns set text = '[dropped]', dropped = 9 where seq = :seq", seq=seq)
+        rows.run("update turns set text = '[dropped]', dropped = 9, gone = 1 where seq = :seq", seq=seq)
         assert len(fulltext.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9)) == 2
         rows.run("update turns set text = '[purged]' where seq = :seq", seq=seq)
         assert fulltext.text_hits(rows, "passage", ["heron", "wren"], projects=None, limit=9) == []

@@ -34,6 +34,7 @@ from csmd.store import (
     tombstones,
     turns,
     vectors,
+    workspaces,
 )
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
@@ -123,6 +124,7 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         projects.add_alias(rows, "another", one, path="/home/me/old", why="by hand", now=given.now)
         told = [projects.Instruction(path="/p/CLAUDE.md", kind="Project", root="/p", text="t", text_hash="h")]
         projects.replace_instructions(rows, one, told, now=given.now)
+        workspaces.add_topic(rows, workspaces.ensure(rows, "lens", now=given.now), "a topic")
         candidates.put_candidate(rows, CANDIDATE)
         dream(rows, now=given.now)
         row = checkpoints.Row(0, "k1", 1, "", 0, "asked", "", given.now, 1, given.now, "", "a note", "", "")

@@ -143,6 +143,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             tokens=made if place == 0 else 0,
             context=given,
             is_prompt_line=is_prompt and len(found) == 1 and kind not in TOOL_KINDS,
+            mode=label(value, "permissionMode", 40) if is_prompt else "",
         )
         for place, (kind, body, tool, tool_id, writes) in enumerate(found)
         for uuid in [_numbered(bare.uuid, place)]

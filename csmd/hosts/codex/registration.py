@@ -15,6 +15,7 @@ from typing import Any
 
 from csmd.hosts.claude.registration import Form, merge_hooks, remove_hooks
 from csmd.hosts.host_files import HostFiles, Kind, Question, Registration, script_in
+from csmd.hosts.json_fields import json_object
 
 #: Event -> seconds that Codex grants the hook; more than 3 at a session's end brings a warning at each.
 EVENTS: Mapping[str, int] = {
@@ -69,8 +70,9 @@ def _asked(cwd: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _trust(answer: dict[str, Any], home: Path) -> dict[str, str] | None:
+def _trust(line: str, home: Path) -> dict[str, str] | None:
     """Event -> whether Codex trusts csmd's hook for it."""
+    answer = json_object(line) or {}
     if answer.get("id") != 2:
         return None
     hooks = [hook for place in answer["result"]["data"] for hook in place["hooks"]]

@@ -6,9 +6,7 @@ import re
 from typing import Any
 
 from csmd.hosts.json_fields import json_object, label, mapping, string
-
-#: A call as it is stored: the tool's name, and its input.
-Call = tuple[str, dict[str, Any]]
+from csmd.hosts.stored_calls import Call, patched_files, with_exit_code
 
 #: Tools that run a shell line, and the field that holds it: a text, or the words of a command.
 _SHELLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command"}
@@ -16,8 +14,6 @@ _SHELLS = {"exec_command": "cmd", "shell": "command", "shell_command": "command"
 FOREIGN = "mcp__"
 #: Shells that take the line as one word, behind this.
 _LINE_OPTIONS = ("-c", "-lc")
-#: The files of a patch, each with what is done to it.
-_PATCHED = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 #: What stands above an output; one version or another leaves some of it out.
 _ABOVE_OUTPUT = re.compile(
     r"(?:(?:Chunk ID|Wall time|Process exited|Exit code|Original token count|Total output)[^\n]*\n)+Output:\n?"
@@ -39,7 +35,7 @@ def calls_in(payload: dict[str, Any]) -> list[Call]:
     if name in _SHELLS:
         return [("Bash", {"command": _shell_line(given.get(_SHELLS[name]))})]
     if name == "apply_patch":
-        return _patches(string(given, "input")) or [(name, given)]
+        return patched_files(string(given, "input")) or [(name, given)]
     steps = given.get("plan")
     if name == "update_plan" and isinstance(steps, list):
         return [("TodoWrite", {"todos": [_entry(step) for step in steps if isinstance(step, dict)]})]
@@ -49,15 +45,6 @@ def calls_in(payload: dict[str, Any]) -> list[Call]:
 def _shell_line(command: Any) -> str:
     words = [str(word) for word in command] if isinstance(command, list) else [str(command or "")]
     return words[2] if len(words) == 3 and words[1] in _LINE_OPTIONS else " ".join(words)
-
-
-def _patches(patch: str) -> list[Call]:
-    found = list(_PATCHED.finditer(patch))
-    ends = [*(one.start() for one in found[1:]), len(patch)]
-    return [
-        ("Write" if one[1] == "Add" else "Edit", {"file_path": one[2].strip(), "patch": patch[one.end() : end].strip()})
-        for one, end in zip(found, ends, strict=True)
-    ]
 
 
 def _entry(step: dict[str, Any]) -> dict[str, str]:
@@ -71,16 +58,12 @@ def stored_result(output: Any) -> str:
     if wrapped is not None:  # versions of before 0.60
         metadata = wrapped.get("metadata")
         code = metadata.get("exit_code") if isinstance(metadata, dict) else 0
-        return _with_code(string(wrapped, "output"), str(code or 0))
+        return with_exit_code(string(wrapped, "output"), str(code or 0))
     above = _ABOVE_OUTPUT.match(text)
     if above is None:
         return text
     code = _EXIT_CODE.search(above[0])
-    return _with_code(text[above.end() :], code[1] if code else "0")
-
-
-def _with_code(printed: str, code: str) -> str:
-    return printed if code == "0" else f"Exit code {code}\n{printed}"
+    return with_exit_code(text[above.end() :], code[1] if code else "0")
 
 
 def _flat(output: Any) -> str:

@@ -28,7 +28,7 @@ from csmd.hosts.tool_calls import transcripts_written
 from csmd.privacy.redaction import Removed, redact, redact_tree
 from csmd.text import display
 from csmd.values import Turn
-from csmd.vocabulary import TurnKind
+from csmd.vocabulary import PROMPTS, TurnKind
 
 HOST = "codex"
 #: The context window of the models of today, as their rollouts tell it.
@@ -112,6 +112,7 @@ class Thread:
     by_person: bool
     cwd: str
     model: str = ""
+    mode: str = ""
     context: int = 0
     line: str = ""
     """What the line is known by: its number, or its time where it has none; `same` lines of that time stood before."""
@@ -140,7 +141,7 @@ class Thread:
         return Turn(
             uuid=self.uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=moment(value),
             cwd=self.cwd, model=self.model if kind == "assistant" else "", version=self.version,
-            context=self.context if kind == "assistant" else 0, **more,
+            context=self.context if kind == "assistant" else 0, mode=self.mode if kind in PROMPTS else "", **more,
         )  # fmt: skip
 
 
@@ -213,6 +214,7 @@ def read_line(line: bytes, into: Reading, thread: Thread, *, tool_limit: int) ->
         case "turn_context", _:
             thread.cwd = redact(wire.clean(string(payload, "cwd")), counts) or thread.cwd
             thread.model = label(payload, "model", 100)
+            thread.mode = label(mapping(payload, "collaboration_mode"), "mode", 40)
         case "event_msg", "task_started":
             # Who asked for the turn; older versions do not tell.
             if asked := string(mapping(payload, "turn_attribution"), "turn_trigger"):

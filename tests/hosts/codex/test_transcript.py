@@ -7,19 +7,16 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import codex_oracle
 import pytest
+from transcript_home import Home, check
 
-from csmd.capture import transcripts
 from csmd.exclusions import Excludes
 from csmd.extraction import verbatim_statements
 from csmd.hosts import adapters
 from csmd.hosts.codex import transcript
-from csmd.store.core import Store
 
-NOW = "2027-06-01T00:00:00.000Z"
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "codex"
 SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
 SAMPLES = SHARED / "assistants" / "samples" / "codex-0.169.0"
@@ -30,54 +27,11 @@ MAIN, FORK, CHILD, OLD = (
 )
 
 
-class Home:
-    """A store on a real file, and the rollouts that are read into it."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.store = Store(root / "csmd.db", now=NOW)
-
-    def tail(self, path: Path, **more: Any) -> transcripts.Tail:
-        return transcripts.tail(
-            self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
-        )
-
-    def read(self, tree: Path) -> None:
-        for path in sorted(transcripts.transcripts(tree)):  # as the backlog orders the files of a session
-            self.tail(path)
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        return self.store.read(lambda rows: list(rows.all(query)))
-
-    def streams(self) -> dict[str, list[tuple[str, str]]]:
-        found: dict[str, list[tuple[str, str]]] = {}
-        for stream, kind, text in self.rows(
-            "select s.id, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
-            "join sessions s on s.seq = st.session_seq order by s.id, st.ordinal"
-        ):
-            found.setdefault(stream, []).append((kind, text))
-        return found
-
-
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
     made = Home(tmp_path)
     yield made
     made.store.close()
-
-
-def check(stored: dict[str, list[tuple[str, str]]], told: dict[str, list[codex_oracle.Said]]) -> None:
-    """What is stored is what the oracle finds; of a call its words, of a result what was printed."""
-    assert stored.keys() == told.keys()
-    for stream, turns in stored.items():
-        assert [kind for kind, _ in turns] == [kind for kind, _ in told[stream]], stream
-        for (kind, text), (_, words) in zip(turns, told[stream], strict=True):
-            if kind == "tool_call":
-                assert json.dumps(words, ensure_ascii=False)[1:-1] in text
-            elif kind == "tool_result":
-                assert text.strip().endswith(words.strip())
-            else:
-                assert text == words
 
 
 @pytest.mark.invariant("Every turn exactly once, whatever the assistant")

@@ -1,0 +1,102 @@
+"""Gives back what was left out of a turn: read again from its transcript, redacted as when it was stored, byte for byte."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import NamedTuple
+
+from csmd.capture import project_identity, transcripts
+from csmd.capture.ingest import BEGINNING_BYTES
+from csmd.capture.project_identity import Places
+from csmd.errors import BadInput
+from csmd.exclusions import Excludes, Withheld
+from csmd.hosts import adapters
+from csmd.hosts.adapter import Opened, Reading
+from csmd.paths import is_file
+from csmd.privacy.fingerprints import Marks, clean
+from csmd.privacy.redaction import KNOWN_AGAIN
+from csmd.store import sessions, tombstones
+from csmd.store.sqlite import Rows
+from csmd.store.turns import EVERYTHING, LeftOut
+from csmd.text import display
+from csmd.values import Turn
+
+
+class Sources(NamedTuple):
+    """Where the whole of a turn may stand, and what of it stays out: what was purged, and secrets that its session holds."""
+
+    paths: list[str]
+    purged: Marks
+    secrets: Marks
+
+
+def find_sources(rows: Rows, turn: LeftOut, *, key: bytes) -> Sources:
+    """Where a turn's whole text is to be looked for; `key` is the store's."""
+    return Sources(
+        sessions.transcripts_with(rows, turn.seq), tombstones.marks(rows, key),
+        tombstones.secrets_of(rows, [turn.session_id], key),
+    )  # fmt: skip
+
+
+def read_whole(
+    turn: LeftOut, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
+) -> Generator[None, None, str | None]:
+    """Gives the whole text of a turn in steps, by the first transcript that is there and says the same still; else None.
+
+    What is left out by now, excluded or purged, stays out. Lines that name neither the turn nor its call are read only
+    by one that is thorough: what Codex calls a line may depend on those before it.
+    """
+    for path in sources.paths:
+        with contextlib.suppress(OSError):
+            said = yield from _find(Path(path), turn, excludes, is_thorough)
+            if said is not None:
+                text = clean(clean(said.text, sources.purged)[0], sources.secrets, hole=KNOWN_AGAIN)[0]
+                if is_same(text, turn):
+                    return text
+    return None
+
+
+def is_same(whole: str, turn: LeftOut) -> bool:
+    """Whether a text is the one of which a turn keeps beginning and end; of one of which nothing is kept, it is."""
+    cut = display.find_cut(turn.text, f"turn {turn.uuid}")
+    if cut is None:
+        return turn.is_gone or whole == turn.text
+    kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
+    # Of a character that the cut goes through neither side has a part.
+    missing = len(whole.encode("utf-8", "replace")) - kept - cut.left_out
+    return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
+
+
+def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
+    """The turn as its transcript has it: first only the lines are read that name it or its tool's call, then all."""
+    if not is_file(path):
+        return None
+    names = [name.encode() for name in (turn.uuid.partition("/")[0], turn.tool_id) if name]
+    for among in (names, []) if is_thorough else (names,):
+        with path.open("rb") as file:
+            beginning = file.read(BEGINNING_BYTES)
+            places, started = Places(adapters.started_in(beginning)), adapters.started_in(beginning)
+            if _is_left_out(excludes, places, started):
+                return None
+            withheld = Withheld(excludes=excludes)
+            opened = Opened(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
+            read_line = adapters.of_transcript(beginning).read_from(opened)
+            for lines, _ in transcripts.pieces(file, 0, lambda: False):
+                reading = Reading(withheld=withheld)
+                for _, line in lines:
+                    if line is not None and (not among or any(name in line for name in among)):
+                        with contextlib.suppress(BadInput):
+                            read_line(line, reading, tool_limit=EVERYTHING)
+                for said in reading.turns:
+                    if (said.uuid, said.kind, said.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
+                        return None if _is_left_out(excludes, places, said.cwd) else said
+                yield
+    return None
+
+
+def _is_left_out(excludes: Excludes, places: Places, directory: str) -> bool:
+    place = places.of(directory)
+    roots = project_identity.roots(place)
+    return excludes.place(directory, *roots) or excludes.off(directory, place.place, *roots)

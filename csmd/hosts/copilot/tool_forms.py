@@ -1,0 +1,44 @@
+"""Copilot CLI's tool calls and results in the form that is stored for every assistant (`csmd/hosts/tool_calls.py`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from csmd.hosts.json_fields import label, mapping, string
+from csmd.hosts.stored_calls import TURNED_DOWN, Call, patched_files, with_exit_code
+
+#: Copilot's name of a tool -> the name that is stored.
+_NAMES = {
+    "bash": "Bash", "local_shell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "grep": "Grep", "glob": "Glob",
+    "task": "Task", "exit_plan_mode": "ExitPlanMode",
+}  # fmt: skip
+#: Copilot's name of a field -> the name that is stored.
+_FIELDS = {"path": "file_path", "file_text": "content", "old_str": "old_string", "new_str": "new_string"}
+#: What Copilot adds to a command's output, and what hooks of other programs do to any.
+_BEHIND = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d+>\s*\Z")
+_GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from \w+ hooks:\n.*', re.DOTALL)
+
+
+def calls_in(data: dict[str, Any]) -> list[Call]:
+    """The stored calls of an event that holds one: several for a patch of several files."""
+    name, server = label(data, "toolName", 120), label(data, "mcpServerName", 60)
+    given = data.get("arguments")
+    given = given if isinstance(given, dict) else {"input": given} if isinstance(given, str) else {}
+    if server:
+        return [(f"mcp__{server}__{label(data, 'mcpToolName', 60)}", given)]
+    if name == "apply_patch":
+        return patched_files(string(given, "input") or string(given, "patch")) or [(name, given)]
+    if name in ("view", "create", "edit"):
+        given = {_FIELDS.get(key, key): value for key, value in given.items()}
+    return [(_NAMES.get(name, name), given)] if name else []
+
+
+def stored_result(data: dict[str, Any]) -> str:
+    """What a call gave back: what it printed, below its exit code where that is not 0."""
+    error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
+    if error:
+        said = string(error, "message")
+        return f"{TURNED_DOWN}. {said}" if error.get("code") == "denied" else f"Error: {said}"
+    printed = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
+    return with_exit_code(_BEHIND.sub("", printed), str(code)) if type(code) is int else printed

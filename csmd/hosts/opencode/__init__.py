@@ -1,0 +1,1 @@
+"""The adapter of OpenCode, and of Kilo, which is a fork of it."""

@@ -1,0 +1,114 @@
+"""csmd's plugin for OpenCode and Kilo: a file of its own in the directory of plugins.
+
+It only loads the plugin that lies in csmd's home, so it is the same for every version of csmd; where that is gone, it
+does nothing.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from csmd import config, wire
+from csmd.errors import ConfigError
+from csmd.hosts.host_files import HostFiles, Kind, Question, Registration, script_in
+from csmd.paths import is_directory
+from csmd.text import json_edits
+
+#: The plugin, which runs the host's launcher, and the events that it reports, with the seconds that it waits.
+PLUGIN = "opencode.js"
+EVENTS: Mapping[str, int] = {"SessionStart": 2, "UserPromptSubmit": 2, "Stop": 2}
+TITLES = {"opencode": "OpenCode", "kilo": "Kilo"}
+#: What each wants beside a plugin, and fetches where it is missing.
+_PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
+
+
+def script(home: Path) -> Path:
+    """The plugin in csmd's home."""
+    return script_in(home, PLUGIN)
+
+
+def plugin_file(host: str, _folder: Path | None = None) -> Path:
+    """The file in the assistant's directory of plugins, which lies apart from the one of its data."""
+    return config.folder_of("XDG_CONFIG_HOME", ".config") / host / "plugins" / "csmd.js"
+
+
+def plugin_text(host: str, home: Path) -> str:
+    """What stands in that file."""
+    return (
+        f"// csmd's memory for {TITLES[host]}; `csmd uninstall` removes this file.\n"
+        "export const csmd = async (input) => {\n"
+        "  try {\n"
+        f"    return await (await import({wire.dumps(str(script(home)))})).csmd(input, {wire.dumps(host)})\n"
+        "  } catch {\n"
+        "    return {}\n"
+        "  }\n"
+        "}\n"
+    )
+
+
+def package_wait(host: str) -> str:
+    """That the assistant will wait for the registry before it loads any plugin, for the user; "" where it will not."""
+    folder, name = plugin_file(host).parent.parent, _PACKAGES[host]
+    try:
+        if is_directory(folder / "node_modules") and f'"{name}"' in (folder / "package-lock.json").read_text():
+            return ""
+    except OSError:
+        pass
+    return (
+        f"{TITLES[host]} fetches {name} from npm once before it loads plugins: start `{host}` with a network, without one "
+        "each start waits for a minute"
+    )
+
+
+def decode(data: bytes | None, where: str) -> str:
+    """The text of the file, "" for none; ConfigError where it is another program's, and no text."""
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where} is not csmd's, and not UTF-8", hint="move it away") from error
+
+
+def merge_plugin(host: str, text: str, wanted: Registration, where: str) -> str:
+    """The file with the plugin; another one of that name stays."""
+    return text if foreign_plugin(text, wanted, where) else plugin_text(host, wanted.home)
+
+
+def remove_plugin(text: str, home: Path, _where: str) -> str:
+    """The file without the plugin of this home."""
+    return "" if str(script(home)) in text else text
+
+
+def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
+    """That another file has the place of ours, for the user; "" where none has."""
+    if json_edits.is_blank(text) or str(script(wanted.home)) in text:
+        return ""
+    return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
+
+
+def _loaded(host: str, line: str, _home: Path) -> dict[str, str] | None:
+    """Event -> that csmd's plugin is among those that the assistant has loaded."""
+    return dict.fromkeys(EVENTS, "loaded") if plugin_file(host).as_uri() in line else None
+
+
+def _files(host: str) -> HostFiles:
+    return HostFiles(
+        host=host, title=TITLES[host], folder=".local/share", variable="XDG_DATA_HOME", inside=host, program=host,
+        program_folders=(f".{host}/bin",), events=EVENTS, launcher=host, further=(PLUGIN,),
+        hook_command=lambda _, home, event: f"{shlex.quote(str(script_in(home, host)))} {event}",
+        kinds=(
+            Kind(
+                name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin, host),
+                remove=remove_plugin, obstacle=foreign_plugin, decode=decode, begin=str,
+            ),
+        ),
+        question=Question(
+            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, patience_s=20.0,
+        ),
+        warning=partial(package_wait, host),
+    )  # fmt: skip
+
+
+FILES = tuple(map(_files, TITLES))

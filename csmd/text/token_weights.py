@@ -1,0 +1,32 @@
+"""Estimates tokens by what a text is made of, calibrated against tiktoken's cl100k; pure.
+
+Bytes / 4 is right for English prose, a fifth too low for what programs print, a quarter and more for Chinese or Polish.
+"""
+
+from __future__ import annotations
+
+import string
+
+#: Bytes that count alike -> the tokens that each is worth. Of a character beyond ASCII its first byte counts: of two bytes
+#: (Latin, Greek, Cyrillic), of three (Chinese, Japanese, Korean), of four (emoji). Fitted by least squares of the relative
+#: error over 4,900 prompts, replies, calls and results, code, documents and a text in twelve languages.
+_WEIGHTS: tuple[tuple[bytes, float], ...] = (
+    (string.ascii_lowercase.encode(), 0.14),
+    (string.ascii_uppercase.encode(), 0.65),
+    (string.digits.encode(), 0.75),
+    (b" \t", 0.48),
+    (b"\n\r", 0.87),
+    (string.punctuation.encode(), 0.53),
+    (bytes(range(0xC0, 0xE0)), 0.51),
+    (bytes(range(0xE0, 0xF0)), 0.96),
+    (bytes(range(0xF0, 0xF8)), 2.05),
+)
+#: What a pair of spaces is worth less than two: an indentation is one token.
+_PAIR = 0.72
+
+
+def weigh_tokens(text: str) -> int:
+    """An estimate of the tokens of `text`; 0.1 ms for 8 KB, so not for the way of a hook (display.estimate_tokens)."""
+    data = text.encode("utf-8", "replace")
+    total = sum((len(data) - len(data.translate(None, alike))) * weight for alike, weight in _WEIGHTS)
+    return round(total - _PAIR * data.count(b"  ")) or int(bool(data))

@@ -1,0 +1,114 @@
+"""Tools on compaction: what was left out of turns, what that saved, and whether the figures are right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator, Sequence
+from pathlib import Path
+
+from csmd.capture import whole_text
+from csmd.paths import is_file
+from csmd.store import compactions, search, turns
+from csmd.store.compactions import Compaction, Total
+from csmd.store.sqlite import Rows
+from csmd.tools.present import as_json, find_session, roots
+from csmd.tools.registry import Json, Places, ToolContext, Tools, between
+
+TOOLS = Tools()
+
+MOST = 1000
+SIZES = ("bytes_before", "bytes_after", "tokens_before", "tokens_after")
+
+
+@TOOLS.add("csm_memory_compact")
+def _report(
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20
+) -> Json:
+    """Report on compaction savings: the outcome of each trimmed or dropped turn, and tokens saved in all.
+
+    `reduction` is of all that was compressed, `average_reduction` the mean of each; both in percent.
+    """
+    stream = find_session(rows, session, asking).id if session else ""
+    totals = compactions.totals(rows, projects=seen, session=stream)
+    within = compactions.count_within_budget(rows, projects=seen, session=stream)
+    found = compactions.latest(rows, projects=seen, session=stream, limit=between(limit, MOST))
+    places = roots(rows)
+    return {
+        "budget_bytes": ctx.config.settings.capture_tool_output_bytes,
+        "outcomes": {**_by_outcome(totals), "skipped_under_budget": within},
+        "causes": {cause: sum(row.turns for row in totals if row.cause == cause) for cause in sorted({row.cause for row in totals})},
+        "counted": sum(row.counted for row in totals),
+        **_sums(totals),
+        "average_reduction": compactions.average_reduction(rows, projects=seen, session=stream),
+        "compactions": [_shown(row, places.get(row.project_seq, "")) for row in found],
+    }  # fmt: skip
+
+
+def _by_outcome(totals: Sequence[Total]) -> dict[str, int]:
+    return {outcome: sum(row.turns for row in totals if row.outcome == outcome) for outcome in ("compressed", "failed")}
+
+
+def _sums(totals: Sequence[Total]) -> Json:
+    """What those that were compressed took before and after, and saved."""
+    done = [row for row in totals if row.outcome == "compressed"]
+    sums = {name: sum(getattr(row, name) for row in done) for name in SIZES}
+    saved = sums["tokens_before"] - sums["tokens_after"]
+    return {**sums, "tokens_saved": saved, "reduction": round(100 * saved / max(sums["tokens_before"], 1), 1)}
+
+
+def _shown(row: Compaction, project: str) -> Json:
+    return as_json(
+        row, "id=uuid session_id kind tool at outcome cause bytes_before bytes_after tokens_before tokens_after tokens_saved",
+        project=project, is_counted=bool(row.is_counted), get=f"csmd context get {row.uuid}",
+    )  # fmt: skip
+
+
+@TOOLS.add("csm_compaction_audit")
+def _audit(
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 20, verify: int = 20
+) -> Generator[None, None, Json]:
+    """Audit compaction telemetry: recount it from the turns, and read the last `verify` again from their transcripts.
+
+    Lists at most `limit` problems; those whose transcript is gone are none.
+    """
+    recounted, problems = Counter[str](), list[Json]()
+    after = compactions.FIRST
+    while part := compactions.recount(rows, after=after, projects=seen):
+        after = part[-1].seq
+        for row in part:
+            recounted.update(
+                {row.outcome or "unnoted": 1, "changed": int(row.is_changed), "tokens_saved": row.tokens_saved}
+            )
+            if row.problem:
+                problems.append({"id": row.uuid, "problem": row.problem})
+        yield
+    totals = compactions.totals(rows, projects=seen)
+    noted = _by_outcome(totals) | {"tokens_saved": _sums(totals)["tokens_saved"]}
+    reread = yield from _reread(
+        ctx, rows, compactions.latest(rows, projects=seen, limit=between(verify, MOST)) if verify > 0 else []
+    )
+    problems += [{"id": ident, "problem": "its transcript says something else now"} for ident in reread.pop("changed")]
+    agrees = all(recounted[name] == noted[name] for name in ("compressed", "failed", "tokens_saved"))
+    return {
+        "sound": agrees and not problems,
+        "noted": {**noted, "skipped_under_budget": compactions.count_within_budget(rows, projects=seen)},
+        "recounted": {name: recounted[name] for name in ("compressed", "failed", "unnoted", "changed", "tokens_saved")},
+        "reread": reread,
+        "problems": problems[: between(limit, MOST)],
+        "problems_in_all": len(problems),
+    }
+
+
+def _reread(ctx: ToolContext, rows: Rows, found: Sequence[Compaction]) -> Generator[None, None, Json]:
+    """How many turns their transcripts give back byte for byte, of how many no transcript has them, which say something else."""
+    same, changed = 0, list[str]()
+    gone = 0
+    for row in found:
+        for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
+            sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
+            is_there = any(is_file(Path(path)) for path in sources.paths)
+            whole = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
+            same += whole is not None
+            gone += not is_there
+            changed += [row.uuid] * (whole is None and is_there)
+    return {"same": same, "gone": gone, "changed": changed}

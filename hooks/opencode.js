@@ -1,0 +1,96 @@
+// csmd in OpenCode and its fork Kilo: reports prompts and ends of turns, and puts what is remembered before the model.
+// The file in the host's directory of plugins loads it. Nothing here throws, or makes the host wait longer than WAIT_MS.
+import { spawn } from "node:child_process"
+import { homedir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const FOLDER = dirname(fileURLToPath(import.meta.url))
+const WAIT_MS = 1500
+
+// What the hook prints for an event; "" where it prints nothing in time. It goes on by itself: it keeps what it was given.
+const report = (host, event, payload) =>
+  new Promise((resolve) => {
+    let printed = ""
+    const child = spawn(join(FOLDER, host), [event], { stdio: ["pipe", "pipe", "ignore"], detached: true })
+    const timer = setTimeout(() => resolve(""), WAIT_MS)
+    const end = () => {
+      clearTimeout(timer)
+      resolve(printed)
+    }
+    child.on("error", end)
+    child.on("close", end)
+    child.stdout.setEncoding("utf8").on("data", (text) => (printed += text))
+    child.stdin.on("error", () => {})
+    child.stdin.end(JSON.stringify(payload))
+    child.unref()
+  })
+
+// An id that sorts right behind that of another part.
+const after = (id) => {
+  const time = (BigInt(`0x${id.slice(4, 16)}`) + 1n).toString(16).padStart(12, "0")
+  return id.slice(0, 4) + time + id.slice(16)
+}
+
+const quietly = (hook) => async (...given) => {
+  try {
+    await hook(...given)
+  } catch {}
+}
+
+export const csmd = async ({ client, directory }, host) => {
+  const data = process.env.XDG_DATA_HOME || join(homedir(), ".local", "share")
+  const database = join(data, host, `${host}.db`)
+  const parents = new Map() // session -> the session that began it, "" for a person's
+  const begun = new Set() // sessions that began in this process
+  const briefs = new Map() // session -> what it is told at its start
+
+  const ask = async (event, session, more) => {
+    const payload = { session_id: session, cwd: directory, transcript_path: join(database, session), ...more }
+    const printed = await report(host, event, payload)
+    const answer = printed ? JSON.parse(printed) : {}
+    if (answer.systemMessage)
+      client.tui?.showToast?.({ body: { message: answer.systemMessage, variant: "info" } })?.catch?.(() => {})
+    return answer.hookSpecificOutput?.additionalContext ?? ""
+  }
+
+  const isAgents = async (session) => {
+    if (!parents.has(session)) {
+      const found = await client.session.get({ path: { id: session } })
+      parents.set(session, found?.data?.parentID ?? "")
+    }
+    return parents.get(session) !== ""
+  }
+
+  return {
+    "chat.message": quietly(async ({ sessionID }, { message, parts }) => {
+      const typed = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+      if (!typed.length || (await isAgents(sessionID))) return
+      if (!briefs.has(sessionID)) {
+        briefs.set(sessionID, "")
+        const source = begun.has(sessionID) ? "startup" : "resume"
+        briefs.set(sessionID, await ask("SessionStart", sessionID, { source }))
+      }
+      const prompt = typed.map((part) => part.text).join("\n")
+      const text = await ask("UserPromptSubmit", sessionID, { prompt })
+      if (text)
+        parts.push({ id: after(parts.at(-1).id), sessionID, messageID: message.id, type: "text", text, synthetic: true })
+    }),
+    // What a slash command stands for was written by whoever made it: the mark is stored with the prompt.
+    "command.execute.before": quietly(async (_, { parts }) => {
+      for (const part of parts) if (part.type === "text") part.metadata = { ...part.metadata, csmd_command: true }
+    }),
+    "experimental.chat.system.transform": quietly(async ({ sessionID }, { system }) => {
+      const brief = briefs.get(sessionID)
+      if (brief) system.push(brief)
+    }),
+    event: quietly(async ({ event: { type, properties } }) => {
+      const { info, sessionID } = properties ?? {}
+      if (type === "session.created" || type === "session.updated") parents.set(info.id, info.parentID ?? "")
+      if (type === "session.created") begun.add(info.id)
+      if (type === "session.idle" && briefs.has(sessionID)) await ask("Stop", sessionID, {})
+      if (type === "session.compacted" && briefs.has(sessionID))
+        briefs.set(sessionID, await ask("SessionStart", sessionID, { source: "compact" }))
+    }),
+  }
+}

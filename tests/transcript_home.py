@@ -1,0 +1,61 @@
+"""A store on a real file and the transcripts that are read into it, for the tests of assistants' transcripts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from csmd.capture import transcripts
+from csmd.store.core import Store
+
+NOW = "2027-06-01T00:00:00.000Z"
+#: (kind, text) of a turn, by its stream: a session, or session/agent.
+Streams = dict[str, list[tuple[str, str]]]
+
+
+class Home:
+    """A store, and the transcripts that are read into it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.store = Store(root / "csmd.db", now=NOW)
+
+    def tail(self, path: Path, **more: Any) -> transcripts.Tail:
+        """Reads on in a transcript."""
+        return transcripts.tail(
+            self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
+        )
+
+    def read(self, tree: Path) -> None:
+        """Reads on in every transcript below a directory."""
+        for path in sorted(transcripts.transcripts(tree)):  # as the backlog orders the files of a session
+            self.tail(path)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self.store.read(lambda rows: list(rows.all(query)))
+
+    def streams(self) -> Streams:
+        """What is stored of each stream, in order."""
+        found: Streams = {}
+        for stream, kind, text in self.rows(
+            "select s.id, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
+            "join sessions s on s.seq = st.session_seq order by s.id, st.ordinal"
+        ):
+            found.setdefault(stream, []).append((kind, text))
+        return found
+
+
+def check(stored: Streams, told: Streams) -> None:
+    """What is stored is what an oracle finds; of a call its words, of a result what was printed."""
+    assert stored.keys() == told.keys()
+    for stream, turns in stored.items():
+        assert [kind for kind, _ in turns] == [kind for kind, _ in told[stream]], stream
+        for (kind, text), (_, words) in zip(turns, told[stream], strict=True):
+            if kind == "tool_call":
+                assert json.dumps(words, ensure_ascii=False)[1:-1] in text
+            elif kind == "tool_result":
+                assert text.strip().endswith(words.strip())
+            else:
+                assert text == words
