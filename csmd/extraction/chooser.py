@@ -399,12 +399,20 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
     # Nobody but the user corrects, and nobody who thinks aloud.
     if what.gate == "correction" and (authority != "user" or parse(passage.text).is_musing):
         what = classifier.classify(passage.text, speaker="assistant")
+    if speaker == "user" and what.category == "preference" and _only_orders(passage.text):
+        what = replace(what, gate="epistemic", category="fact")
     wording = trimmed(passage.text)
     statement = Statement(
         text=wording, gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,
         reasons=what.reasons or ("passage",), also=cited(passage.content, prompt, "reply"),
     )  # fmt: skip
     return Chosen(turn, statement, frozenset(content_words(wording)), passage)
+
+
+def _only_orders(text: str) -> bool:
+    """Whether a text orders what is to be done now, and says nothing that holds afterwards: that is no preference."""
+    said = prose.sentences(text)
+    return all(parse(each).kind == "orders" and not sentence.states_something(each) for each in said)
 
 
 def _citing(chosen: Chosen, reply: StoredTurn) -> Chosen:
@@ -450,7 +458,7 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
         return False
     kind = parsed.kind
-    if kind in REFUSED[speaker] or POOR_TITLE.search(stated.title):
+    if kind in REFUSED[speaker] or sentence.holds_only_redacted(text) or POOR_TITLE.search(stated.title):
         return False
     if (
         kind == "asks"

@@ -31,6 +31,8 @@ def of_prompt(turn: StoredTurn) -> list[Statement]:
         return []
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     note = _NOTE.fullmatch(turn.text)
+    if note and sentence.holds_only_redacted(note[1]):
+        return []
     if note and len(turn.text.splitlines()) == 1 and not _is_heading(note[1]):
         what = classifier.classify(note[1], speaker="user")
         return [

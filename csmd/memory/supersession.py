@@ -11,8 +11,9 @@ from csmd.memory import confidence
 from csmd.memory.scope import identity
 from csmd.store import belief_changes, candidates, curations, fulltext, memories, projects, search, tombstones
 from csmd.store.sqlite import Rows
-from csmd.text import claims, clauses, display, similarity, tokens
+from csmd.text import claims, clauses, display, prose, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
+from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
 from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
@@ -104,12 +105,19 @@ def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: 
     if not said:
         return
     ident = free_identity(rows, whole.project_seq, said)
-    rest = aged(rows, replace(whole, id=ident, text=said, superseded_by="", version=1))
+    # The whole lasts as a rule or a choice does: a rest that is neither would count as asked to be remembered.
+    tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(said) else whole.tier
+    rest = aged(rows, replace(whole, id=ident, text=said, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
     memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
     belief_changes.record_change(
         rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
     )
+
+
+def _is_rule(text: str) -> bool:
+    """Whether a sentence of a text lays something down."""
+    return any(parse(sentence).lasting in RULES for sentence in prose.sentences(text))
 
 
 # --- what replaces what

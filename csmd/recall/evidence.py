@@ -131,6 +131,12 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     )
 
 
+def _is_decision(memory: Memory) -> bool:
+    """Whether a sentence says that something was decided, as a choice or as a switch from one thing to another."""
+    settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in _sentences(memory))
+    return memory.category == "decision" and settles and _lays_down(memory, strictly=False)
+
+
 def _sentences(memory: Memory) -> list[Sentence]:
     return [parse(sentence) for sentence in prose.sentences(compose.durable_text(memory))]
 
@@ -181,6 +187,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("said again", 1.5, math.inf, 10,
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
+    Evidence("decided", 1.0, 12.0, 8, _is_decision),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
 #: What a later word in passing may have changed.

@@ -109,9 +109,18 @@ class Line:
 
     @property
     def id(self) -> str:
-        """Its id in receipts."""
-        memory, passage = self.statement.memory, self.statement.passage
-        return passage_id(passage) if memory is None and passage is not None else self.statement.key[1]
+        """Its id in receipts: the memory's if it says what the memory says, else the passage's, where its words stand."""
+        passage = self.statement.passage
+        return passage_id(passage) if passage is not None and self.memory is None else self.statement.key[1]
+
+    @cached_property
+    def memory(self) -> Memory | None:
+        """The memory that it tells in that memory's words; None where it quotes other words of the passage."""
+        memory = self.statement.memory
+        if memory is None or self.statement.passage is None:
+            return memory
+        wordings = {tokens.normalise(text) for text in (self.text, sentence.trimmed(self.text))}
+        return memory if tokens.normalise(memory.text) in wordings else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,7 +174,7 @@ def recall(
             lines, most, sure = sorted(rules, key=lambda line: -line.values["covers"]), 1, floor
         if sure >= floor:
             chosen = choose(lines, most=min(most, max_items), tokens=room)
-            blocks += _describe(rows, chosen, places, filter_visible)
+            blocks += _describe(rows, chosen, places, filter_visible, session_id)
         if not (blocks or names_nothing) and sure >= POINTED * floor:
             blocks = _point(rows, filter_visible(hits), session_id, asking)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
@@ -390,7 +399,12 @@ def _decisive(statement: ScoredStatement, own: Mapping[int, str], *, is_end: boo
 
 def _decides(text: str, speaker: Speaker) -> bool:
     """Whether a sentence is no question, order, status, narration, praise or thinking aloud."""
-    if sentence.is_passing(text, speaker) or not sentence.states_something(text) or sentence.parse(text).is_musing:
+    if (
+        sentence.is_passing(text, speaker)
+        or sentence.holds_only_redacted(text)
+        or not sentence.states_something(text)
+        or sentence.parse(text).is_musing
+    ):
         return False
     return _has_words(text, LEAST_WORDS[speaker])
 
@@ -502,8 +516,12 @@ def _describe(
     lines: Sequence[Line],
     places: Sequence[int],
     filter_visible: StatementFilter,
+    session_id: str,
 ) -> list[Block]:
-    """The lines as a block for each conversation, the newest conversation first, its lines in the order in which they were said."""
+    """The lines as a block for each conversation, the newest conversation first, its lines in the order in which they were said.
+
+    A session whose context was compacted is told that its own lines are its own.
+    """
     replaced = supersession.read_replaced(rows, places) if any(line.statement.passage is None for line in lines) else []
     replaced = sorted(replaced, key=lambda one: one.old.confirmed_at)  # of several the latest
     before = {one.heir.id: one.old for one in replaced if similarity.compare(one.old.text, one.heir.text).replaces}
@@ -513,9 +531,7 @@ def _describe(
     ordered = sorted(conversations.items(), key=lambda pair: pair[1][-1].statement.at, reverse=True)
     return [
         Block(
-            heading=", ".join(
-                filter(None, (of[-1].statement.at[:10], ident and f"session {display.short_session(ident)}"))
-            ),
+            heading=", ".join(filter(None, (of[-1].statement.at[:10], _name_session(ident, session_id)))),
             notes=tuple(
                 _note(line, _question_before(rows, line, filter_visible), before.get(line.id), of[-1].statement.at)
                 for line in of
@@ -526,9 +542,15 @@ def _describe(
     ]
 
 
+def _name_session(ident: str, own: str) -> str:
+    if not ident:
+        return ""
+    return "earlier in this session" if ident == own else f"session {display.short_session(ident)}"
+
+
 def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
     """A line with the question that it answers and what it replaced, and its date where that is not its block's `day`."""
-    memory, passage = line.statement.memory, line.statement.passage
+    memory, passage = line.memory, line.statement.passage
     text = display.cut(line.text, LINE_CHARACTERS)
     text = f"asked: {question} ruled: {text}" if question else text
     if before is not None:

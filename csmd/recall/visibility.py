@@ -153,7 +153,7 @@ def statement_filter(
     one: it may stand next to what is not, and is marked.
     """
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
-    since = receipts.fresh_since(rows, session_id) if session_id else ""
+    since = receipts.said_since(rows, session_id) if session_id else ""
     attention_of, near = attention(rows, places), receipts.recent_sessions(rows, places, session_id)
     asked = tokens.normalise(prompt)
 

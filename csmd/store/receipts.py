@@ -11,6 +11,8 @@ from csmd.values import BriefItem
 
 #: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
 _FRESH = "('startup', 'clear', 'compact')"
+#: And those after which it no longer has what was said in that very session: before its startup nothing was.
+_LOST = "('clear', 'compact')"
 
 
 def add_receipt(
@@ -43,8 +45,20 @@ def delete_receipt(rows: Rows, receipt_id: str) -> None:
 
 def fresh_since(rows: Rows, session_id: str) -> str:
     """Since when a session has had its present context: its last start, clear or compaction; "" when unknown."""
+    return _last_start(rows, session_id, _FRESH)
+
+
+def said_since(rows: Rows, session_id: str) -> str:
+    """Since when a session has what was said in it: its last clear or compaction; "" from its beginning.
+
+    What a transcript dates before the hook of its session's startup was still said in that session: these are two clocks.
+    """
+    return _last_start(rows, session_id, _LOST)
+
+
+def _last_start(rows: Rows, session_id: str, sources: str) -> str:
     return rows.text(
-        f"select max(at) from events where session_id = :session and name = 'session_start' and source in {_FRESH}",  # noqa: S608
+        f"select max(at) from events where session_id = :session and name = 'session_start' and source in {sources}",  # noqa: S608
         session=session_id,
     )
 
@@ -75,9 +89,10 @@ def ids_in_context(rows: Rows, session_id: str) -> frozenset[str]:
         "select i.memory_id from injection_items i join injections n on n.seq = i.injection_seq "
         "where n.session_id = :session and n.at >= :since union "
         "select m.id from provenance p join memories m on m.seq = p.memory_seq "
-        "where p.session_id = :session and p.at >= :since",
+        "where p.session_id = :session and p.at >= :said_since",
         session=session_id,
         since=fresh_since(rows, session_id),
+        said_since=said_since(rows, session_id),
     )
 
 

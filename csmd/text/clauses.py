@@ -329,9 +329,11 @@ def parts(text: str) -> tuple[str, ...]:
 
 
 def _joined(sentence: str) -> Sequence[str]:
-    """Splits a sentence at the first "and" that has a value on both sides."""
+    """Splits a sentence at the first "and" that has a value on both sides; a reason goes on to its end."""
     clauses = sentence.split(" and ")
     for at in range(1, len(clauses)):
+        if read(" and ".join(clauses[:at])).reasons:
+            break
         sides = " and ".join(clauses[:at]).removesuffix(","), " and ".join(clauses[at:]).removeprefix("also ")
         if all(slots(read(side).words) for side in sides):
             return sides

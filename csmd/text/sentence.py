@@ -141,7 +141,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     refutes = any(
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
-    lasting = _lasting(language, words, head, refutes)
+    lasting = _lasting(language, _without_indirect_question(words) if language == "en" else words, head, refutes)
     first = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
         text=text, body=_from(text, tokens, strict), core=core, language=language,
@@ -558,6 +558,32 @@ def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> L
     return next((name for name in LASTING if _has(name, language, words, head)), "")
 
 
+#: What an order asks for begins within so many words behind its verb: "tell me which", "check in the code whether".
+ASKED_WITHIN = 4
+
+
+def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
+    """The words of a sentence before what it asks to be told: "which database we use" says nothing of what is used.
+
+    The verb that asks opens the sentence, or stands behind a mark, "and" or a request.
+    """
+    for at, word in enumerate(words):
+        opens_clause = at == 0 or not words[at - 1][0].isalnum() or words[at - 1] in _BEFORE_ORDER
+        if word not in _WORDS["inquire.en"] or not opens_clause:
+            continue
+        for behind in range(at + 1, min(at + ASKED_WITHIN, len(words))):
+            if words[behind] in _ASKING:
+                end = next((end for end in range(behind, len(words)) if words[end] in ".,;:!?"), len(words))
+                return (*words[:behind], *words[end:])
+            if not words[behind][0].isalnum():
+                break
+    return words
+
+
+_ASKING = _WORDS["wh.en"] | _WORDS["when.en"] | {"whether", "if"}
+_BEFORE_ORDER = frozenset("and then please you just to".split())
+
+
 def _is_refused(language: str, head: str) -> bool:
     """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have spaces."""
     folded = head.casefold()
@@ -633,6 +659,31 @@ def is_rule_of_kind(sentence: Sentence) -> bool:
         word.endswith("s") and not word.endswith("ss") and behind in _WORDS["place.en"]
         for word, behind in zip(objects, sentence.words[2:], strict=False)
     )
+
+
+#: Where a clause of a sentence ends, and what stands for a secret.
+_CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
+_REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
+#: A sentence says something besides a secret if so many of its other words have a meaning; a rule needs fewer.
+LEAST_BESIDE_SECRET, LEAST_LAID_DOWN = 5, 3
+_COPULA = frozenset("is are was were".split())
+
+
+def holds_only_redacted(text: str) -> bool:
+    """Whether all that a sentence says is a secret, which was redacted, and whose it is.
+
+    A clause whose value is the secret ("the token is [redacted]") says no more than that, however many words name it.
+    """
+    if "[redacted:" not in text:
+        return False
+    beside = 0
+    for clause in _CLAUSE_END.split(text):
+        value, *behind = _REDACTED.split(clause)
+        words = [word for word, _ in _tokens(value) if word[0].isalnum()]
+        is_value = bool(behind) and (not words or words[-1] in _COPULA)
+        tails = [word for part in behind for word, _ in _tokens(part) if word[0].isalnum()]
+        beside += sum(word not in _ENGLISH for word in (tails if is_value else [*words, *tails]))
+    return beside < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
 
 
 def request_in(text: str) -> str:

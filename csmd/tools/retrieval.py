@@ -15,7 +15,19 @@ from csmd.paths import is_directory
 from csmd.privacy.fingerprints import PURGED
 from csmd.privacy.redaction import redact
 from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
-from csmd.store import activity, checkpoints, failures, memories, purge, receipts, search, sessions, sql_views, turns
+from csmd.store import (
+    activity,
+    checkpoints,
+    failures,
+    memories,
+    passages,
+    purge,
+    receipts,
+    search,
+    sessions,
+    sql_views,
+    turns,
+)
 from csmd.store.activity import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
@@ -245,12 +257,21 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> Json:
     if error is not None:
         text = f"{error.command}: {error.message}"
         return as_json(error, "state text times said_at=last_at", state="error", text=text)
-    quote = turns.quote_of(rows, _turn_of(rows, ident.partition("#")[0]))
+    turn, _, start = ident.partition("#")
+    quote = turns.quote_of(rows, _turn_of(rows, turn))
     if quote is None:
         return {"state": "gone", "text": ""}
     if seen is not None and quote.project_seq not in seen:
         return {"state": "hidden", "text": ""}
-    return as_json(quote, "state text authority=kind said_at=at said_in=session_id", state="quoted")
+    content = as_json(quote, "state text authority=kind said_at=at said_in=session_id", state="quoted")
+    return content | {"text": _passage_at(rows, quote.uuid, start) or quote.text} if start else content
+
+
+def _passage_at(rows: Rows, uuid: str, start: str) -> str:
+    """The words of the passage that begins at a place of a turn; "" for none, of a turn that was changed since."""
+    turn_seqs = [seq for seq, full in search.turns_like(rows, uuid) if full == uuid]
+    seqs = [seq for of_turn in passages.of_turns(rows, turn_seqs).values() for seq in of_turn]
+    return next((one.text for one in passages.by_seqs(rows, seqs).values() if str(one.start) == start), "")
 
 
 def _turn_of(rows: Rows, ident: str) -> str:

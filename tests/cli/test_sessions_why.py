@@ -233,3 +233,25 @@ def test_the_command_line_imports_nothing_heavy_before_a_verb_needs_it(machine: 
     code = f"import sys, csmd.cli.main; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], env=machine.environment(), capture_output=True, text=True)
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_under_the_id_of_a_line_stands_what_it_quoted(machine: Machine) -> None:
+    machine.start()
+    machine.transcript(
+        machine.line("user", "Draw the totals, and show me which renderer we use for invoices and why.", session="s1"),
+        machine.line(
+            "assistant",
+            "I drew the totals in src/paper.py. We use Cairo for invoices because the printers are old.",
+            session="s1",
+        ),
+        session="s1",
+    )
+    machine.sync()
+    asked = "which renderer do we use for invoices with the old printers?"
+    made = json.loads(machine.event("UserPromptSubmit", "s2", prompt=asked)[1])["hookSpecificOutput"][
+        "additionalContext"
+    ]
+    lines = [line[2:].rpartition(" (")[0] for line in made.splitlines() if line.startswith("- ")]
+    (injection,) = machine.call("csm_receipt_show", session="s2")["injections"]
+    texts = [item["text"] for item in injection["items"]]
+    assert lines and all(any(line in text for text in texts) for line in lines), (lines, texts)

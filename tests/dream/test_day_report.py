@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from typing import NamedTuple
 
 import pytest
+from memory_factory import memory
 
 from csmd.dream import day_report, day_sessions
 from csmd.dream.day_report import ProjectDay, Session
@@ -155,3 +156,9 @@ def test_work_is_counted_without_its_pauses() -> None:
     assert day_sessions.count_work_minutes([]) == day_sessions.count_work_minutes(at[:1]) == 0
     west = timezone(timedelta(hours=-8))
     assert day_sessions.count_work_minutes([at[0], at[1].astimezone(west)]) == 5
+
+
+def test_a_switch_that_the_user_states_was_decided_on_that_day() -> None:
+    switch = "we switched invoices from Cairo to Skia, because Cairo has no maintainer"
+    stated = [memory(f"m{at}", text, tier="daily") for at, text in enumerate([switch, "the totals are blue"])]
+    assert day_report.choose_decisions(stated) == [switch]

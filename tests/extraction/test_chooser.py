@@ -495,3 +495,16 @@ def test_what_the_assistant_said_before_the_user_lays_it_down_is_still_the_users
     assert ("user", "prices are always kept in cents, never floats") in [
         (one.statement.authority, one.statement.text) for one in found
     ]
+
+
+def test_a_sentence_that_only_tells_a_redacted_secret_is_no_statement_and_takes_no_rule_with_it() -> None:
+    rule = "From now on, never tag a build by hand; ask the release job and a second reader."
+    secret = "My registry password is [redacted:password] by the way."
+    assert said(secret) == said(f"# {secret}") == []
+    assert said(rule) == said(f"{rule} {secret}") == [rule]
+
+
+def test_an_order_for_the_moment_is_no_preference() -> None:
+    order = "change the invoice renderer in src/paper.py so that totals can be printed"
+    (chosen,) = chooser.choose(session(("prompt", order)))
+    assert (chosen.statement.text, chosen.statement.category) == (order, "fact")

@@ -259,6 +259,15 @@ def test_superseding_one_part_keeps_the_rest_in_its_own_words_with_the_same_sour
     assert left.confidence == pytest.approx(0.85)
 
 
+def test_what_is_left_of_a_choice_and_is_none_does_not_last_as_one(store: Store) -> None:
+    old = say(store, "We use pnpm. Tests live beside the code.", 1)
+    say(store, BUN, 2)
+    left = rest(store, old)
+    assert left is not None and (known(store, old).tier, left.text, left.tier) == (
+        "durable", "Tests live beside the code.", "daily",
+    )  # fmt: skip
+
+
 @pytest.mark.invariant(
     "Only what certainly is the same subject is replaced unasked; of a memory that says several things only the part ends, and what is left is taken back with it"
 )

@@ -20,6 +20,8 @@ SAID: dict[str, tuple[str, str]] = {
     "a liking of the moment": ("i like the second layout", evidence.PLAIN),
     "who is in charge": ("mira owns the billing adapter", "a rule without exception"),
     "a choice": ("we use bazel here, not make", "lays something down"),
+    "what was decided": ("we agreed to render invoices with Cairo, because the printers are old", "decided"),
+    "a switch": ("we moved to Cairo for invoices, because the old renderer has no maintainer", "decided"),
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
     "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
@@ -236,3 +238,8 @@ def test_what_a_person_pinned_or_wrote_there_stays_and_all_else_of_it_is_counted
         (section,) = page_content.build_sections([memory_], page_content.find_heading, page_content.ORDER)
         listed[name] = (len(section.items), section.more)
     assert listed == {"said": (0, 1), "pinned": (1, 0), "written": (1, 0)}
+
+
+def test_a_decision_outlasts_a_choice_in_passing() -> None:
+    decision, choice = (said_by_user(SAID[name][0]) for name in ("what was decided", "a choice"))
+    assert evidence.rate(choice, sessions_since=10).value == 0.0 < evidence.rate(decision, sessions_since=10).value

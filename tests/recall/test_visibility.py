@@ -444,3 +444,11 @@ def test_any_text_can_be_asked_for_in_any_other(texts: list[str], statement: str
 
 def test_the_same_texts_are_taken_apart_once() -> None:
     assert visibility.index_sentences((CLAUDE_MD,)) is visibility.index_sentences((CLAUDE_MD,))
+
+
+def test_what_a_session_said_is_its_own_though_its_start_was_heard_later(store: Store) -> None:
+    say(store, "the invoice renderer keeps fonts embedded, because the printers are old", 1, session="s9")
+    start(store, "startup", 30)
+    asked = "does the invoice renderer keep fonts embedded for the printers?"
+    assert recall(store, asked) == []
+    assert recall(store, asked, session="s1") != []

@@ -295,6 +295,7 @@ HOT: dict[str, Any] = {
     "visible": lambda rows, _: projects.visible(rows, inside=0),
     "active_day": lambda rows, _: projects.active_day(rows, 1),
     "fresh_since": lambda rows, _: receipts.fresh_since(rows, "s1"),
+    "said_since": lambda rows, _: receipts.said_since(rows, "s1"),
     "told": lambda rows, _: receipts.ids_in_context(rows, "s1"),
     "injected": lambda rows, _: receipts.injection_totals(rows, "s1"),
     "was_told": lambda rows, _: receipts.is_injected(rows, "s1", "m1"),

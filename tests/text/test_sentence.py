@@ -254,6 +254,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
+    "settled.en": "we agreed on ledgers",
     "says.en": "the clerk claims that it is closed", "says.de": "er behauptet dass es zu ist", "says.es": "ella dice que no hay libro",
     "says.fr": "il affirme que le livre ne marche pas", "says.pt": "ela alega que o livro não existe", "says.ru": "он утверждает что книга закрыта",
     "says.zh": "有人说账本没了",
@@ -344,3 +345,31 @@ def test_whatever_words_come_first_the_body_ends_the_sentence(text: str, speaker
     assert text.endswith(read.body) and read.body.endswith(read.core)
     assert all(clause in text for clause in sentence.clauses(text))
     assert sentence.trimmed(text) in text
+
+
+@pytest.mark.parametrize(
+    ("text", "only"),
+    [
+        ("My registry password is [redacted:password] by the way.", True),
+        ("The key for the print queue is [redacted:api-key], keep it to yourself", True),
+        ("[redacted:github-token] is the token of the mirror", True),
+        ("The mirror reads its key [redacted:api-key] from vault.toml whenever a job begins", False),
+        ("Never paste [redacted:api-key] into tickets, take it from the vault", False),
+        ("The mirror is rebuilt at night", False),
+    ],
+)
+def test_a_sentence_that_only_tells_a_redacted_secret_is_known(text: str, only: bool) -> None:
+    assert sentence.holds_only_redacted(text) is only
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "lasting"),
+    [
+        ("Add a footer, and show me which font we use there.", "orders", ""),
+        ("explain how we decided on the retry limit", "orders", ""),
+        ("Before you tag, tell Mira which font we use.", "states", "rule"),
+    ],
+)
+def test_what_somebody_asks_to_be_told_lays_nothing_down(text: str, kind: str, lasting: str) -> None:
+    parsed = sentence.parse(text)
+    assert (parsed.kind, parsed.lasting) == (kind, lasting)

@@ -55,7 +55,15 @@ def test_a_statement_of_one_part_is_replaced_as_a_whole(older: str, newer: str) 
 
 @pytest.mark.parametrize(
     ("said", "number"),
-    [(RULES, 3), (PROSE, 3), (ROWS, 3), ("Use uv, e.g. in CI.", 1), ("Ports: 8080. It was 80.", 1), ("", 0)],
+    [
+        (RULES, 3),
+        (PROSE, 3),
+        (ROWS, 3),
+        ("Use uv, e.g. in CI.", 1),
+        ("Ports: 8080. It was 80.", 1),
+        ("", 0),
+        ("We render with Cairo because the printers are old and we want no driver.", 1),
+    ],
 )
 def test_parts_splits_a_statement_into_the_expected_number_of_parts(said: str, number: int) -> None:
     assert len(clauses.parts(said)) == number
