@@ -71,6 +71,7 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "sources": "('clear', 'compact')",
     "memories.OWN": "m.seq not in (select memory_seq from team_memories)",
     "OWN": "m.seq not in (select memory_seq from team_memories)",
     "_TEAM": "t.url, t.author",

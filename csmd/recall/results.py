@@ -40,8 +40,6 @@ TURNS, SUPERSEDED_SHARE = 100, 0.5
 MEMORY_SHARE, SUMMARY_SHARE = 0.9, 0.3
 #: Hits at the front of a list; there each further hit of a session counts so much less.
 FRONT, REPEATED_SHARE = 5, 0.85
-#: Memories that may stand before all passages of conversation.
-MOST_ANSWERING = 3
 #: Two hits that share so much of their words are one.
 TWIN_OVERLAP = 0.9
 #: Most prompts of a time that is asked for which come in by that alone.
@@ -107,11 +105,7 @@ def find(
     hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
     hits += _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
     hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
-    # What is of a lens stands before what answers.
-    first = _find_answering(hits, question) if weigh is None else []
-    hits = _distinct([*first, *(hit for hit in hits if hit not in first)], limit * 3)
-    ordered = [*hits[: len(first)], *_varied(hits[len(first) :])]
-    merged = _among(_replacements_first(ordered), summaries)
+    merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
     # A hit has at least the score of the hits behind it.
     scores = [*itertools.accumulate((hit.score for hit in reversed(merged)), max)][::-1]
     scored = [replace(hit, score=score) for hit, score in zip(merged, scores, strict=True)]
@@ -157,14 +151,6 @@ def _matched(hit: Hit) -> str:
 def _share_said(hit: Hit, asked: frozenset[str]) -> float:
     """The share of a question's content words that a hit holds."""
     return similarity.share(asked, tokens.content_stems(_matched(hit)))
-
-
-def _find_answering(hits: Sequence[Hit], question: str) -> list[Hit]:
-    """The few memories that stand before all passages: each holds most of the question, and as much of it as any passage."""
-    asked = tokens.content_stems(question)
-    most = max([CLOSE_WORDS, *(_share_said(hit, asked) for hit in hits if hit.kind == "turn")])
-    holding = (hit for hit in hits if hit.kind == "memory" and not hit.superseded_by and not hit.refuted)
-    return _distinct([hit for hit in holding if _share_said(hit, asked) >= most], MOST_ANSWERING) if asked else []
 
 
 def _is_question(text: str) -> bool:

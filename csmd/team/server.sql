@@ -115,6 +115,12 @@ create table belief_changes (
   foreign key (author, memory_id) references memories (author, id) on delete cascade
 );
 create index belief_changes_by_memory on belief_changes (author, memory_id);
+create table memory_events (
+  seq bigint generated always as identity primary key,
+  author str not null default session_user,
+  at str not null, act str not null, about str not null default '', memory_id str not null,
+  project_seq bigint not null, by_whom str not null
+);
 create table symptoms (
   memory_seq bigint not null references memories (seq) on delete cascade,
   uuid str not null, at str not null, text str not null, fingerprint str not null default '',
@@ -206,6 +212,7 @@ begin
     ('gone', 'project_seq in (select seq from projects)', 'author = session_user and project_seq in (select seq from projects where author = session_user)'),
     ('candidates', 'project_seq in (select seq from projects)', 'author = session_user and project_seq in (select seq from projects where author = session_user)'),
     ('topics', 'project_seq in (select seq from projects)', 'project_seq in (select seq from projects where author = session_user)'),
+    ('memory_events', 'author = session_user', 'author = session_user'),
     ('belief_changes', 'exists (select 1 from memories m where m.id = memory_id and m.author = belief_changes.author)', 'author = session_user'),
     ('links', 'csmd.is_seen(from_seq) and csmd.is_seen(to_seq)', 'csmd.is_own(from_seq) and csmd.is_own(to_seq)'),
     ('candidate_evidence', 'exists (select 1 from candidates c where c.seq = candidate_seq)', 'exists (select 1 from candidates c where c.seq = candidate_seq and c.author = session_user)'),

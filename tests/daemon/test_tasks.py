@@ -71,7 +71,7 @@ def test_memories_of_another_program_come_in_once_they_are_confirmed(parts: Any,
     order = {"path": str(notes), "project": str(parts.machine.project), "vectors": False}
     shared = {"kinds": {"note": 1}, "projects": {"": 1}, "skipped": {}, "unplaced": [], "redactions": 0}
     shown = {
-        **shared, "preview": True, "source": "Claude Code's memory",
+        **shared, "preview": True, "here": "", "source": "Claude Code's memory",
         "samples": [{"kind": "note", "text": "The test suite takes eleven minutes on the old laptop."}],
     }  # fmt: skip
     brought = {

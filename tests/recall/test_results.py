@@ -272,16 +272,6 @@ def test_a_hit_that_holds_most_content_words_of_the_question_is_close_whatever_i
     assert results.is_close([hit], query) is is_close
 
 
-def test_a_memory_that_answers_stands_before_the_passages_and_one_that_says_less_does_not(shelf: Shelf) -> None:
-    for number in range(4):
-        shelf.say(f"Look at the gateway logs again, gateway run {number}.", session=f"s{number}", kind="assistant")
-    answer = shelf.state("The gateway is nginx because the team knows it.", category="decision", session="s9")
-    first, *rest = shelf.find("why gateway")
-    assert (first.kind, first.id) == ("memory", answer) and {hit.kind for hit in rest} == {"turn"}
-    logs = shelf.find("gateway logs run")
-    assert logs[0].kind == "turn", "a passage that holds more of the question stays before it"
-
-
 def test_of_one_exchange_one_hit_is_shown_with_what_was_asked_and_answered(shelf: Shelf) -> None:
     asked = shelf.say("why does the exporter crash?")
     looked = shelf.say("Let me look at the exporter and its crash first.", kind="assistant")
