@@ -267,7 +267,7 @@ class Adapter:
     titles_in: Callable[[bytes], Mapping[str, str]]
     """The titles by session among a transcript's first bytes."""
     place_of: Callable[[str, str], tuple[str, str] | None]
-    """(project directory, session) of a transcript by a root and the path below it; None where it is another host's."""
+    """(project directory, session) of a transcript by a root and the path below it; None where the host keeps none."""
     places: Callable[[Path], list[Path]]
     """The files and directories of a configuration directory that hold text of conversations."""
     may_answer: Callable[[list[str], bool], bool]

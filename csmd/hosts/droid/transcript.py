@@ -36,6 +36,7 @@ LONGEST_ID = 200
 FIRST_LINE_BYTES = SETTINGS_BYTES = 1024 * 1024
 
 _FIRST = re.compile(rb'\s*\{"type":\s?"session_start",\s?"id":\s?"')
+_FILE = re.compile(r"([^/]+)/([\w-]+)\.jsonl", re.ASCII)
 #: The tag of a session that `droid exec` began.
 _BY_PROGRAM = "exec"
 _SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
@@ -51,6 +52,12 @@ _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 def is_transcript(beginning: bytes) -> bool:
     """Whether a file's first bytes are those of a session of Droid's."""
     return _FIRST.match(beginning) is not None
+
+
+def place_of(root: str, inside: str) -> tuple[str, str] | None:
+    """(project directory, session) of a transcript."""
+    found = _FILE.fullmatch(inside)
+    return (f"{root}/{found[1]}", found[2]) if found else None
 
 
 def titles_in(beginning: bytes) -> Mapping[str, str]:
