@@ -261,7 +261,10 @@ class Adapter:
     is_transcript: Callable[[bytes], bool]
     """Whether a file's first bytes are those of a transcript of this assistant."""
     read_from: Callable[[Opened], ReadLine]
-    """How the lines from a position on are read."""
+    """How the lines from a position on are read.
+
+    Where the assistant records who handed a prompt in, and that record cannot be read, the prompt is `relayed`: what is
+    unknown is never the user's."""
     drops: Callable[[bytes], Callable[[Turn], bool] | None]
     """By a transcript's first bytes, which turns are no conversation; None where all are."""
     titles_in: Callable[[bytes], Mapping[str, str]]
