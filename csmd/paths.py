@@ -98,10 +98,17 @@ def is_file(path: Path | str) -> bool:
     return stat.S_ISREG(_mode(path) or 0)
 
 
+def is_shared_name(name: str) -> bool:
+    """Whether transcripts of several sessions, or files that are none, go by a file name."""
+    return name == "events.jsonl" or name.endswith(".db")
+
+
 def name_of_transcript(path: str) -> str:
-    """The name of the file that holds a transcript, without a look at the disk."""
-    parent = PurePath(path).parent
-    return parent.name if parent.suffix == ".db" else PurePath(path).name
+    """The name of the file that holds a transcript, without a look at the disk; a shared one behind its directory's."""
+    file = PurePath(path)
+    if file.parent.suffix == ".db":
+        file = file.parent
+    return f"{file.parent.name}/{file.name}" if is_shared_name(file.name) else file.name
 
 
 def file_of_transcript(path: Path | str) -> Path:

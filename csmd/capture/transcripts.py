@@ -615,10 +615,12 @@ def tail(
     stop: Callable[[], bool] = lambda: False,
     excludes: Excludes = Excludes(),  # noqa: B008 - frozen
     read_line: ReadLine | None = None,
+    owner: Adapter | None = None,
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
-    Whose it is, its first bytes tell; `read_line` reads csmd's own session files.
+    Whose it is, its first bytes tell; nothing is read where that is not the `owner`, the assistant in whose directory
+    it lies. `read_line` reads csmd's own session files.
     With `most_pieces` at most that many, so that others are served between two calls. Raises OSError when the
     file cannot be read, StoreError when the store refuses: the cursor then stands where it was and the next call
     reads on.
@@ -642,6 +644,9 @@ def tail(
         begin, reason = transcript.where_to_start(known)
         if reason == "unchanged":
             return report
+        adapter = adapters.of_transcript(beginning)
+        if owner and beginning and adapter is not owner:
+            return report
         started = adapters.started_in(beginning)
         places = Places(started)
         home = places.of("")
@@ -651,7 +656,6 @@ def tail(
             return report
         # What is marked is read and left out, so that it stays out when the mark is taken away.
         report.excluded = excludes.off(started, home.place, *roots)
-        adapter = adapters.of_transcript(beginning)
         is_dropped = adapter.drops(beginning)
         sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)

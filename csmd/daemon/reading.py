@@ -62,8 +62,16 @@ def read(
     leave_out: Excludes,
     most_pieces: int | None = None,
     stop: Callable[[], bool] = lambda: False,
+    is_chosen: bool = False,
 ) -> transcripts.Tail:
-    """Reads what a transcript has grown by, or `most_pieces` of it; raises as `transcripts.tail` does."""
+    """Reads what a transcript has grown by, or `most_pieces` of it; raises as `transcripts.tail` does.
+
+    Below an assistant's directory that is one of that assistant's where it keeps them, unless the user has chosen the
+    file: other files may lie there that an assistant has fetched.
+    """
+    owner, has_place = (None if is_chosen else adapters.below_root(config, str(path))) or (None, True)
+    if not has_place:
+        return transcripts.Tail()
     return transcripts.tail(
         store,
         path,
@@ -75,10 +83,13 @@ def read(
         stop=stop,
         excludes=leave_out,
         read_line=csmd_sessions.reader(path, home=config.paths.sessions, key=store.hash_key),
+        owner=owner,
     )
 
 
-def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None) -> transcripts.Tail:
+def look_at(
+    context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None, is_chosen: bool = False
+) -> transcripts.Tail:
     """Reads what a transcript has grown by, or a part of it; a failure is noted in `trouble`."""
 
     def read_tail() -> transcripts.Tail:
@@ -88,7 +99,7 @@ def look_at(context: Context, path: Path, *, strict: bool = False, most_pieces: 
         with suppress(FileNotFoundError):
             report = read(
                 context.store, context.config, path,
-                leave_out=context.excludes, most_pieces=most_pieces, stop=lambda: context.stopping,
+                leave_out=context.excludes, most_pieces=most_pieces, stop=lambda: context.stopping, is_chosen=is_chosen,
             )  # fmt: skip
             if report.excluded:
                 context.excluded.add(path)
@@ -125,6 +136,14 @@ def _hinted(context: Context) -> Iterator[Path]:
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
+def listed(config: Config, root: Path) -> Iterator[OnDisk]:
+    """The transcripts below a root, in no order, without the files that lie where its assistant keeps none."""
+    for file in transcripts.list_transcripts(root):
+        owner = adapters.below_root(config, file.path)
+        if owner is None or owner[1]:
+            yield file
+
+
 def sweep(context: Context, *, full: bool) -> int:
     """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
     if not full:
@@ -140,7 +159,7 @@ def sweep(context: Context, *, full: bool) -> int:
     roots = [str(root) for root in context.roots()]
     elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
     on_disk = chain(
-        chain.from_iterable(transcripts.list_transcripts(Path(root)) for root in roots),
+        chain.from_iterable(listed(context.config, Path(root)) for root in roots),
         filter(None, map(transcripts.stat_transcript, elsewhere)),
     )
     grown = [file for file in on_disk if transcripts.has_grown(file, known) and Path(file.path) not in context.excluded]

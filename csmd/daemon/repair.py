@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.capture import transcripts
 from csmd.capture.project_identity import Places
 from csmd.config import Config
 from csmd.daemon import context, logs, reading
@@ -140,7 +139,7 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
 
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
-    listed = [path for root in context.transcript_roots(config) for path in transcripts.transcripts(root)]
+    listed = [Path(file.path) for root in context.transcript_roots(config) for file in reading.listed(config, root)]
     known = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in known if file_of_transcript(path).is_file())]))
 

@@ -391,7 +391,9 @@ def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, A
         for file in session.files:
             more = True
             while more:
-                report = reading.look_at(context, Path(file.path), strict=True, most_pieces=1)
+                report = reading.look_at(
+                    context, Path(file.path), strict=True, most_pieces=1, is_chosen=task.kind == "import"
+                )
                 counts.update({name: getattr(report, name) for name in COUNTED})
                 bytes_read, more = bytes_read + report.bytes_read, report.more
                 yield {
@@ -417,7 +419,7 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
         return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     known = context.store.read(cursors.file_positions)
-    found = {file.path: file for root in roots for file in transcripts.list_transcripts(Path(root))}
+    found = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
     for path in [*map(str, context.take_hints()), *known]:
         if path not in found and (file := transcripts.stat_transcript(path)):
             found[path] = file
@@ -885,7 +887,8 @@ def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
 
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistant's own transcripts, by decoded strings as when they are read."""
-    paths = [path for root in context.roots() if not is_file(root) for path in transcripts.transcripts(root)]
+    roots = [root for root in context.roots() if not is_file(root)]
+    paths = [Path(file.path) for root in roots for file in reading.listed(context.config, root)]
     found = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()

@@ -261,13 +261,16 @@ class Adapter:
     is_transcript: Callable[[bytes], bool]
     """Whether a file's first bytes are those of a transcript of this assistant."""
     read_from: Callable[[Opened], ReadLine]
-    """How the lines from a position on are read."""
+    """How the lines from a position on are read.
+
+    Where the assistant records who handed a prompt in, and that record cannot be read, the prompt is `relayed`: what is
+    unknown is never the user's."""
     drops: Callable[[bytes], Callable[[Turn], bool] | None]
     """By a transcript's first bytes, which turns are no conversation; None where all are."""
     titles_in: Callable[[bytes], Mapping[str, str]]
     """The titles by session among a transcript's first bytes."""
     place_of: Callable[[str, str], tuple[str, str] | None]
-    """(project directory, session) of a transcript by a root and the path below it; None where it is another host's."""
+    """(project directory, session) of a transcript by a root and the path below it; None where the host keeps none."""
     places: Callable[[Path], list[Path]]
     """The files and directories of a configuration directory that hold text of conversations."""
     may_answer: Callable[[list[str], bool], bool]

@@ -122,7 +122,7 @@ DROID = Adapter(
     read_from=droid_transcript.read_from,
     drops=lambda _: None,
     titles_in=droid_transcript.titles_in,
-    place_of=lambda _root, _inside: None,
+    place_of=droid_transcript.place_of,
     places=droid_transcript.places,
     may_answer=lambda _tools, _is_pick: False,
     client_versions=lambda _: {},
@@ -255,6 +255,15 @@ def place_of(root: str, inside: str) -> tuple[str, str]:
     """(project directory, session) of a transcript, by a root of transcripts and the path below it."""
     places = (adapter.place_of(root, inside) for adapter in ADAPTERS.values())
     return next(filter(None, places), (root, inside))
+
+
+def below_root(config: Config, path: str) -> tuple[Adapter, bool] | None:
+    """The adapter in whose directory of transcripts a file lies, and whether a transcript can be there; None for none."""
+    for adapter, folder in directories(config):
+        root = f"{folder / adapter.transcripts}/"
+        if path.startswith(root):
+            return adapter, adapter.place_of(root[:-1], path.removeprefix(root)) is not None
+    return None
 
 
 def of_session(session_id: str) -> Adapter:

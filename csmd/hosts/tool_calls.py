@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
 from string import ascii_letters, digits
 from typing import Any, Literal, NamedTuple
 
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.json_fields import json_object, strings
+from csmd.paths import is_shared_name
 
 Said = Literal["plan", "commit", "report"]
 
@@ -131,18 +135,60 @@ _WRITES = re.compile(
 )
 
 
+#: A command line that copies, of plain words and options that change nothing of which file is written.
+_COPY = re.compile(
+    r"(?m)(?:^|[;&|])\s*(?:cp|rsync|install)[ \t]+([\w./~@%+=:,\"' \t-]{1,2000})(?=[;&|\n]|\Z)", re.ASCII
+)
+_COPY_OPTIONS = re.compile(r"-[aprRfnuvzm]+")
+#: What the directory of a session is called whose file is named after no session.
+_SESSION = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
+#: Of the sessions named in one call, how many at most.
+MOST_SESSIONS = 20
+
+
 def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
-    """The file names of the transcripts that a tool call with this decoded input, whole and as it was made, writes."""
+    """The names (`paths.name_of_transcript`) of the transcripts that a tool call with this decoded input, whole and as
+    it was made, writes."""
     if tool in _READERS:
         return ()
     # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
-    said = " ".join(strings(given)).replace("\n", " ")
-    names = tuple(
-        sorted({name + end[0] for end in _SUFFIX.finditer(said) if (name := _name_before(said, end.start()))})
-    )
+    texts = (_COPY.sub(_written_copies, text) if tool == "Bash" else text for text in strings(given))
+    said = " ".join(texts).replace("\n", " ")
+    names = tuple(sorted({name for end in _SUFFIX.finditer(said) for name in _names_ending(said, end)}))
     if not names or tool in _WRITERS or _WRITER.search(tool):
         return names
     return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
+
+
+def _names_ending(said: str, end: re.Match[str]) -> Iterable[str]:
+    """The names of which this is the suffix: several for a shared one that stands without its directory."""
+    stem = _name_before(said, end.start())
+    name = stem + end[0]
+    if not stem or not is_shared_name(name):
+        return [name] if stem else []
+    begin = end.start() - len(stem)
+    folder = _name_before(said, begin - 1) if said[begin - 1 : begin] == "/" else ""
+    is_variable = said[: begin - 1 - len(folder)].endswith(("$", "*"))
+    if folder.strip(".") and not is_variable:
+        return [f"{folder}/{name}"]
+    folders = itertools.islice(dict.fromkeys(_SESSION.findall(said)), MOST_SESSIONS)
+    return [f"{folder}/{name}" for folder in ([stem] if end[0] == ".db" else folders)]
+
+
+def _written_copies(copy: re.Match[str]) -> str:
+    """A copying command line as redirections to the files that it writes; as it is where that is not plain."""
+    try:
+        words = shlex.split(copy[1])
+    except ValueError:
+        return copy[0]
+    options = [word for word in words if word.startswith("-")]
+    *sources, target = [word for word in words if not word.startswith("-")] or [""]
+    if not sources or not all(map(_COPY_OPTIONS.fullmatch, options)) or any(" " in word for word in words):
+        return copy[0]
+    suffix = "" if target.endswith("/") else PurePath(target).suffix
+    # A target without a suffix may be a directory, and the files in it keep their names.
+    files = [target] if suffix else [f"{target.rstrip('/')}/{PurePath(source).name}" for source in sources]
+    return "\n" + " ".join(f"> {file}" for file in files if not suffix or suffix in (".jsonl", ".db"))
 
 
 def _name_before(said: str, at: int) -> str:

@@ -10,13 +10,36 @@ from csmd.hosts import adapter
 from csmd.hosts.claude import transcript
 from csmd.hosts.tool_calls import transcripts_written
 
+SESSION = "5f2a9c1e-0b7d-4e43-9a66-3c1d2e4f5a6b"
 CASES = [
     ("Write", {"file_path": "/h/.claude/projects/-p/a1.jsonl", "content": "x"}, ["a1.jsonl"]),
     ("Edit", {"file_path": "/h/.claude/projects/-p/a1.jsonl", "old_string": "x", "new_string": "y"}, ["a1.jsonl"]),
     ("mcp__files__write_file", {"path": "/p/a1.jsonl", "content": "x"}, ["a1.jsonl"]),
     ("Bash", {"command": "echo '{}' >> ~/.claude/projects/-p/a1.jsonl"}, ["a1.jsonl"]),
     ("Bash", {"command": "cat x | tee -a a1.jsonl"}, ["a1.jsonl"]),
-    ("Bash", {"command": "cp /tmp/b2.jsonl ~/.claude/projects/-p/a1.jsonl"}, ["a1.jsonl", "b2.jsonl"]),
+    ("Bash", {"command": "cp /tmp/b2.jsonl ~/.claude/projects/-p/a1.jsonl"}, ["a1.jsonl"]),
+    ("Bash", {"command": "cp -p a1.jsonl /tmp/a1.jsonl.bak && wc -l a1.jsonl"}, []),
+    ("Bash", {"command": "cd /tmp; install -m 644 'a1.jsonl' b2.jsonl\nls"}, ["b2.jsonl"]),
+    ("Bash", {"command": "rsync -a /tmp/a1.jsonl ~/.claude/projects/-p/"}, ["a1.jsonl"]),
+    ("Bash", {"command": "cp a1.jsonl b2.jsonl # notes"}, ["a1.jsonl", "b2.jsonl"]),
+    ("Bash", {"command": "cp -t ~/.claude/projects/-p a1.jsonl b2.txt"}, ["a1.jsonl"]),
+    ("Bash", {"command": "mv a1.jsonl b2.jsonl"}, ["a1.jsonl", "b2.jsonl"]),
+    ("Write", {"file_path": "tests/fixtures/events.jsonl", "content": "x"}, ["fixtures/events.jsonl"]),
+    ("Bash", {"command": f"echo x >> ~/.copilot/session-state/{SESSION}/events.jsonl"}, [f"{SESSION}/events.jsonl"]),
+    (
+        "Bash",
+        {"command": f"cd ~/.copilot/session-state/{SESSION} && echo >> events.jsonl"},
+        [f"{SESSION}/events.jsonl"],
+    ),
+    (
+        "Bash",
+        {"command": f"D=~/.copilot/session-state/{SESSION}; echo >> $D/events.jsonl"},
+        [f"{SESSION}/events.jsonl"],
+    ),
+    ("Bash", {"command": f"cp /tmp/events.jsonl {SESSION}/"}, [f"{SESSION}/events.jsonl"]),
+    ("Bash", {"command": "echo x > events.jsonl"}, []),
+    ("Bash", {"command": "sqlite3 \"$DATA/opencode.db\" 'delete from part'"}, ["opencode/opencode.db"]),
+    ("Bash", {"command": "sqlite3 /tmp/copy/opencode.db 'delete from part'"}, ["copy/opencode.db"]),
     ("Bash", {"command": "sed -i 's/a/b/' a1.jsonl"}, ["a1.jsonl"]),
     ("Bash", {"command": "python3 - <<'E'\nopen('a1.jsonl', 'a').write('x')\nE"}, ["a1.jsonl"]),
     ("Bash", {"command": "python3 -c \"from pathlib import Path; Path('a1.jsonl').write_text('x')\""}, ["a1.jsonl"]),

@@ -59,6 +59,8 @@ def chat(machine: Machine, host: str, *said: str) -> Path:
                 lines.append({"type": "message", "id": f"{number:08d}-0000-4000-8000-000000000000",
                               "timestamp": f"2026-05-04T08:{number:02d}:00.000Z", "message": message})  # fmt: skip
     path.parent.mkdir(parents=True, exist_ok=True)
+    if host == "droid":
+        path.with_suffix(".settings.json").write_text('{"tags":[]}')
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     return path
 

@@ -37,6 +37,7 @@ WINDOW = 258_400
 LONGEST_ID = 200
 
 _FIRST = re.compile(rb'\s*\{"timestamp":\s?"[^"]*",\s?(?:"ordinal":\s?\d+,\s?)?"type":\s?"session_meta"')
+_DAY = re.compile(r"\A\d{4}/\d\d/\d\d/", re.ASCII)
 _ROLLOUT = re.compile(r"(rollout-[a-zA-Z0-9.:-]+)(?:_([\w-]+))?\.jsonl", re.ASCII)
 #: The thread, the part of its file's name, and the number of the line in a turn's uuid.
 _UUID = re.compile(r"([^_:]+)(?:_([\w-]+))?:(\d+)(?:[+/].*)?")
@@ -68,7 +69,7 @@ def is_rollout(beginning: bytes) -> bool:
 
 def place_of(root: str, inside: str) -> tuple[str, str] | None:
     """(project directory, session) of a rollout: all lie under their days, whatever their project is."""
-    found = _ROLLOUT.fullmatch(inside.rpartition("/")[2])
+    found = _ROLLOUT.fullmatch(_DAY.sub("", inside))
     return (root, found[1]) if found else None
 
 

@@ -39,8 +39,8 @@ LONGEST_ID = 200
 ROOT = "root"
 #: The longest first line.
 FIRST_LINE_BYTES = 1024 * 1024
-#: How far back it is looked for what a line depends on; then in the whole file.
-BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
+#: How far back it is looked for what a line depends on; then in so much of the file's beginning.
+BACK_BYTES, BEGINNING_BYTES = (256 * 1024, 8 * 1024 * 1024), 1024 * 1024
 
 _FIRST = re.compile(rb'\s*\{"type":\s?"session\.start",\s?"data":\s?\{"sessionId":')
 _FILE = re.compile(r"(?P<session>[\w-]+)/events\.jsonl", re.ASCII)
@@ -171,16 +171,30 @@ def _refuse(*_: object, **__: object) -> None:
     raise BadInput("a line of a transcript whose first line names no session")
 
 
+def _type_of(line: bytes) -> str:
+    """The type of the event in a line; "" for none."""
+    found = _TYPE.match(line)
+    return found[1].decode() if found else ""
+
+
 def _lines_depended_on(opened: Opened) -> list[bytes]:
-    """The lines before the position that say where the session is and who types, and the last two in which something was said."""
-    for size in (*BACK_BYTES, opened.position):
+    """The lines before the position that say where the session is and who types, and the last two in which something was said.
+
+    What says it lies within 8 MiB before the position or 1 MiB of the beginning, else it goes unseen: the work of one reading
+    must not grow with the file.
+    """
+    for size in BACK_BYTES:
         before = opened.before(size).splitlines()
-        types = [found[1].decode() if (found := _TYPE.match(line)) else "" for line in before]
+        types = [_type_of(line) for line in before]
         state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_PLACES, _MODE)]
         # A sub-agent's prompt of the model says nothing of its session's.
         own_state = {kind == _MODE for kind, line in state if b'"agentId":' not in line}
         if size >= opened.position or own_state == {True, False}:
             break
+    else:
+        opened.file.seek(0)
+        *beginning, _ = opened.file.read(BEGINNING_BYTES).split(b"\n")
+        state = [*((kind, line) for line in beginning if (kind := _type_of(line)) in (*_PLACES, _MODE)), *state]
     said = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SAID)
     own = (line for line in said if not (json_object(line) or {"agentId": ""}).get("agentId"))
     return [*(line for _, line in state), *reversed(list(itertools.islice(own, 2)))]

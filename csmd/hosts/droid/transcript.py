@@ -3,7 +3,7 @@
 A session's transcript is `sessions/<directory>/<session>.jsonl`; its first line names the session. A fork's file begins with the
 lines of the session that it left, under their ids. Beside what was said there are lines of the user's name that the host has
 written: what hooks did (`user_only`), and what the model alone is shown (`llm_only`). Whether a program handed the prompts
-in (`droid exec`) stands in the session's settings beside the transcript.
+in (`droid exec`) stands in the session's settings beside the transcript; where these cannot be read, its prompts are nobody's.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ LONGEST_ID = 200
 FIRST_LINE_BYTES = SETTINGS_BYTES = 1024 * 1024
 
 _FIRST = re.compile(rb'\s*\{"type":\s?"session_start",\s?"id":\s?"')
+_FILE = re.compile(r"([^/]+)/([\w-]+)\.jsonl", re.ASCII)
 #: The tag of a session that `droid exec` began.
 _BY_PROGRAM = "exec"
 _SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
@@ -51,6 +52,12 @@ _EXITED = re.compile(r"\s*\[Process exited with code (-?\d{1,3})\]\s*\Z")
 def is_transcript(beginning: bytes) -> bool:
     """Whether a file's first bytes are those of a session of Droid's."""
     return _FIRST.match(beginning) is not None
+
+
+def place_of(root: str, inside: str) -> tuple[str, str] | None:
+    """(project directory, session) of a transcript."""
+    found = _FILE.fullmatch(inside)
+    return (f"{root}/{found[1]}", found[2]) if found else None
 
 
 def titles_in(beginning: bytes) -> Mapping[str, str]:
@@ -106,16 +113,19 @@ class Session:
 def session_of(line: bytes, settings: bytes) -> Session | None:
     """The session of a transcript by its first line and its settings; None where that line names none.
 
-    A sub-agent's session names the one that called it.
+    A sub-agent's session names the one that called it. Without readable settings nobody knows who handed the prompts in.
     """
     value = json_object(line) or {}
     ident, caller = label(value, "id", LONGEST_ID), label(value, "callingSessionId", LONGEST_ID)
     if value.get("type") != "session_start" or not ident:
         return None
-    tags = (json_object(settings) or {}).get("tags")
+    known = json_object(settings)
+    tags = (known or {}).get("tags")
     names = [string(tag, "name") for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     cwd = redact(wire.clean(string(value, "cwd")), Counter())
-    return Session(session_id(caller or ident), ident if caller else "", cwd, _BY_PROGRAM not in names)
+    return Session(
+        session_id(caller or ident), ident if caller else "", cwd, known is not None and _BY_PROGRAM not in names
+    )
 
 
 def read_from(opened: Opened) -> ReadLine:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -12,8 +13,9 @@ import copilot_oracle
 import pytest
 from transcript_home import Home, check
 
-from csmd.exclusions import Excludes
+from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
+from csmd.hosts.adapter import Opened, Reading
 from csmd.hosts.copilot import transcript
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "copilot" / "session-state"
@@ -158,6 +160,40 @@ def test_each_turn_belongs_to_the_directory_that_its_session_was_in_then(home: H
     assert places["Fares are whole cents; never use floats for them."] == "/home/mira/ferry"
     assert places["I ask an agent."] == "/home/mira/ferry/lib"
     assert places["Ship tables are sorted by departure."] == "/home/mira/ferry"
+
+
+class CountedFile(io.BytesIO):
+    """A file that knows how many bytes were read from it."""
+
+    bytes_read = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        self.bytes_read += len(data)
+        return data
+
+
+@pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
+def test_who_types_is_known_from_the_beginning_of_a_long_transcript_without_a_look_at_all_of_it() -> None:
+    lines = lines_of(PROGRAM)
+    (mode,) = (number for number, line in enumerate(lines) if line.startswith(b'{"type":"system.message"'))
+    prompt = next(line for line in lines if line.startswith(b'{"type":"user.message"'))
+    idle = b'{"type":"session.idle","data":{"text":"' + b"x" * 1000 + b'"}}\n'
+    before = b"".join(lines[: mode + 1]) + idle * 24_000
+    file = CountedFile(before + prompt)
+    opened = Opened(
+        path=Path(PROGRAM, "events.jsonl"),
+        file=file,
+        beginning=before[:4096],
+        position=len(before),
+        withheld=Withheld(),
+    )
+    reading = Reading()
+    read_line = transcript.read_from(opened)
+    for line in (prompt, idle):
+        read_line(line.rstrip(), reading, tool_limit=8192)
+    assert [(turn.kind, turn.cwd) for turn in reading.turns] == [("relayed", "/home/mira/ferry")]
+    assert file.bytes_read < 12 * 1024 * 1024 < len(before)
 
 
 def test_tokens_are_counted_once_and_apart_from_what_was_cached(home: Home) -> None:

@@ -92,6 +92,17 @@ def test_what_an_excluded_file_held_is_not_kept(home: Home) -> None:
     assert not any("All fares are cents" in text for (text,) in home.rows("select text from turns"))
 
 
+@pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
+@pytest.mark.parametrize("settings", [None, b"", b'{"tags":[{"na', b"[]"])
+def test_without_readable_settings_nobody_typed_the_prompts(home: Home, tmp_path: Path, settings: bytes | None) -> None:
+    path = Path(shutil.copyfile(next(DATA.rglob(f"{MAIN}.jsonl")), tmp_path / f"{MAIN}.jsonl"))
+    if settings is not None:
+        path.with_suffix(".settings.json").write_bytes(settings)
+    home.tail(path)
+    kinds = {kind for said in home.streams().values() for kind, _ in said}
+    assert "relayed" in kinds and "user" not in kinds
+
+
 def test_a_transcript_is_known_by_its_first_line() -> None:
     beginnings = [path.read_bytes()[:4096] for path in DATA.rglob("*.jsonl")]
     assert all(adapters.of_transcript(beginning).host == "droid" for beginning in beginnings)

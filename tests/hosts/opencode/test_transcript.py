@@ -36,7 +36,7 @@ class Home:
     def __init__(self, root: Path) -> None:
         self.root, self.now = root, NOW
         self.store = Store(root / "csmd.db", now=NOW)
-        self.database = Database(root / "data" / "opencode.db")
+        self.database = Database(root / "opencode" / "opencode.db")
         self.ferry = str(root / "ferry")
 
     def read(self, path: Path | None = None, **more: Any) -> list[transcripts.Tail]:
@@ -287,6 +287,7 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
         ("cp /tmp/x.db ~/.local/share/opencode/opencode.db", True),
         ('sqlite3 ~/.local/share/opencode/opencode.db "select data from part"', False),
         ("cp /tmp/x.db /tmp/fares.db", False),
+        ("cp ~/.local/share/opencode/opencode.db /tmp/opencode.db", False),
     ],
 )
 def test_a_database_that_a_tool_has_written_gives_no_statements(home: Home, command: str, writes: bool) -> None:
