@@ -368,10 +368,11 @@ class DatabaseSession:
 
 
 def _message_line(message: Message) -> bytes:
-    """A message as a line: its time, that of the one before, its data and those of its parts as they stand."""
+    """A message as a line: its time, its name, that of the one before, its data and those of its parts as they stand."""
     parts = ",".join(message.parts)
     line = (
-        f'{{"timestamp":"{moment_of(message.at / 1000)}","at":{message.at},"before":{message.before},'
+        f'{{"timestamp":"{moment_of(message.at / 1000)}",'
+        f'"name":{wire.dumps(message.name)},"before":{wire.dumps(message.before)},'
         f'"message":{message.data},"parts":[{parts}]}}'
     )
     return line.encode("utf-8", "replace")

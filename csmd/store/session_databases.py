@@ -7,6 +7,7 @@ or beside it, is changed. Only the tables `session`, `message` and `part` are re
 from __future__ import annotations
 
 import errno
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,10 @@ from csmd.store.sqlite import Rows, close_quietly, connect
 LATEST_MESSAGES = 200
 #: What a time can be, in milliseconds since 1970: anything else is a damaged row.
 _TIMED = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
+#: How much of a part tells its message from another one of the same millisecond.
+TELLING_CHARACTERS = 1000
+#: Hexadecimal digits of a hash of it: messages that share a time are few, and a longer one could prove a guessed secret.
+TELLING_DIGITS = 4
 #: Sessions above one another that are looked at for the one that a person began.
 DEEPEST = 20
 
@@ -49,10 +54,14 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message and its parts as JSON texts; `at` is its time in milliseconds, `before` that of the one before, 0 for none."""
+    """A message and its parts as JSON texts; `at` is its time in milliseconds.
+
+    `name` is what a copy of it shares and no other message has; `before` that of the one before it, "" for none.
+    """
 
     at: int
-    before: int
+    name: str
+    before: str
     data: str
     parts: tuple[str, ...]
 
@@ -168,9 +177,27 @@ class SessionDatabase:
         if data is None:
             return None
         parts = self._rows.column("select data from part where message_id = :id order by id", id=ident)
-        sql = "select max(time_created) from message where session_id = :session and time_created < :at"
-        before = self._rows.number(sql, session=session, at=at)
-        return Message(at, before, str(data), tuple(map(str, parts)))
+        earlier = self._rows.one(
+            f"select id, time_created from message where session_id = :session and {_TIMED} "  # noqa: S608
+            "and (time_created < :at or time_created = :at and id < :id) order by time_created desc, id desc limit 1",
+            session=session, at=at, id=ident,
+        )  # fmt: skip
+        before = self._name(*earlier) if earlier else ""
+        return Message(at, self._name(ident, at), before, str(data), tuple(map(str, parts)))
+
+    def _name(self, ident: str, at: int) -> str:
+        """What a message is known by: its time, its role and a hash of what is said and called in it."""
+        role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
+        said = (
+            "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
+            "from (select id, case when json_valid(data) then data else '{}' end as data from part where message_id = :id) "
+            "where json_extract(data, '$.type') in ('text', 'tool') "
+            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), 0) "
+            "order by id"
+        )
+        told = "\0".join(map(str, self._rows.column(said, id=ident, most=TELLING_CHARACTERS)))
+        digest = hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        return f"{at}{str(self._rows.value(role, id=ident) or '-')[0]}{digest[:TELLING_DIGITS]}"
 
 
 def _size(path: str) -> int | None:

@@ -207,6 +207,21 @@ def test_what_a_revert_deleted_does_not_count_any_more(home: Home) -> None:
     assert home.rows("select count(*) from turns where text = 'Round them to francs.'") == [(1,)]
 
 
+def test_messages_of_one_millisecond_are_told_apart_and_a_forks_copies_are_known(home: Home) -> None:
+    data = home.database
+    first, second = data.session(home.ferry), data.session(str(home.root / "quay"))
+    moment = data.tick()
+    for session, said in ((first, "Fares are cents."), (second, "Fares are francs.")):
+        for role in ("user", "assistant"):
+            message = data.message(session, {"role": role}, moment)
+            data.say(message, said)
+            data.change("message", message, {"time": {"created": moment, "completed": moment}})
+    data.fork(first)
+    home.read()
+    home.check()
+    assert len(home.rows("select seq from turns")) == 4
+
+
 def test_a_long_session_is_read_in_pieces_and_each_of_them_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transcripts, "READ_BYTES", 400)
     a_conversation(home)
