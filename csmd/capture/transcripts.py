@@ -342,17 +342,26 @@ class DatabaseSession:
         for place, (ident, at) in enumerate(finished):
             if stop():
                 return
-            message = self._database.message(ident, session=self._session.id, at=at)
-            if message is not None:  # else it was taken back just now
-                line = _message_line(message)
-                lines.append((at, line if len(line) <= MAX_LINE_BYTES else None))
-                size += len(line)
-                self._bytes_read += len(line)
+            for line in self._lines_of(ident, at):
+                lines.append((at, line))
+                size += len(line or b"")
+                self._bytes_read += len(line or b"")
             # The cursor stands between messages of two times.
             is_last = place + 1 == len(finished)
             if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
                 yield lines, at
                 lines, size = Lines(), 0
+
+    def _lines_of(self, ident: str, at: int) -> list[bytes | None]:
+        """A message as a line, and what of it cannot be read as others; none where it was taken back just now."""
+        try:
+            message = self._database.message(ident, session=self._session.id, at=at, most=MAX_LINE_BYTES)
+        except TooLarge:
+            return [None]
+        if message is None:
+            return []
+        bad = [None if part is None else part.encode("utf-8", "replace") for part in message.bad]
+        return [_message_line(message), *bad]
 
     def bytes_read(self, _begin: int, _position: int) -> int:
         """How many bytes the lines have that were read."""

@@ -362,6 +362,36 @@ def test_a_session_of_which_a_message_is_damaged_is_read_without_it(home: Home) 
     assert "Seen." in texts and "Never seen." not in texts
 
 
+def test_a_message_of_which_a_part_is_damaged_keeps_the_others(home: Home) -> None:
+    data = home.database
+    session = data.session(home.ferry)
+    prompt = data.prompt(session, "Fares are cents.", "They are integers.")
+    broken = data.part(prompt, {"type": "text", "text": "Never seen."})
+    data.rows.execute("update part set data = '{\"type\":' where id = ?", (broken,))
+    data.answer(session, "Noted.")
+    assert sum(report.bad_lines for report in home.read()) == 1
+    texts = [text for _, text in home.streams()[f"opencode:{session}"]]
+    assert texts == ["Fares are cents.", "They are integers.", "Noted."]
+
+
+def test_what_is_attached_is_not_read_and_takes_no_words_with_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcripts, "MAX_LINE_BYTES", 50_000)
+    data = home.database
+    session = data.session(home.ferry)
+    image = {"type": "file", "mime": "image/png", "url": "data:image/png;base64," + "A" * 30_000}
+    data.prompt(session, "Print this chart.", more=(image, image))
+    answer = data.begin(session)
+    for _ in range(2):
+        data.call(answer, "read", {"filePath": "chart.png"}, output="Image read", attachments=[image])
+    data.finish(answer)
+    assert not sum(report.bad_lines for report in home.read())
+    home.check()
+    data.prompt(session, "x" * 60_000, "Print that, too.")
+    data.answer(session, "It is printed.")
+    assert sum(report.bad_lines for report in home.read()) == 1
+    assert [text for _, text in home.streams()[f"opencode:{session}"]][-2:] == ["Print that, too.", "It is printed."]
+
+
 def beside(path: Path) -> dict[str, tuple[int, bytes]]:
     """Each file in the database's directory with when it was written, and its bytes; of the index of the log its size."""
     return {
