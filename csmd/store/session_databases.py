@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -126,8 +127,8 @@ class SessionDatabase:
     def latest_sessions(self) -> list[Listed]:
         """The sessions of the messages that were added last."""
         sql = (
-            "select session_id, max(time_created), count(*) from "  # noqa: S608
-            f"(select session_id, time_created from message where {_TIMED} order by rowid desc limit :most) group by session_id"
+            f"select session_id, max(time_created), count(*) from message where {_TIMED} and session_id in "  # noqa: S608
+            "(select session_id from message order by rowid desc limit :most) group by session_id"
         )
         return self._rows.read(Listed, sql, most=LATEST_MESSAGES)
 
@@ -162,6 +163,11 @@ class SessionDatabase:
         found = self._rows.read(Listed, sql, id=ident)
         return found[0] if found else None
 
+    def count(self, ident: str, *, upto: int) -> int:
+        """How many messages a session has up to a time."""
+        sql = f"select count(*) from message where session_id = :id and time_created <= :upto and {_TIMED}"  # noqa: S608
+        return self._rows.number(sql, id=ident, upto=upto)
+
     def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
         """(id, time) of the messages of a session after a time, up to the first one that is still being written.
 
@@ -185,8 +191,17 @@ class SessionDatabase:
     def _written(self, message: str) -> int:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
-    def message(self, ident: str, *, session: str, at: int, most: int) -> Message | None:
-        """A message of a session with its parts in their order, `most` characters of each and of all; None for none.
+    def messages_before(self, ident: str) -> dict[str, tuple[str, int]]:
+        """Each message of a session but the first -> (id, time) of the one that was written before it.
+
+        Their times do not tell that: a clock may have been set back.
+        """
+        sql = f"select id, time_created from message where session_id = :id and {_TIMED} order by rowid"  # noqa: S608
+        written = self._rows.all(sql, id=ident)
+        return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
+
+    def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
+        """A message of a time, behind the one `before`, with its parts in their order, `most` characters of each and of all; None for none.
 
         TooLarge where the message itself is longer. What a client attaches is not read: it may be of any length.
         """
@@ -206,13 +221,8 @@ class SessionDatabase:
                 most -= len(data)
             elif state:
                 bad.append(str(data) if state == "damaged" else None)
-        earlier = self._rows.one(
-            f"select id, time_created from message where session_id = :session and {_TIMED} "  # noqa: S608
-            "and (time_created < :at or time_created = :at and id < :id) order by time_created desc, id desc limit 1",
-            session=session, at=at, id=ident,
-        )  # fmt: skip
-        before = self._name(*earlier) if earlier else ""
-        return Message(at, self._name(ident, at), before, str(found[1]), tuple(parts), tuple(bad))
+        earlier = self._name(*before) if before else ""
+        return Message(at, self._name(ident, at), earlier, str(found[1]), tuple(parts), tuple(bad))
 
     def _name(self, ident: str, at: int) -> str:
         """What a message is known by: its time, its role and a hash of what is said and called in it."""

@@ -20,7 +20,7 @@ from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
-from csmd.store import sessions
+from csmd.store import cursors, sessions
 from csmd.store.core import Store
 from csmd.text import tokens
 
@@ -189,6 +189,27 @@ def test_a_session_goes_on_and_is_read_from_where_it_was(home: Home) -> None:
     (report,) = (one for one in home.read() if one.turns_new)
     assert (report.turns_new, report.turns_known) == (2, 0)
     home.check()
+
+
+def test_what_is_said_after_the_clock_was_set_back_is_read(home: Home) -> None:
+    data = home.database
+    session = data.session(home.ferry)
+    data.prompt(session, "Fares are integers in cents.")
+    data.answer(session, "Noted.")
+    home.read()
+    data.clock -= HOUR_MS
+    data.prompt(session, "Print the date.")
+    data.answer(session, "It is printed.")
+    known = home.store.read(cursors.file_positions)
+    assert [Path(one.path).name for one in transcripts.list_latest(data.path, known)] == [session]
+    (report,) = home.read()
+    assert (report.turns_new, report.turns_known) == (2, 2)
+    assert sorted(text for _, text in home.streams()[f"opencode:{session}"]) == [
+        "Fares are integers in cents.", "It is printed.", "Noted.", "Print the date.",
+    ]  # fmt: skip
+    assert transcripts.list_latest(data.path, home.store.read(cursors.file_positions)) == []
+    (report,) = home.read()
+    assert (report.turns_new, report.turns_known) == (0, 0)
 
 
 def test_what_a_revert_deleted_does_not_count_any_more(home: Home) -> None:
