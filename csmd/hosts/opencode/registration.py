@@ -105,7 +105,8 @@ def _files(host: str) -> HostFiles:
             ),
         ),
         question=Question(
-            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, patience_s=20.0,
+            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, is_apart=True,
+            patience_s=20.0,
         ),
         warning=partial(package_wait, host),
     )  # fmt: skip
