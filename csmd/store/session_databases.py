@@ -201,9 +201,9 @@ class SessionDatabase:
         return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
 
     def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
-        """A message of a time, behind the one `before`, with its parts in their order, `most` characters of each and of all; None for none.
+        """A message of a time, behind the one `before`, with its parts in their order; None for one that is there no more.
 
-        TooLarge where the message itself is longer. What a client attaches is not read: it may be of any length.
+        Of the parts at most `most` characters, of each and of all. TooLarge where the message itself is longer. What a client attaches is not read: it may be of any length.
         """
         sql = (
             "select length(data) > :most, case when length(data) > :most then '' "
@@ -229,7 +229,8 @@ class SessionDatabase:
         role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
         said = (
             "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
-            "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data from part where message_id = :id) "
+            "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
+            "from part where message_id = :id) "
             "where json_extract(data, '$.type') in ('text', 'tool') "
             "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), 0) "
             "order by id"

@@ -15,13 +15,14 @@ import opencode_oracle
 import pytest
 from opencode_database import FROM_RUN, Database
 
-from csmd.capture import transcripts
+from csmd.capture import transcripts, whole_text
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, sessions
 from csmd.store.core import Store
+from csmd.store.turns import left_out
 from csmd.text import tokens
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -411,6 +412,24 @@ def test_what_is_attached_is_not_read_and_takes_no_words_with_it(home: Home, mon
     data.answer(session, "It is printed.")
     assert sum(report.bad_lines for report in home.read()) == 1
     assert [text for _, text in home.streams()[f"opencode:{session}"]][-2:] == ["Print that, too.", "It is printed."]
+
+
+def test_what_was_cut_out_of_a_turn_is_given_back_from_the_database(home: Home) -> None:
+    session = a_conversation(home)
+    printed = "".join(f"line {number}\n" for number in range(4000))
+    message = home.database.begin(session)
+    for output in ("first", printed):
+        home.database.call(message, "bash", {"command": "make list"}, output=output)
+    home.database.finish(message)
+    home.read()
+    (seq,) = home.rows("select seq from turns where kind = 'tool_result' and text like 'line 0%'")[0]
+    (turn,) = home.store.read(lambda rows: left_out(rows, [seq]))
+    sources = home.store.read(lambda rows: whole_text.find_sources(rows, turn, key=home.store.hash_key))
+    reading = whole_text.read_whole(turn, sources, excludes=Excludes(), is_thorough=False)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            next(reading)
+    assert turn.text != printed and ended.value.value.strip() == printed.strip()
 
 
 def beside(path: Path) -> dict[str, tuple[int, bytes]]:
