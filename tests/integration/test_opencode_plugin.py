@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-PLUGIN = Path(__file__).resolve().parents[3] / "hooks" / "opencode.js"
+PLUGIN = Path(__file__).resolve().parents[2] / "hooks" / "opencode.js"
 #: Gives a prompt to the plugin as the host does; `get` is how the host answers who began a session.
 HOST = """
 import {{ csmd }} from "./opencode.mjs"
