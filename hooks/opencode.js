@@ -1,5 +1,6 @@
 // csmd in OpenCode and its fork Kilo: reports prompts and ends of turns, and puts what is remembered before the model.
-// The file in the host's directory of plugins loads it. Nothing here throws, or makes the host wait longer than WAIT_MS.
+// The file in the host's directory of plugins loads it. Nothing here throws, and no hook makes the host wait longer
+// than WAIT_MS, whatever it asks in that time: what comes later is not put before the model.
 import { spawn } from "node:child_process"
 import { homedir } from "node:os"
 import { dirname, join } from "node:path"
@@ -8,16 +9,19 @@ import { fileURLToPath } from "node:url"
 const FOLDER = dirname(fileURLToPath(import.meta.url))
 const WAIT_MS = 1500
 
-// What the hook prints for an event; "" where it prints nothing in time. It goes on by itself: it keeps what it was given.
+// What a promise gives, `otherwise` where it gives nothing until the deadline.
+const until = (deadline, promise, otherwise) => {
+  let timer
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, Math.max(0, deadline - Date.now()), otherwise)))
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+
+// What the hook prints for an event. Nobody has to wait for it: it keeps what it was given.
 const report = (host, event, payload) =>
   new Promise((resolve) => {
     let printed = ""
     const child = spawn(join(FOLDER, host), [event], { stdio: ["pipe", "pipe", "ignore"], detached: true })
-    const timer = setTimeout(() => resolve(""), WAIT_MS)
-    const end = () => {
-      clearTimeout(timer)
-      resolve(printed)
-    }
+    const end = () => resolve(printed)
     child.on("error", end)
     child.on("close", end)
     child.stdout.setEncoding("utf8").on("data", (text) => (printed += text))
@@ -32,9 +36,10 @@ const after = (id) => {
   return id.slice(0, 4) + time + id.slice(16)
 }
 
+// A hook that throws nothing; it is given its deadline first.
 const quietly = (hook) => async (...given) => {
   try {
-    await hook(...given)
+    await hook(Date.now() + WAIT_MS, ...given)
   } catch {}
 }
 
@@ -45,52 +50,54 @@ export const csmd = async ({ client, directory }, host) => {
   const begun = new Set() // sessions that began in this process
   const briefs = new Map() // session -> what it is told at its start
 
-  const ask = async (event, session, more) => {
+  const ask = async (deadline, event, session, more) => {
     const payload = { session_id: session, cwd: directory, transcript_path: join(database, session), ...more }
-    const printed = await report(host, event, payload)
+    const printed = await until(deadline, report(host, event, payload), "")
     const answer = printed ? JSON.parse(printed) : {}
     if (answer.systemMessage)
       client.tui?.showToast?.({ body: { message: answer.systemMessage, variant: "info" } })?.catch?.(() => {})
     return answer.hookSpecificOutput?.additionalContext ?? ""
   }
 
-  const isAgents = async (session) => {
+  // Of what nobody knows it is taken for granted: an agent's words must not become the user's.
+  const isAgents = async (deadline, session) => {
     if (!parents.has(session)) {
-      const found = await client.session.get({ path: { id: session } })
-      parents.set(session, found?.data?.parentID ?? "")
+      const found = await until(deadline, client.session.get({ path: { id: session } }))
+      if (!found?.data) return true
+      parents.set(session, found.data.parentID ?? "")
     }
     return parents.get(session) !== ""
   }
 
   return {
-    "chat.message": quietly(async ({ sessionID }, { message, parts }) => {
+    "chat.message": quietly(async (deadline, { sessionID }, { message, parts }) => {
       const typed = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
-      if (!typed.length || (await isAgents(sessionID))) return
+      if (!typed.length || (await isAgents(deadline, sessionID))) return
       if (!briefs.has(sessionID)) {
         briefs.set(sessionID, "")
         const source = begun.has(sessionID) ? "startup" : "resume"
-        briefs.set(sessionID, await ask("SessionStart", sessionID, { source }))
+        briefs.set(sessionID, await ask(deadline, "SessionStart", sessionID, { source }))
       }
       const prompt = typed.map((part) => part.text).join("\n")
-      const text = await ask("UserPromptSubmit", sessionID, { prompt })
+      const text = await ask(deadline, "UserPromptSubmit", sessionID, { prompt })
       if (text)
         parts.push({ id: after(parts.at(-1).id), sessionID, messageID: message.id, type: "text", text, synthetic: true })
     }),
     // What a slash command stands for was written by whoever made it: the mark is stored with the prompt.
-    "command.execute.before": quietly(async (_, { parts }) => {
+    "command.execute.before": quietly(async (_, __, { parts }) => {
       for (const part of parts) if (part.type === "text") part.metadata = { ...part.metadata, csmd_command: true }
     }),
-    "experimental.chat.system.transform": quietly(async ({ sessionID }, { system }) => {
+    "experimental.chat.system.transform": quietly(async (_, { sessionID }, { system }) => {
       const brief = briefs.get(sessionID)
       if (brief) system.push(brief)
     }),
-    event: quietly(async ({ event: { type, properties } }) => {
+    event: quietly(async (deadline, { event: { type, properties } }) => {
       const { info, sessionID } = properties ?? {}
       if (type === "session.created" || type === "session.updated") parents.set(info.id, info.parentID ?? "")
       if (type === "session.created") begun.add(info.id)
-      if (type === "session.idle" && briefs.has(sessionID)) await ask("Stop", sessionID, {})
+      if (type === "session.idle" && briefs.has(sessionID)) await ask(deadline, "Stop", sessionID, {})
       if (type === "session.compacted" && briefs.has(sessionID))
-        briefs.set(sessionID, await ask("SessionStart", sessionID, { source: "compact" }))
+        briefs.set(sessionID, await ask(deadline, "SessionStart", sessionID, { source: "compact" }))
     }),
   }
 }

@@ -297,6 +297,8 @@ ABANDONED_MS = 3_600_000
 class DatabaseSession:
     """Owns a session in an assistant's database as a transcript: a position is the time of the last message that was read.
 
+    Beside it is kept how many messages there were up to then: where a clock was set back, more come before it.
+
     A message becomes a line once it is whole, so what is still being written is read when it is finished. The first
     bytes are an object with what the line of the session says.
     """
@@ -319,7 +321,7 @@ class DatabaseSession:
         self._abandoned = int(now_ms) - ABANDONED_MS
         listed = database.listed(session.id)
         self.end = listed.end if listed else 0
-        self.mtime_ns = self.end * 1_000_000
+        self.mtime_ns = _written_ns(self.end, listed.messages if listed else 0)
         head = {
             "database": path.name, "timestamp": moment_of(session.created / 1000), "cwd": session.directory,
             "id": session.id, "root": session.root, "version": session.version, "permission": session.permission,
@@ -330,29 +332,41 @@ class DatabaseSession:
         self._bytes_read = 0
 
     def where_to_start(self, known: FileState | None) -> tuple[int, Reason]:
-        """Behind the last message that was read."""
+        """Behind the last message that was read; at the beginning where there are more before it than were read."""
         if known is None:
             return 0, "new"
+        if self._database.count(self._session.id, upto=known.position) > known.mtime_ns % MS_NS:
+            return 0, "rewritten"
         return known.position, "grown" if self.end > known.position else "unchanged"
 
     def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
         """The whole messages behind a position as lines in pieces, each with the position behind it."""
         lines, size = Lines(), 0
         finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned)
+        before = self._database.messages_before(self._session.id)
         for place, (ident, at) in enumerate(finished):
             if stop():
                 return
-            message = self._database.message(ident, session=self._session.id, at=at)
-            if message is not None:  # else it was taken back just now
-                line = _message_line(message)
-                lines.append((at, line if len(line) <= MAX_LINE_BYTES else None))
-                size += len(line)
-                self._bytes_read += len(line)
+            for line in self._lines_of(ident, at, before.get(ident)):
+                lines.append((at, line))
+                size += len(line or b"")
+                self._bytes_read += len(line or b"")
             # The cursor stands between messages of two times.
             is_last = place + 1 == len(finished)
             if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
                 yield lines, at
                 lines, size = Lines(), 0
+
+    def _lines_of(self, ident: str, at: int, before: tuple[str, int] | None) -> list[bytes | None]:
+        """A message as a line, and what of it cannot be read as others; none where it was taken back just now."""
+        try:
+            message = self._database.message(ident, at=at, before=before, most=MAX_LINE_BYTES)
+        except TooLarge:
+            return [None]
+        if message is None:
+            return []
+        bad = [None if part is None else part.encode("utf-8", "replace") for part in message.bad]
+        return [_message_line(message), *bad]
 
     def bytes_read(self, _begin: int, _position: int) -> int:
         """How many bytes the lines have that were read."""
@@ -363,15 +377,25 @@ class DatabaseSession:
         info = self._path.stat()
         return FileState(
             path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
-            mtime_ns=position * 1_000_000, bad_lines=bad_lines,
+            mtime_ns=_written_ns(position, self._database.count(self._session.id, upto=position)), bad_lines=bad_lines,
         )  # fmt: skip
 
 
+#: Nanoseconds in a millisecond.
+MS_NS = 1_000_000
+
+
+def _written_ns(end: int, messages: int) -> int:
+    """When a session was written to, in nanoseconds; those below a millisecond tell how many messages it has by then."""
+    return end * MS_NS + min(messages, MS_NS - 1)
+
+
 def _message_line(message: Message) -> bytes:
-    """A message as a line: its time, that of the one before, its data and those of its parts as they stand."""
+    """A message as a line: its time, its name, that of the one before, its data and those of its parts as they stand."""
     parts = ",".join(message.parts)
     line = (
-        f'{{"timestamp":"{moment_of(message.at / 1000)}","at":{message.at},"before":{message.before},'
+        f'{{"timestamp":"{moment_of(message.at / 1000)}",'
+        f'"name":{wire.dumps(message.name)},"before":{wire.dumps(message.before)},'
         f'"message":{message.data},"parts":[{parts}]}}'
     )
     return line.encode("utf-8", "replace")
@@ -579,7 +603,12 @@ MESSAGE_BYTES = 4000
 
 
 def _in_database(root: Path, session: Listed) -> OnDisk:
-    return OnDisk(f"{root}/{session.id}", session.messages * MESSAGE_BYTES, session.end * 1_000_000, session.end)
+    return OnDisk(
+        f"{root}/{session.id}",
+        session.messages * MESSAGE_BYTES,
+        _written_ns(session.end, session.messages),
+        session.end,
+    )
 
 
 def stat_transcript(path: str) -> OnDisk | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 from csmd.capture import project_identity, transcripts
 from csmd.capture.ingest import BEGINNING_BYTES
@@ -22,6 +22,9 @@ from csmd.store.sqlite import Rows
 from csmd.store.turns import EVERYTHING, LeftOut
 from csmd.text import display
 from csmd.values import Turn
+
+#: By this time every message in a database counts as finished: what is stored of it was whole.
+LAST = "9999-12-31T00:00:00.000Z"
 
 
 class Sources(NamedTuple):
@@ -71,19 +74,21 @@ def is_same(whole: str, turn: LeftOut) -> bool:
 
 def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
     """The turn as its transcript has it: first only the lines are read that name it or its tool's call, then all."""
-    if not is_file(path):
+    in_database = is_file(path.parent)
+    if not in_database and not is_file(path):
         return None
-    names = [name.encode() for name in (turn.uuid.partition("/")[0], turn.tool_id) if name]
+    uuid = turn.uuid.partition("/")[0]
+    message = uuid.rpartition(":")[2].partition("+")[0] if in_database else uuid
+    names = [name.encode() for name in (message, turn.tool_id) if name]
     for among in (names, []) if is_thorough else (names,):
-        with path.open("rb") as file:
-            beginning = file.read(BEGINNING_BYTES)
+        with _open(path, in_database) as (file, beginning, pieces):
             places, started = Places(adapters.started_in(beginning)), adapters.started_in(beginning)
             if _is_left_out(excludes, places, started):
                 return None
             withheld = Withheld(excludes=excludes)
             opened = Opened(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.of_transcript(beginning).read_from(opened)
-            for lines, _ in transcripts.pieces(file, 0, lambda: False):
+            for lines, _ in pieces:
                 reading = Reading(withheld=withheld)
                 for _, line in lines:
                     if line is not None and (not among or any(name in line for name in among)):
@@ -94,6 +99,17 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
                         return None if _is_left_out(excludes, places, said.cwd) else said
                 yield
     return None
+
+
+@contextlib.contextmanager
+def _open(path: Path, in_database: bool) -> Iterator[tuple[BinaryIO, bytes, Iterator[tuple[transcripts.Lines, int]]]]:
+    """A transcript, its first bytes, and its lines in pieces."""
+    if in_database:
+        with transcripts.DatabaseSession.open(path, now=LAST) as session:
+            yield session.file, session.beginning, session.pieces(0, lambda: False)
+    else:
+        with path.open("rb") as file:
+            yield file, file.read(BEGINNING_BYTES), transcripts.pieces(file, 0, lambda: False)
 
 
 def _is_left_out(excludes: Excludes, places: Places, directory: str) -> bool:

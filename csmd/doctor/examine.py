@@ -8,6 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -146,14 +147,15 @@ def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict
     if question is None or not programs:
         return None
     environment = {**config.child_environment(), **files.environment(folder)}
-    with contextlib.suppress(OSError), subprocess.Popen(
+    with contextlib.suppress(OSError), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as empty, subprocess.Popen(
         [str(programs[0]), *question.arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        env=environment, cwd=cwd, start_new_session=True,
+        env=environment, cwd=empty if question.is_apart else cwd, start_new_session=True,
     ) as child:  # fmt: skip
         try:
             return run_bounded(lambda: _answer_of(child, question, cwd, paths.home), question.patience_s)
         finally:
-            child.kill()
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # it may have ended
+                os.killpg(child.pid, signal.SIGKILL)
     return None
 
 

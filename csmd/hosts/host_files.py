@@ -77,6 +77,8 @@ class Question:
     runs: frozenset[str]
     ends: bool = False
     """Whether the program ends by itself: without a line that is an answer it then runs none of the hooks."""
+    is_apart: bool = False
+    """Whether it is asked in an empty directory, as it would run what the current one's project has for it."""
     patience_s: float = 10.0
 
 

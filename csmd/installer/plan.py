@@ -313,9 +313,9 @@ def _write(paths: Paths, change: Change) -> None:
     key, folder, record = str(change.path), change.path.parent, load_record(paths)
     if change.leaves:
         _apply(change)
-        if record["folders"].get(key):
-            with contextlib.suppress(OSError):  # not empty, or gone
-                folder.rmdir()
+        with contextlib.suppress(OSError):  # not empty, or gone
+            for own in [folder, *folder.parents][: int(record["folders"].get(key, 0))]:
+                own.rmdir()
         del record["settings"][key]
         save_record(paths, record)
     elif change.after is not None and change.after != change.before:
@@ -327,8 +327,9 @@ def _write(paths: Paths, change: Change) -> None:
         remove = _remover(replace(change, kinds=kinds), paths.home)
         entry = foreign_files.record_entry(change.before, change.after, remove, previous)
         entry["kinds"] = [kind.name for kind in kinds if kind is not change.gone]
-        is_made = not folder.exists() or bool(record["folders"].get(key))
-        settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: is_made}
+        missing = sum(not above.exists() for above in (folder, *folder.parents))
+        made = max(missing, int(record["folders"].get(key, 0)))
+        settings, folders = {**record["settings"], key: entry}, {**record["folders"], key: made}
         save_record(paths, {**record, "settings": settings, "folders": folders})
         try:
             _apply(change)

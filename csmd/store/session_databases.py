@@ -7,12 +7,14 @@ or beside it, is changed. Only the tables `session`, `message` and `part` are re
 from __future__ import annotations
 
 import errno
+import hashlib
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from csmd.errors import StoreError
+from csmd.errors import StoreError, TooLarge
 from csmd.store.files import open_regular
 from csmd.store.import_files import SQLITE
 from csmd.store.sqlite import Rows, close_quietly, connect
@@ -21,6 +23,11 @@ from csmd.store.sqlite import Rows, close_quietly, connect
 LATEST_MESSAGES = 200
 #: What a time can be, in milliseconds since 1970: anything else is a damaged row.
 _TIMED = "typeof(time_created) = 'integer' and time_created between 1 and 253402300799000"
+#: How much of a part tells its message from another one of the same millisecond.
+TELLING_CHARACTERS = 1000
+LONGEST_TELLING = 32 * 1024 * 1024
+#: Hexadecimal digits of a hash of it: messages that share a time are few, and a longer one could prove a guessed secret.
+TELLING_DIGITS = 4
 #: Sessions above one another that are looked at for the one that a person began.
 DEEPEST = 20
 
@@ -49,12 +56,29 @@ class SessionRow:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message and its parts as JSON texts; `at` is its time in milliseconds, `before` that of the one before, 0 for none."""
+    """A message and the parts of it that are used as JSON texts, without attachments; `at` is its time in milliseconds.
+
+    `bad` are parts that are left out: the beginning of one that is no JSON, None for one that is too long.
+    `name` is what a copy of it shares and no other message has; `before` that of the one before it, "" for none.
+    """
 
     at: int
-    before: int
+    name: str
+    before: str
     data: str
     parts: tuple[str, ...]
+    bad: tuple[str | None, ...] = ()
+
+
+#: A part by its id: whether it is used, damaged or long ("" for none of them), and what of it is read.
+_PART = """
+with p as (
+  select data, case when length(data) > :most then 'long' when not json_valid(data) then 'damaged'
+    when json_extract(data, '$.type') in ('text', 'tool') then 'used' else '' end as state
+  from part where id = :id)
+select state, case state when 'used' then json_remove(data, '$.state.attachments')
+  when 'damaged' then substr(data, 1, 1000) else '' end from p
+"""
 
 
 class SessionDatabase:
@@ -103,8 +127,8 @@ class SessionDatabase:
     def latest_sessions(self) -> list[Listed]:
         """The sessions of the messages that were added last."""
         sql = (
-            "select session_id, max(time_created), count(*) from "  # noqa: S608
-            f"(select session_id, time_created from message where {_TIMED} order by rowid desc limit :most) group by session_id"
+            f"select session_id, max(time_created), count(*) from message where {_TIMED} and session_id in "  # noqa: S608
+            "(select session_id from message order by rowid desc limit :most) group by session_id"
         )
         return self._rows.read(Listed, sql, most=LATEST_MESSAGES)
 
@@ -139,6 +163,11 @@ class SessionDatabase:
         found = self._rows.read(Listed, sql, id=ident)
         return found[0] if found else None
 
+    def count(self, ident: str, *, upto: int) -> int:
+        """How many messages a session has up to a time."""
+        sql = f"select count(*) from message where session_id = :id and time_created <= :upto and {_TIMED}"  # noqa: S608
+        return self._rows.number(sql, id=ident, upto=upto)
+
     def finished(self, ident: str, *, after: int, abandoned: int) -> list[tuple[str, int]]:
         """(id, time) of the messages of a session after a time, up to the first one that is still being written.
 
@@ -162,15 +191,53 @@ class SessionDatabase:
     def _written(self, message: str) -> int:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
 
-    def message(self, ident: str, *, session: str, at: int) -> Message | None:
-        """A message of a session with its parts in their order; None for one that is there no more."""
-        data = self._rows.value("select data from message where id = :id", id=ident)
-        if data is None:
+    def messages_before(self, ident: str) -> dict[str, tuple[str, int]]:
+        """Each message of a session but the first -> (id, time) of the one that was written before it.
+
+        Their times do not tell that: a clock may have been set back.
+        """
+        sql = f"select id, time_created from message where session_id = :id and {_TIMED} order by rowid"  # noqa: S608
+        written = self._rows.all(sql, id=ident)
+        return {message: (before, at) for (before, at), (message, _) in itertools.pairwise(written)}
+
+    def message(self, ident: str, *, at: int, before: tuple[str, int] | None, most: int) -> Message | None:
+        """A message of a time, behind the one `before`, with its parts in their order; None for one that is there no more.
+
+        Of the parts at most `most` characters, of each and of all. TooLarge where the message itself is longer. What a client attaches is not read: it may be of any length.
+        """
+        sql = (
+            "select length(data) > :most, case when length(data) > :most then '' "
+            "when json_valid(data) then json_remove(data, '$.summary.diffs') else data end from message where id = :id"
+        )
+        if (found := self._rows.one(sql, id=ident, most=most)) is None:
             return None
-        parts = self._rows.column("select data from part where message_id = :id order by id", id=ident)
-        sql = "select max(time_created) from message where session_id = :session and time_created < :at"
-        before = self._rows.number(sql, session=session, at=at)
-        return Message(at, before, str(data), tuple(map(str, parts)))
+        if found[0]:
+            raise TooLarge(f"a message beyond {most} characters")
+        parts, bad = list[str](), list[str | None]()
+        for part in self._rows.column("select id from part where message_id = :id order by id", id=ident):
+            state, data = self._rows.one(_PART, id=part, most=most) or ("", "")
+            if state == "used" and len(data) <= most:
+                parts.append(str(data))
+                most -= len(data)
+            elif state:
+                bad.append(str(data) if state == "damaged" else None)
+        earlier = self._name(*before) if before else ""
+        return Message(at, self._name(ident, at), earlier, str(found[1]), tuple(parts), tuple(bad))
+
+    def _name(self, ident: str, at: int) -> str:
+        """What a message is known by: its time, its role and a hash of what is said and called in it."""
+        role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
+        said = (
+            "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
+            "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
+            "from part where message_id = :id) "
+            "where json_extract(data, '$.type') in ('text', 'tool') "
+            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), 0) "
+            "order by id"
+        )
+        told = "\0".join(map(str, self._rows.column(said, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))
+        digest = hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        return f"{at}{str(self._rows.value(role, id=ident) or '-')[0]}{digest[:TELLING_DIGITS]}"
 
 
 def _size(path: str) -> int | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import psutil
 import pytest
 from hypothesis import strategies as st
 from machine import Machine, eventually
@@ -854,3 +855,21 @@ def test_opencode_is_asked_which_plugins_it_loads(machine: Machine, monkeypatch:
         (programs / "opencode").write_text(f'#!/bin/sh\n[ "$1 $2" = "debug info" ] || exit 1\n{said}\n')
         (programs / "opencode").chmod(0o700)
         assert ask() == states, said
+
+
+def test_opencode_is_asked_away_from_the_project_and_leaves_no_process(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs, seen = machine.root / "bin", machine.root / "seen"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
+    monkeypatch.chdir(machine.project)
+    (programs / "opencode").write_text(f'#!/bin/sh\nsleep 300 &\necho "$! $PWD $(ls -A | wc -l)" > {seen}\n')
+    (programs / "opencode").chmod(0o700)
+    files = FILES["opencode"]
+    assert files.question is not None
+    files = replace(files, question=replace(files.question, patience_s=2.0))
+    examine.ask_program(machine.paths, files, files.directory(), machine.project)
+    left, place, listed = seen.read_text().split()
+    assert (int(listed), Path(place).exists()) == (0, False) and Path(place) != machine.project
+    eventually(lambda: not psutil.pid_exists(int(left)) or psutil.Process(int(left)).status() == psutil.STATUS_ZOMBIE)

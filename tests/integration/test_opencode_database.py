@@ -128,4 +128,13 @@ def test_uninstalling_takes_the_plugin_away_and_leaves_what_was_there(machine: M
     assert machine.run("install", "--no-start").returncode == 0 and (plugins / "csmd.js").read_bytes() == written
     assert "csmd.js" in machine.run("uninstall", "--dry-run").stdout
     assert machine.run("uninstall").returncode == 0
-    assert not (plugins / "csmd.js").exists() and not plugins.exists()
+    assert not (machine.root / ".config" / "opencode").exists()
+
+
+def test_uninstalling_leaves_a_plugin_that_was_changed_and_says_so(machine: Machine, database: Database) -> None:
+    plugin = machine.root / ".config" / "opencode" / "plugins" / "csmd.js"
+    plugin.write_text(f"{plugin.read_text()}export const mine = async () => ({{}})\n")
+    extended = plugin.read_bytes()
+    done = machine.run("uninstall")
+    assert "csmd.js was changed since csmd wrote it and stays" in done.stdout + done.stderr
+    assert plugin.read_bytes() == extended

@@ -71,14 +71,20 @@ def decode(data: bytes | None, where: str) -> str:
         raise ConfigError(f"{where} is not csmd's, and not UTF-8", hint="move it away") from error
 
 
-def merge_plugin(host: str, text: str, wanted: Registration, where: str) -> str:
-    """The file with the plugin; another one of that name stays."""
-    return text if foreign_plugin(text, wanted, where) else plugin_text(host, wanted.home)
+def merge_plugin(host: str, text: str, wanted: Registration, _where: str) -> str:
+    """The file with the plugin; another one of that name stays, and ours as somebody changed it."""
+    return plugin_text(host, wanted.home) if json_edits.is_blank(text) else text
 
 
-def remove_plugin(text: str, home: Path, _where: str) -> str:
-    """The file without the plugin of this home."""
-    return "" if str(script(home)) in text else text
+def remove_plugin(host: str, text: str, home: Path, where: str) -> str:
+    """The file without the plugin of this home; ConfigError where somebody changed it."""
+    if text.strip() == plugin_text(host, home).strip():
+        return ""
+    if str(script(home)) in text:
+        raise ConfigError(
+            f"{where} was changed since csmd wrote it and stays", hint="take csmd's lines out of it, or delete it"
+        )
+    return text
 
 
 def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
@@ -101,11 +107,12 @@ def _files(host: str) -> HostFiles:
         kinds=(
             Kind(
                 name=f"{host} plugin", what="plugin", file=partial(plugin_file, host), merge=partial(merge_plugin, host),
-                remove=remove_plugin, obstacle=foreign_plugin, decode=decode, begin=str,
+                remove=partial(remove_plugin, host), obstacle=foreign_plugin, decode=decode, begin=str,
             ),
         ),
         question=Question(
-            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, patience_s=20.0,
+            arguments=("debug", "info"), read=partial(_loaded, host), runs=frozenset({"loaded"}), ends=True, is_apart=True,
+            patience_s=20.0,
         ),
         warning=partial(package_wait, host),
     )  # fmt: skip

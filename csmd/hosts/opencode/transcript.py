@@ -1,8 +1,8 @@
 """The sessions of OpenCode and its fork Kilo, rows of a database, to turns and token usage.
 
 `csmd.capture.transcripts` makes lines of them: an object for the session, and one for each message with its parts. A fork
-copies messages under new ids with their old times, so a turn is known by its message's time, which a fork shares, and by
-its place in it. A sub-agent has a session of its own.
+copies messages under new ids with their old times and texts, so a turn is known by its message's time, role and a hash of
+its texts, which a fork shares, and by its place in it. A sub-agent has a session of its own.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ class Session:
     cwd: str
     by_run: bool
 
-    def key(self, at: object) -> str:
-        """What a message of this time is known by. Sub-agents are asked at the same moment, and no fork copies theirs."""
-        return f"{self.host}:{self.agent}:{at}" if self.agent else f"{self.host}:{at}"
+    def key(self, name: str) -> str:
+        """What a message of this name is known by. Sub-agents are asked the same at one moment, and no fork copies theirs."""
+        return f"{self.host}:{self.agent}:{name}" if self.agent else f"{self.host}:{name}"
 
 
 def session_of(host: str, beginning: bytes) -> Session | None:
@@ -175,6 +175,7 @@ class _Message:
         self, session: Session, value: dict[str, Any], message: dict[str, Any], counts: Removed, withheld: Withheld,
         tool_limit: int,
     ) -> None:  # fmt: skip
+        self.key = session.key(string(value, "name"))
         self.session, self.value, self.message, self.counts = session, value, message, counts
         self.withheld, self.tool_limit = withheld, tool_limit
         self.is_prompt = message["role"] == "user"
@@ -196,7 +197,7 @@ class _Message:
         uuid, session = self._uuid(), self.session
         self.made += 1
         if kind in ("user", "relayed") and self.made == 1:  # what goes on from the same message takes the place of it
-            before = self.value.get("before")
+            before = string(self.value, "before")
             more |= {"parent_uuid": session.key(before) if before else session.session, "is_prompt_line": True}
         return Turn(
             uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
@@ -207,8 +208,7 @@ class _Message:
 
     def _uuid(self) -> str:
         """The uuid of the next turn of the message."""
-        key = self.session.key(self.value.get("at"))
-        return f"{key}+{self.made}" if self.made else key
+        return f"{self.key}+{self.made}" if self.made else self.key
 
     def _said(self, text: str, *, is_typed: bool) -> list[Turn]:
         kind: TurnKind = "summary" if self.message.get("summary") is True else "assistant"
@@ -253,7 +253,7 @@ class _Message:
                 said.append(f"{quoted}\n{words}")
         text = spoken("\n\n".join(said), self.counts)
         # Known as an answer by the number behind the line's, as everywhere.
-        uuid = f"{self.session.key(self.value.get('at'))}/{self.made}"
+        uuid = f"{self.key}/{self.made}"
         return [replace(self._turn("user", text, is_pick=True), uuid=uuid)] if text else []
 
     def _cut(self, body: str) -> str:
@@ -269,7 +269,7 @@ class _Message:
         if self.is_prompt or not any(amounts):
             return []
         stream = f"{session.session}/{session.agent}" if session.agent else session.session
-        return [Took(stream, session.key(self.value.get("at")), amounts, place)]
+        return [Took(stream, self.key, amounts, place)]
 
 
 def stored_call(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:

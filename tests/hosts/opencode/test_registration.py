@@ -22,17 +22,25 @@ def merged(text: str, home: Path = HOME) -> str:
 def test_the_file_loads_the_plugin_in_csmds_home_and_is_taken_out_whole() -> None:
     once = merged("")
     assert json.dumps(f"{HOME}/hook/opencode.js") in once and merged(once) == once
-    assert registration.remove_plugin(once, HOME, "csmd.js") == ""
+    assert registration.remove_plugin("opencode", once, HOME, "csmd.js") == ""
 
 
 @pytest.mark.parametrize("text", [FOREIGN, merged("", Path("/o/csmd"))])
 def test_a_file_of_somebody_else_stays(text: str) -> None:
-    assert merged(text) == registration.remove_plugin(text, HOME, "csmd.js") == text
+    assert merged(text) == registration.remove_plugin("opencode", text, HOME, "csmd.js") == text
     wanted = Registration(home=HOME, interpreter="python3")
     assert "stays" in registration.foreign_plugin(text, wanted, "csmd.js")
     assert not registration.foreign_plugin(merged(""), wanted, "csmd.js")
     with pytest.raises(ConfigError, match="not csmd's"):
         registration.decode(b"\xff", "csmd.js")
+
+
+def test_a_plugin_that_somebody_extended_is_neither_overwritten_nor_deleted() -> None:
+    extended = f"{merged('')}export const mine = async () => ({{}})\n"
+    assert merged(extended) == extended
+    assert not registration.foreign_plugin(extended, Registration(home=HOME, interpreter="python3"), "csmd.js")
+    with pytest.raises(ConfigError, match="was changed"):
+        registration.remove_plugin("opencode", extended, HOME, "csmd.js")
 
 
 def test_it_is_said_where_the_assistant_will_wait_for_its_package(

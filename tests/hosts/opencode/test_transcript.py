@@ -15,13 +15,14 @@ import opencode_oracle
 import pytest
 from opencode_database import FROM_RUN, Database
 
-from csmd.capture import transcripts
+from csmd.capture import transcripts, whole_text
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
-from csmd.store import sessions
+from csmd.store import cursors, sessions
 from csmd.store.core import Store
+from csmd.store.turns import left_out
 from csmd.text import tokens
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -191,6 +192,27 @@ def test_a_session_goes_on_and_is_read_from_where_it_was(home: Home) -> None:
     home.check()
 
 
+def test_what_is_said_after_the_clock_was_set_back_is_read(home: Home) -> None:
+    data = home.database
+    session = data.session(home.ferry)
+    data.prompt(session, "Fares are integers in cents.")
+    data.answer(session, "Noted.")
+    home.read()
+    data.clock -= HOUR_MS
+    data.prompt(session, "Print the date.")
+    data.answer(session, "It is printed.")
+    known = home.store.read(cursors.file_positions)
+    assert [Path(one.path).name for one in transcripts.list_latest(data.path, known)] == [session]
+    (report,) = home.read()
+    assert (report.turns_new, report.turns_known) == (2, 2)
+    assert sorted(text for _, text in home.streams()[f"opencode:{session}"]) == [
+        "Fares are integers in cents.", "It is printed.", "Noted.", "Print the date.",
+    ]  # fmt: skip
+    assert transcripts.list_latest(data.path, home.store.read(cursors.file_positions)) == []
+    (report,) = home.read()
+    assert (report.turns_new, report.turns_known) == (0, 0)
+
+
 def test_what_a_revert_deleted_does_not_count_any_more(home: Home) -> None:
     data = home.database
     session = data.session(home.ferry)
@@ -205,6 +227,21 @@ def test_what_a_revert_deleted_does_not_count_any_more(home: Home) -> None:
     home.read()
     home.check()
     assert home.rows("select count(*) from turns where text = 'Round them to francs.'") == [(1,)]
+
+
+def test_messages_of_one_millisecond_are_told_apart_and_a_forks_copies_are_known(home: Home) -> None:
+    data = home.database
+    first, second = data.session(home.ferry), data.session(str(home.root / "quay"))
+    moment = data.tick()
+    for session, said in ((first, "Fares are cents."), (second, "Fares are francs.")):
+        for role in ("user", "assistant"):
+            message = data.message(session, {"role": role}, moment)
+            data.say(message, said)
+            data.change("message", message, {"time": {"created": moment, "completed": moment}})
+    data.fork(first)
+    home.read()
+    home.check()
+    assert len(home.rows("select seq from turns")) == 4
 
 
 def test_a_long_session_is_read_in_pieces_and_each_of_them_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,6 +383,54 @@ def test_a_session_of_which_a_message_is_damaged_is_read_without_it(home: Home) 
     assert sum(report.bad_lines for report in home.read()) == 1
     texts = [text for _, text in home.streams()[f"opencode:{session}"]]
     assert "Seen." in texts and "Never seen." not in texts
+
+
+def test_a_message_of_which_a_part_is_damaged_keeps_the_others(home: Home) -> None:
+    data = home.database
+    session = data.session(home.ferry)
+    prompt = data.prompt(session, "Fares are cents.", "They are integers.")
+    broken = data.part(prompt, {"type": "text", "text": "Never seen."})
+    data.rows.execute("update part set data = '{\"type\":' where id = ?", (broken,))
+    data.answer(session, "Noted.")
+    assert sum(report.bad_lines for report in home.read()) == 1
+    texts = [text for _, text in home.streams()[f"opencode:{session}"]]
+    assert texts == ["Fares are cents.", "They are integers.", "Noted."]
+
+
+def test_what_is_attached_is_not_read_and_takes_no_words_with_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transcripts, "MAX_LINE_BYTES", 50_000)
+    data = home.database
+    session = data.session(home.ferry)
+    image = {"type": "file", "mime": "image/png", "url": "data:image/png;base64," + "A" * 30_000}
+    data.prompt(session, "Print this chart.", more=(image, image))
+    answer = data.begin(session)
+    for _ in range(2):
+        data.call(answer, "read", {"filePath": "chart.png"}, output="Image read", attachments=[image])
+    data.finish(answer)
+    assert not sum(report.bad_lines for report in home.read())
+    home.check()
+    data.prompt(session, "x" * 60_000, "Print that, too.")
+    data.answer(session, "It is printed.")
+    assert sum(report.bad_lines for report in home.read()) == 1
+    assert [text for _, text in home.streams()[f"opencode:{session}"]][-2:] == ["Print that, too.", "It is printed."]
+
+
+def test_what_was_cut_out_of_a_turn_is_given_back_from_the_database(home: Home) -> None:
+    session = a_conversation(home)
+    printed = "".join(f"line {number}\n" for number in range(4000))
+    message = home.database.begin(session)
+    for output in ("first", printed):
+        home.database.call(message, "bash", {"command": "make list"}, output=output)
+    home.database.finish(message)
+    home.read()
+    (seq,) = home.rows("select seq from turns where kind = 'tool_result' and text like 'line 0%'")[0]
+    (turn,) = home.store.read(lambda rows: left_out(rows, [seq]))
+    sources = home.store.read(lambda rows: whole_text.find_sources(rows, turn, key=home.store.hash_key))
+    reading = whole_text.read_whole(turn, sources, excludes=Excludes(), is_thorough=False)
+    with pytest.raises(StopIteration) as ended:
+        while True:
+            next(reading)
+    assert turn.text != printed and ended.value.value.strip() == printed.strip()
 
 
 def beside(path: Path) -> dict[str, tuple[int, bytes]]:
