@@ -137,7 +137,7 @@ _WRITES = re.compile(
 
 #: A command line that copies, of plain words and options that change nothing of which file is written.
 _COPY = re.compile(
-    r"(?m)(?:^|[;&|])\s*(?:cp|rsync|install)[ \t]+([\w./~@%+=:,\"' \t-]{1,2000})(?=[;&|\n]|\Z)", re.ASCII
+    r"(?m)(?:^|[;&|])[ \t]{0,40}(?:cp|rsync|install)[ \t]([\w./~@%+=:,\"' \t-]{1,2000})(?=[;&|\n]|\Z)", re.ASCII
 )
 _COPY_OPTIONS = re.compile(r"-[aprRfnuvzm]+")
 #: What the directory of a session is called whose file is named after no session.
@@ -154,24 +154,24 @@ def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
     # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
     texts = (_COPY.sub(_written_copies, text) if tool == "Bash" else text for text in strings(given))
     said = " ".join(texts).replace("\n", " ")
-    names = tuple(sorted({name for end in _SUFFIX.finditer(said) for name in _names_ending(said, end)}))
+    folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(said)), MOST_SESSIONS))
+    names = tuple(sorted({name for end in _SUFFIX.finditer(said) for name in _names_ending(said, end, folders)}))
     if not names or tool in _WRITERS or _WRITER.search(tool):
         return names
     return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
 
 
-def _names_ending(said: str, end: re.Match[str]) -> Iterable[str]:
-    """The names of which this is the suffix: several for a shared one that stands without its directory."""
+def _names_ending(said: str, end: re.Match[str], folders: list[str]) -> Iterable[str]:
+    """The names of which this is the suffix; a shared one that stands without its directory may be in any of `folders`."""
     stem = _name_before(said, end.start())
     name = stem + end[0]
     if not stem or not is_shared_name(name):
         return [name] if stem else []
     begin = end.start() - len(stem)
     folder = _name_before(said, begin - 1) if said[begin - 1 : begin] == "/" else ""
-    is_variable = said[: begin - 1 - len(folder)].endswith(("$", "*"))
+    is_variable = said.endswith(("$", "*"), 0, max(0, begin - 1 - len(folder)))
     if folder.strip(".") and not is_variable:
         return [f"{folder}/{name}"]
-    folders = itertools.islice(dict.fromkeys(_SESSION.findall(said)), MOST_SESSIONS)
     return [f"{folder}/{name}" for folder in ([stem] if end[0] == ".db" else folders)]
 
 
