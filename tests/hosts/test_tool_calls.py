@@ -49,7 +49,11 @@ CASES = [
     ("mcp__files__write_files", {"files": [{"path": "a1.jsonl"}]}, ["a1.jsonl"]),
     ("Bash", {"command": "x" * 100_000 + " >> a1.jsonl"}, ["a1.jsonl"]),
     ("Bash", {"command": "cp" + " " * 200_000 + "> a1.jsonl"}, ["a1.jsonl"]),
-    ("Bash", {"command": f"echo {SESSION} " + "/events.jsonl " * 20_000 + "> events.jsonl"}, [f"{SESSION}/events.jsonl"]),
+    (
+        "Bash",
+        {"command": f"echo {SESSION} " + "/events.jsonl " * 20_000 + "> events.jsonl"},
+        [f"{SESSION}/events.jsonl"],
+    ),
     ("Read", {"file_path": "/h/.claude/projects/-p/a1.jsonl"}, []),
     ("Grep", {"pattern": "x", "path": "/h/a1.jsonl", "glob": "write*"}, []),
     ("Bash", {"command": "wc -l a1.jsonl | sort"}, []),
