@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
@@ -442,6 +444,12 @@ def test_the_rules_catch_a_violation(tmp_path: Path) -> None:
     assert own("csmd.store.nothing") == "store"
     assert own("csmd.text.display.cut") == "text.display"
     assert own("zmq") is None
+
+
+def test_status_loads_none_of_the_rules_of_secrets() -> None:
+    """They take longer than everything else that it does."""
+    loaded = "import sys, csmd.cli.status; sys.exit('csmd.privacy.secret_rules' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", loaded], check=False).returncode == 0
 
 
 @pytest.mark.invariant("The hook's hot path is at most 60 lines and knows only the standard library")

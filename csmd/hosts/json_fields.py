@@ -11,7 +11,6 @@ from typing import Any
 from csmd import wire
 from csmd.cache import cached
 from csmd.errors import BadInput
-from csmd.privacy.redaction import redact
 
 EPOCH = "1970-01-01T00:00:00.000Z"
 
@@ -61,6 +60,9 @@ def label(value: dict[str, Any], key: str, limit: int) -> str:
 
 @cached(1024)
 def _is_harmless(label: str) -> bool:
+    # Its rules take longer to load than all of `csmd status` does, which needs none of them.
+    from csmd.privacy.redaction import redact
+
     return redact(label, Counter()) == label
 
 
