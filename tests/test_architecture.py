@@ -602,7 +602,7 @@ SEAMS = {
     "memory.speakers": "a job of its own, which the daemon runs",
     **{
         f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
-        for host in ("codex", "copilot", "droid", "gemini", "opencode", "qwen")
+        for host in ("claude", "codex", "copilot", "droid", "gemini", "opencode", "qwen")
     },
     **{f"hosts.{host}.tool_forms": "what an assistant calls its tools" for host in ("codex", "copilot")},
     **{

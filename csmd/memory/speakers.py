@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from csmd.extraction import shell_commands, verbatim_statements
-from csmd.hosts import adapters, tool_calls
+from csmd.extraction import verbatim_statements
 from csmd.store import activity, belief_changes, memories, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -34,21 +33,9 @@ def step(store: Store, *, now: str) -> int:
 def _look(rows: Rows, now: str) -> int:
     found = turns.speakers_due(rows, limit=BATCH)
     for prompt in found:
-        if prompt.kind == "user" and not prompt.of_agent and _is_of_program(rows, prompt):
-            turns.correct_speaker(rows, prompt.seq, "notification")
-            prompt = prompt._replace(kind="notification")
         _correct_statements(rows, prompt, now)
         turns.settle_speaker(rows, prompt)
     return len(found)
-
-
-def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
-    if adapters.is_notice(prompt.text):
-        return True
-    if len(prompt.text) < LEAST_PROMPT:
-        return False
-    calls = turns.earlier_tool_inputs(rows, prompt, tools=tool_calls.AGENTS)
-    return any(shell_commands.text_parameter(call, "prompt").strip() == prompt.text for call in calls)
 
 
 def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:

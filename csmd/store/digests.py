@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.vocabulary import EVENTS
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"
@@ -14,10 +15,11 @@ DIGEST, SELF = "digest", "self"
 AGAIN = "endings"
 #: Characters of the beginning and of the end of a text that are looked at.
 HALF = 3000
+_ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
 #: In the order of Waiting's fields; the host's last word on a session is of the time of its last turn or later.
 _SESSION = (
-    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "
-    "coalesce((select e.name from events e where e.session_id = s.id and e.name in ('session_end', 'pre_compact') "
+    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "  # noqa: S608
+    f"coalesce((select e.name from events e where e.session_id = s.id and e.name in ({_ENDS}) "
     "and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
 )
 

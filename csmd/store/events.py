@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
 
 
 def session_events_after(
-    rows: Rows, names: Sequence[str], *, after: int, limit: int
+    rows: Rows, names: Collection[str], *, after: int, limit: int
 ) -> tuple[int, int, list[tuple[int, str]]]:
     """(the last event past `after` that was looked at, how many were, (session, time) of those of known sessions with
     these names).

@@ -13,7 +13,6 @@ from machine import Machine
 
 from csmd.hosts.copilot import registration as copilot
 from csmd.hosts.droid import registration as droid
-from csmd.hosts.hook_entries import command
 
 SAID = "From now on we always round fares to five cents in the ticket printer."
 ASKED = "How are fares rounded in the ticket printer?"
@@ -68,7 +67,7 @@ def chat(machine: Machine, host: str, *said: str) -> Path:
 def hook(machine: Machine, host: str, event: str, **more: Any) -> str:
     """What the registered line prints for an event."""
     payload = {"session_id": SESSION, "cwd": str(machine.project), "hook_event_name": event, **more}
-    line = command(HOSTS[host][0].script(machine.home), event)
+    line = HOSTS[host][0].HOOKS.command(machine.home, event)
     done = subprocess.run(
         ["bash", "-c", line], input=json.dumps(payload).encode(), capture_output=True, timeout=60, check=False,
         env={"PATH": os.environ["PATH"]},
@@ -142,9 +141,9 @@ def test_what_is_reported_without_a_daemon_waits_and_is_taken_in(machine: Machin
 @pytest.mark.invariant("Leaving gives the settings back byte for byte; foreign hooks are never touched")
 def test_uninstalling_gives_every_file_back(machine: Machine, host: str) -> None:
     folder = installed(machine, host)
-    file = HOSTS[host][0].hooks_file(folder)
+    file = HOSTS[host][0].HOOKS.file(folder)
     written = file.read_bytes()
-    assert written.count(b"/hook/" + host.encode()) == len(HOSTS[host][0].EVENTS)
+    assert written.count(b"/hook/" + host.encode()) == len(HOSTS[host][0].HOOKS.events)
     assert machine.run("install", "--no-start").returncode == 0 and file.read_bytes() == written
     assert machine.run("uninstall").returncode == 0
     assert (folder / "settings.json").read_bytes() == SETTINGS
@@ -170,6 +169,6 @@ def test_doctor_runs_a_marker_through_its_hooks_and_says_what_is_wrong(machine: 
         (folder / "hooks.json").write_text('{"Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]}')
         (finding,) = look()["other-assistants"]["findings"]
         assert "hooks.json" in finding["try"]
-    HOSTS[host][0].hooks_file(folder).write_text("{}")
+    HOSTS[host][0].HOOKS.file(folder).write_text("{}")
     (finding,) = look()["other-assistants"]["findings"]
     assert finding["try"] == f"`csmd install --host {host}`"

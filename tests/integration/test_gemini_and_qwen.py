@@ -73,7 +73,7 @@ def chat(machine: Machine, host: str, *said: str) -> Path:
 def hook(machine: Machine, host: str, event: str, session: str = SESSION, **more: Any) -> str:
     """What the registered line prints for an event."""
     payload = {"session_id": session, "cwd": str(machine.project), "hook_event_name": event, **more}
-    line = HOSTS[host][0].hook_command(machine.home, event)
+    line = HOSTS[host][0].HOOKS.command(machine.home, event)
     done = subprocess.run(
         ["bash", "-c", line], input=json.dumps(payload).encode(), capture_output=True, timeout=60, check=False,
         env={"PATH": os.environ["PATH"]},
@@ -168,10 +168,10 @@ def test_what_is_reported_without_a_daemon_waits_and_is_taken_in(machine: Machin
 def test_hooks_and_the_memory_server_share_a_file_and_go_apart(machine: Machine, host: str) -> None:
     file = installed(machine, host) / "settings.json"
     hooked = file.read_bytes()
-    assert b"// mine" in hooked and hooked.count(b"/hook/" + host.encode()) == len(HOSTS[host][0].EVENTS)
+    assert b"// mine" in hooked and hooked.count(b"/hook/" + host.encode()) == len(HOSTS[host][0].HOOKS.events)
     assert machine.run("mcp", "--install", host).returncode == 0
     both = file.read_bytes()
-    assert b'"csmd"' in both and both.count(b"/hook/" + host.encode()) == len(HOSTS[host][0].EVENTS)
+    assert b'"csmd"' in both and both.count(b"/hook/" + host.encode()) == len(HOSTS[host][0].HOOKS.events)
     assert machine.run("install", "--no-start").returncode == 0 and file.read_bytes() == both
     assert machine.run("mcp", "--remove", host).returncode == 0 and file.read_bytes() == hooked
     assert machine.run("mcp", "--remove", host).returncode == 1

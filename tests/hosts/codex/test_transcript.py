@@ -175,5 +175,5 @@ def test_a_rollout_without_a_thread_is_no_conversation(home: Home, tmp_path: Pat
 def test_notices_in_the_users_name_are_known_again_in_the_store() -> None:
     for said in ("<environment_context>\n", "# AGENTS.md instructions for /p\n", " <turn_aborted>\nx"):
         assert transcript.prompt_kind(said, by_person=True) == "notification"
-        assert adapters.is_notice(said) and adapters.is_written_for_user(said)
+        assert adapters.is_written_for_user(said)
     assert transcript.prompt_kind("Use <environment_context> there", by_person=True) == "user"

@@ -227,7 +227,7 @@ def test_a_transcript_without_a_session_is_no_conversation(home: Home, tmp_path:
 def test_notices_in_the_users_name_are_known_again_in_the_store() -> None:
     for said in ("<system_notification>\n", " <skill-context name='x'>\n"):
         assert transcript.prompt_kind(said, by_person=True) == "notification"
-        assert adapters.is_notice(said) and adapters.is_written_for_user(said)
+        assert adapters.is_written_for_user(said)
     assert transcript.prompt_kind("/etc/hosts is wrong", by_person=True) == "user"
 
 

@@ -235,6 +235,8 @@ def test_messages_without_an_id_and_malformed_lines_are_passed_over(home: Home, 
 
 
 def test_the_hosts_first_message_is_known_again_in_the_store() -> None:
-    assert adapters.is_notice("<session_context>\nThis") and adapters.is_written_for_user(" <loaded_context>\n")
-    assert not adapters.is_notice("Use <session_context> there")
+    assert adapters.is_written_for_user("<session_context>\nThis") and adapters.is_written_for_user(
+        " <loaded_context>\n"
+    )
+    assert not adapters.is_written_for_user("Use <session_context> there")
     assert transcript.final_message({"prompt_response": "[no response text]"}) == ""
