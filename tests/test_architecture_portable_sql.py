@@ -35,12 +35,10 @@ BACKENDS_OWN = {
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.
 OWN_FUNCTIONS: dict[str, set[str]] = {
-    "passages.py": {
-        "is_complete", "room_needed", "fill", "_fill_turn", "_index", "rebuild_index", "index_problems", "drop_turn_index",
-    },
+    "passages.py": {"_index", "rebuild_index", "index_problems"},
     "vectors.py": {
-        "create_vector_tables", "complete_vector_tables", "_has_table", "insert_vector", "delete_vector", "_vector",
-        "reset_vectors", "vector_hits", "distances", "_problems",
+        "create_vector_tables", "insert_vector", "delete_vector", "_vector", "reset_vectors", "vector_hits", "distances",
+        "_problems",
     },
 }  # fmt: skip
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)

@@ -34,7 +34,7 @@ GROUPS: dict[str, str] = {
     "Installation": "install uninstall upgrade start stop restart config mcp help",
 }
 #: The verbs of `csmd pipeline`: how statements become memories, step by step. Few people need them.
-PIPELINE = "beliefs duplicates merge archive packets candidates promote distill advisory"
+PIPELINE = "beliefs duplicates merge archive packets candidates promote advisory"
 #: Verbs of programs and of few people, and former names of verbs: all of them work and are not listed.
 HIDDEN = "pipeline tool hooks daemon plugin completion supersede unpin tag link governance"
 FORMER = f"receipts self context memdir {PIPELINE}"
@@ -44,7 +44,7 @@ SUBJECTS: dict[str, str] = {
     "status": "status tail logs",
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
-    "dreams": "dream distill",
+    "dreams": "dream",
     "sessions": "session today context memdir instructions checkpoint goal why receipts show",
     "privacy": "scan forget pause resume project",
     "encryption": "encrypt",

@@ -19,17 +19,17 @@ from csmd.capture import instruction_files
 from csmd.curator import curate, spending
 from csmd.curator.contract import Question, Reply
 from csmd.curator.curate import Answered
-from csmd.daemon import curating, housekeeping, reading
+from csmd.daemon import curating, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
-from csmd.dream import day_files, gates, page_edits, page_files, reselection, steps, undo
+from csmd.dream import day_files, gates, page_edits, page_files, steps, undo
 from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
-from csmd.errors import CsmdError, StoreError
+from csmd.errors import CsmdError
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
-from csmd.store import backup, dreams, markdown_pages
+from csmd.store import dreams, markdown_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -148,8 +148,6 @@ AT_WORK_S = 20.0
 SHARE_S = 0.25
 #: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
 FORGOTTEN = 50
-#: Why a dream chooses old memories anew, which has steps of its own.
-AGAIN = reselection.WHY
 HINT = "`csmd dream status` says who dreams"
 
 
@@ -173,8 +171,6 @@ class Dreaming:
         self._ordering = threading.Lock()
         self._last_batch = time.monotonic()
         self._next_look = self._next_beat = 0.0
-        #: Whether memories of an older csmd may wait to be chosen anew.
-        self._may_reselect = True
         #: What the gates saw in the rows, and after how many commits.
         self._seen: tuple[int, GateFacts] | None = None
 
@@ -199,17 +195,14 @@ class Dreaming:
         """Whether a dream is under way and no session reported anything since a monotonic time: what is new is the dream's."""
         return self._batches is not None and self._context.heard_at < at
 
-    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Task:
-        """Orders a dream; the one there is where there is one, which goes on at once when it is `awaited`.
-
-        With `confirmed` a person has agreed to what it does.
-        """
+    def order(self, why: str, *, awaited: bool) -> Task:
+        """Orders a dream; the one there is where there is one, which goes on at once when it is `awaited`."""
         with self._ordering:
             self._is_awaited = awaited or (self._is_awaited and self._task is not None)
             task = self._task
             if task is None:
                 self._last_batch = time.monotonic()
-                self._task = task = Task(kind="dream", order={"why": why, "confirmed": confirmed})
+                self._task = task = Task(kind="dream", order={"why": why})
                 self._context.list_task(task)
         self._context.poke()
         return task
@@ -239,8 +232,8 @@ class Dreaming:
         """Does a batch of the dream, ordering one that is due when the thread is `idle`; whether it did any."""
         if self._task is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
-            if why := AGAIN if self._is_reselection_due() else "by itself" if self._is_due(at) else "":
-                self.order(why, awaited=False)
+            if self._is_due(at):
+                self.order("by itself", awaited=False)
         task = self._task
         if task is None:
             return False
@@ -301,13 +294,12 @@ class Dreaming:
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._holder(datetime.now(UTC)):
             raise CsmdError(other, hint=HINT)
-        self._answered = [] if why == AGAIN else (yield from self._ask(task))
+        self._answered = yield from self._ask(task)
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
         with self._ending(dream), self._locked():
-            planned = AGAIN_STEPS if why == AGAIN else STEPS
-            for number, (name, work) in enumerate(planned.items()):
-                task.progress.update(step=name, done=number, total=len(planned))
+            for number, (name, work) in enumerate(STEPS.items()):
+                task.progress.update(step=name, done=number, total=len(STEPS))
                 for _ in work(self, dream):
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
@@ -338,8 +330,6 @@ class Dreaming:
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
         dreams.fail_interrupted(rows, now=now_iso())
-        if why == AGAIN and (broken_off := dreams.reopen(rows, why=why)):
-            return broken_off
         return dreams.begin(rows, why=why, sessions=self._look(rows).sessions, now=now_iso())
 
     @contextlib.contextmanager
@@ -385,26 +375,6 @@ class Dreaming:
         if done:
             yield from self.consolidate(dream)
 
-    def reselect(self, dream: Dream) -> Generator[None]:
-        """Chooses old memories anew, after a backup; CsmdError where most would be archived and no person has confirmed."""
-        store, task = self._context.store, self._task
-        if not backup.has_room(self._context.config.paths.database):
-            raise StoreError(
-                "old memories are not chosen anew: there is no room for a backup", hint="free some space on that disk"
-            )
-        housekeeping.make_backup(self._context, None)
-        yield
-        plan = yield from reselection.plan_reselection(store.read, key=store.hash_key)
-        if plan.needs_person and not (task and task.order["confirmed"]):
-            store.write(dreams.mark_reselected)
-            total = len(plan.kept) + len(plan.archived)
-            raise CsmdError(
-                f"choosing old memories anew would archive {len(plan.archived)} of {total}",
-                hint="`csmd pipeline distill --again --dry-run` shows them; `csmd pipeline distill --again --yes` does it",
-            )
-        yield from reselection.carry_out(store, dream, plan, now=self.now(), key=store.hash_key)
-        store.write(dreams.mark_reselected)
-
     def rewrite_pages(self) -> Iterator[None]:
         """Brings the pages that there are to say what is believed now, in no journal; nothing while another process dreams."""
         if not self._context.store.read(markdown_pages.pages) or self.lock.acquire(datetime.now(UTC)):
@@ -446,19 +416,6 @@ class Dreaming:
         yield
 
     # --- what the gates look at
-
-    def _is_reselection_due(self) -> bool:
-        """Whether the memories of an older csmd wait to be chosen anew."""
-        if not (self._may_reselect and self._context.config.settings.stages_distill):
-            return False
-
-        def read(rows: Rows) -> tuple[bool, Dream | None]:
-            return dreams.is_reselection_due(rows), next(iter(dreams.history(rows, limit=1)), None)
-
-        self._may_reselect, last = self._context.store.read(read)
-        # What failed for want of room, say, is not tried every minute.
-        has_failed = last and last.why == AGAIN and last.state == "failed" and last.error != dreams.KILLED
-        return self._may_reselect and not has_failed
 
     def _is_due(self, at: float) -> bool:
         """Whether all gates are open; reads the rows only when something was stored since, or the clock was set back."""
@@ -514,11 +471,6 @@ STEPS: Mapping[str, Step] = {
     "writing pages": Dreaming.write_pages,
     "archiving days": Dreaming.archive_days,
     "forgetting old dreams": Dreaming.forget_old,
-}
-AGAIN_STEPS: Mapping[str, Step] = {
-    "reading what people edited": Dreaming.read_edits,
-    AGAIN: Dreaming.reselect,
-    "writing pages": Dreaming.write_pages,
 }
 
 

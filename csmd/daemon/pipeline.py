@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -17,12 +16,11 @@ from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
 from csmd.embedding import token_ranks
-from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
 from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import compactions, cursors, events, passages, turns, vectors
+from csmd.store import compactions, cursors, events, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
@@ -50,9 +48,6 @@ COUNTED_TURNS, COUNTED_CHARACTERS, MOST_COUNTED, COUNT_S = 50, 200_000, 4_000_00
 BUSY_LOAD = 1.5
 #: How long a step of indexing, embedding or linking lasts: other work waits so long.
 SLICE_S = 0.2
-#: What is left free on the disk besides what an index takes.
-FREE_BYTES = 100_000_000
-MB = 1_000_000
 #: Commits that make a burst, and those after a rest that leave anything to give back.
 BURST_COMMITS, FEW_COMMITS = 500, 10
 #: glibc's number for how many pools of memory there may be.
@@ -160,7 +155,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads", "tokens")
+GUARDED = ("distill", *AFTER_DISTILLING, "embed", "threads", "tokens")
 
 
 class Stages:
@@ -174,7 +169,6 @@ class Stages:
         self._next_look = self._last_run = 0.0
         #: Whether a session was left for later because it may be at work.
         self._has_open_session = False
-        self._is_indexed = False
         #: The sessions that were at work when a task began, with their turns then.
         self._asked: dict[int, int] = {}
         #: The provisional turn from which the next sweep goes on.
@@ -199,7 +193,6 @@ class Stages:
         for name in AFTER_DISTILLING:
             worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or is not to
-            worked |= bool(guard("passages", self.index))
             embedded = bool(guard("embed", self.embed))
             worked |= not embedded and bool(guard("threads", self.link))
             worked |= not embedded and bool(guard("tokens", self.count))
@@ -373,41 +366,6 @@ class Stages:
             except StopIteration as ended:
                 text: str | None = ended.value
                 return text if text is None or len(text) <= MOST_COUNTED else None
-
-    # --- stores of before passages
-
-    def index(self) -> int:
-        """Indexes passages of turns for a moment, or until somebody waits; how many turns or parts."""
-        return self._repeat(self.index_some, SLICE_S)
-
-    def index_some(self) -> int:
-        """Gives turns that were stored before there were passages theirs, then takes down the index of turns; one write.
-
-        0 when nothing is left to be done now. StoreError where the disk has no room for it.
-        """
-        if self._is_indexed:
-            return 0
-        store, name = self.store, self.context.model_name()
-        filled, until = store.read(passages.progress)
-        if filled < until:
-            if not filled:
-                self._check_room()
-            return store.write(passages.fill)
-        if name and store.read(lambda rows: vectors.has_waiting(rows, vectors.model_seq(rows, name))):
-            return 0
-        done = store.write(passages.drop_turn_index)
-        self._is_indexed = not done
-        return done
-
-    def _check_room(self) -> None:
-        needed = self.store.read(passages.room_needed) + FREE_BYTES
-        free = shutil.disk_usage(self.store.path.parent).free
-        if free < needed:
-            raise StoreError(
-                f"past sessions are not indexed anew: that takes {needed / MB:.0f} MB free on the disk of "
-                f"{self.store.path.parent}, and {free / MB:.0f} MB are; search goes on as before, and it is tried again",
-                hint="free some space on that disk",
-            )
 
     # --- turns that only a hook reported
 

@@ -1,7 +1,7 @@
-"""Corrects who spoke in prompts that were stored as the user's.
+"""Corrects what was made of prompts that were taken for the user's, where a transcript says later who spoke.
 
-A program's words, a sub-agent's prompt and quotations are not the user's statements. An older csmd stored them so, and a
-transcript that is read again may say who spoke. Checking a turn twice changes nothing more.
+A program's words, a sub-agent's prompt and quotations are not the user's statements. Checking a turn twice changes
+nothing more.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from csmd.values import Memory
 RULE = "rule"
 #: Turns of one write.
 BATCH = 20
-#: A prompt of a sub-agent that is shorter could be the user's own words as well.
-LEAST_PROMPT = 40
 
 
 def step(store: Store, *, now: str) -> int:

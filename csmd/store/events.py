@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from csmd.store import projects, turns, vectors
+from csmd.store import projects, turns
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
 from csmd.values import Event, Turn
@@ -242,7 +242,6 @@ def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     sql = "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)"
     for session in rows.column(sql, id=session_id, before=before):
         for turn in rows.column("select seq from turns where session_seq = :session", session=session):
-            vectors.delete_for(rows, "turn", turn)
             rows.delete("turns", seq=turn)
             gone += 1
         rows.delete("sessions", seq=session)

@@ -394,7 +394,7 @@ def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | Non
         rows.update("turns", seq, project_seq=to)
         rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
         candidates.move_packets(rows, seq, to)
-        vectors.move_to(rows, "turn", seq, to)
+        vectors.move_passages(rows, seq, to)
     return len(turns), rows.run(f"update sessions set project_seq = :to where {of_places}", to=to, source=source)  # noqa: S608
 
 

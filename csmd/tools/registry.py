@@ -64,7 +64,7 @@ class Dreams(Protocol):
     def verdict(self, rows: Rows) -> Verdict:
         """What the gates say now."""
 
-    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Job:
+    def order(self, why: str, *, awaited: bool) -> Job:
         """Has a dream begin as soon as may be."""
 
 

@@ -159,7 +159,7 @@ def test_what_a_model_is_not_given_is_a_commands_own() -> None:
         "csm_context_log", "csm_context_build", "csm_context_rollover", "csm_memdir_scan", "csm_memdir_load", "csm_ledger",
         "csm_living_state_debug", "csm_memory_distill", "csm_tools", "csm_tail", "csm_job", "csm_sync", "csm_import",
         "csm_memory_export", "csm_model_add", "csm_probe_take", "csm_clients", "csm_dream_run", "csm_dream_diff",
-        "csm_dream_undo", "csm_distill_again", "csm_today", "csm_review_answer", "csm_memory_pin",
+        "csm_dream_undo", "csm_today", "csm_review_answer", "csm_memory_pin",
     )  # fmt: skip
     families = (
         "csm_session_",
