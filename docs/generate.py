@@ -89,8 +89,8 @@ def command_rows() -> str:
 
 def tool_rows() -> str:
     """Every tool with its summary and its parameters: required ones in bold, the others with their default."""
+    from csmd.parameters import REQUIRED
     from csmd.tools import TOOLS
-    from csmd.tools.registry import REQUIRED
 
     def shown(name: str, default: object) -> str:
         if default is REQUIRED:
@@ -99,7 +99,7 @@ def tool_rows() -> str:
 
     rows = []
     for name, tool in TOOLS.items():
-        parameters = ", ".join(shown(key, default) for key, (_, default) in tool.parameters.items() if key != "asking")
+        parameters = ", ".join(shown(key, of.default) for key, of in tool.parameters.items() if key != "asking")
         rows.append(f"| `{name}` | {tool.summary} | {parameters} | {'yes' if tool.mutates else 'no'} |")
     return table("tool | does | parameters | changes", rows)
 

@@ -49,6 +49,7 @@ VOCABULARY = {
     "file_lines",
     "exclusions",
     "machine",
+    "parameters",
     "values",
     "vocabulary",
     "paths",

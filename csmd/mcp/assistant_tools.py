@@ -16,6 +16,7 @@ from typing import Any
 from csmd import config, wire
 from csmd.errors import BadInput, CsmdError
 from csmd.mcp import tool_groups
+from csmd.parameters import JSON_TYPES, REQUIRED, Parameter, Parameters, check, schema
 from csmd.paths import Paths, is_directory
 from csmd.text import display
 
@@ -83,56 +84,16 @@ Run = Callable[[Asker, Ask, Arguments], str]
 
 # --- what a tool is
 
-JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTool:
-    """What a model can call: `parameters` are name -> (type, default or None when it must be given, description).
-
-    `most` is the largest `limit`; `is_basic`: it is loaded always, as it is short.
-    """
+    """What a model can call; `is_basic`: it is loaded always, as it is short."""
 
     description: str
-    parameters: Mapping[str, tuple[type, Any, str]]
+    parameters: Parameters
     run: Run
     hints: Mapping[str, bool]
-    most: int = MOST_HITS
     is_basic: bool = True
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
-        properties = {
-            name: {"type": JSON_TYPES[kind]}
-            | ({"description": about} if about else {})
-            | ({} if default is None else {"default": default})
-            | ({"minimum": 1, "maximum": self.most} if name == "limit" else {})
-            for name, (kind, default, about) in self.parameters.items()
-        }
-        required = [name for name, (_, default, _) in self.parameters.items() if default is None]
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-    def checked(self, given: Arguments) -> dict[str, Any]:
-        """The arguments with defaults; BadInput says which one is wrong. `"5"` is 5 and `"true"` is true."""
-        unknown = sorted(set(given) - set(self.parameters))
-        if unknown:
-            hint = f"give one of {', '.join(self.parameters)}" if self.parameters else "give none"
-            raise BadInput(f"there is no argument {unknown[0][:60]!r}", hint=hint)
-        checked: dict[str, Any] = {}
-        for name, (kind, default, _) in self.parameters.items():
-            value = given.get(name, default)
-            if kind is int and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
-                value = int(value)
-            if kind is bool and value in ("true", "false"):
-                value = value == "true"
-            if kind is float and type(value) is int:
-                value = float(value)
-            if type(value) is not kind or (value == "" and default is None):
-                raise BadInput(f"the argument {name!r} must be given, as {JSON_TYPES[kind]}")
-            if name == "limit" and isinstance(value, int) and not 1 <= value <= self.most:
-                raise BadInput(f"limit is {value:,}", hint=f"give 1 to {self.most}")
-            checked[name] = value
-        return checked
 
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
@@ -140,7 +101,7 @@ WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Tru
 TOOLS: dict[str, ModelTool] = {}
 
 
-def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Callable[[Run], Run]:
+def _tool(hints: Mapping[str, bool], **parameters: Parameter) -> Callable[[Run], Run]:
     """Makes a function the tool of its name; its docstring is the description."""
 
     def declare(run: Run) -> Run:
@@ -155,8 +116,8 @@ def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Cal
 
 
 @_tool(
-    READS, query=(str, None, "A few telling words"), everywhere=(bool, False, "Other projects too"),
-    limit=(int, 8, f"At most {MOST_HITS}"),
+    READS, query=Parameter(str, about="A few telling words"), everywhere=Parameter(bool, False, "Other projects too"),
+    limit=Parameter(int, 8, f"At most {MOST_HITS}", MOST_HITS),
 )  # fmt: skip
 def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Search what the user and assistants said in earlier sessions, and what is remembered of it."""
@@ -212,7 +173,7 @@ def _hit(hit: Hit, number: int, *, here: str) -> str:
     return f"{number}. {text} ({', '.join(about)})"
 
 
-@_tool(READS, id=(str, None, "As search gave it"))
+@_tool(READS, id=Parameter(str, about="As search gave it"))
 def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Show by its id what you were told or found: a memory with where it was said, a turn, a session."""
     ident = arguments["id"].strip()
@@ -276,7 +237,7 @@ def _session(session: Mapping[str, Any]) -> str:
     return _fenced(lines)
 
 
-@_tool(WRITES, text=(str, None, "One self-contained sentence"))
+@_tool(WRITES, text=Parameter(str, about="One self-contained sentence"))
 def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Keep a statement for later sessions. It counts as yours, not as the user's."""
     place = {"project": asker.project, "asking": asker.asking, "session": asker.session}
@@ -288,7 +249,7 @@ def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     return f"{confirmation} It may replace these, which still hold:\n{_fenced(against)}" if against else confirmation
 
 
-@_tool(WRITES | {"destructiveHint": True}, id=(str, None, "The memory's id"))
+@_tool(WRITES | {"destructiveHint": True}, id=Parameter(str, about="The memory's id"))
 def _forget(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Forget a memory for good, when the user asks. What the user said, only they can."""
     gone = ask("csm_memory_delete", {"id": arguments["id"].strip(), "asking": asker.asking})
@@ -345,11 +306,13 @@ def all_tools(ask: Ask) -> dict[str, ModelTool]:
 
 def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
     """One of the daemon's tools for a model: about its project unless it names another one, answered in lines of JSON."""
-    name, schema = row["name"], row["parameters"]
+    name = row["name"]
     types = {word: kind for kind, word in JSON_TYPES.items()}
     parameters = {
-        key: (types[about["type"]], None if key in schema["required"] else about["default"], ABOUT.get(key, ""))
-        for key, about in schema["properties"].items()
+        key: Parameter(
+            types[of["type"]], of.get("default", REQUIRED), ABOUT.get(key, ""), MOST_ROWS if key == "limit" else 0
+        )
+        for key, of in row["parameters"]["properties"].items()
     }
 
     def run(asker: Asker, ask: Ask, arguments: Arguments) -> str:
@@ -361,11 +324,9 @@ def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
         return _fenced(_lines_of(ask(name, {**given, "asking": asker.asking})))
 
     # What must be given as "" elsewhere: this project is meant.
-    parameters |= {key: (str, "", ABOUT[key]) for key in ("project",) if key in parameters}
+    parameters |= {key: Parameter(str, "", ABOUT[key]) for key in ("project",) if key in parameters}
     hints = WRITES if row["mutates"] else READS
-    return ModelTool(
-        description=f"{row['summary']}.", parameters=parameters, run=run, hints=hints, most=MOST_ROWS, is_basic=False
-    )
+    return ModelTool(description=f"{row['summary']}.", parameters=parameters, run=run, hints=hints, is_basic=False)
 
 
 #: What a parameter of the daemon's tools means to a model, where its name does not say it.
@@ -398,7 +359,7 @@ def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
         {
             "name": name,
             "description": tool.description,
-            "inputSchema": tool.schema(),
+            "inputSchema": {**schema(tool.parameters), "additionalProperties": False},
             "annotations": dict(tool.hints),
             **({"_meta": {"anthropic/alwaysLoad": True}} if tool.is_basic else {}),
         }
@@ -414,7 +375,7 @@ def answer(
         if name not in chosen:
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"call one of {', '.join(chosen)}")
         tool = TOOLS[name] if name in TOOLS else all_tools(ask)[name]
-        return wire.clean(tool.run(asker, ask, tool.checked(arguments))), False
+        return wire.clean(tool.run(asker, ask, check(name, tool.parameters, arguments))), False
     except CsmdError as error:
         helps = f" What helps: {_for_model(error.hint)}" if error.hint else ""
         return wire.clean(display.defuse(f"csmd: {error.what}.{helps}")), True

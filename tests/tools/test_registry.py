@@ -10,8 +10,8 @@ from machine import DECISION, Machine
 
 from csmd.embedding import models
 from csmd.errors import BadInput, CsmdError
+from csmd.parameters import REQUIRED
 from csmd.tools import TOOLS
-from csmd.tools.registry import REQUIRED
 
 GIVEN = {"url": "postgresql://ann@/team", "query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
@@ -38,11 +38,11 @@ def test_every_tool_names_the_parameter_that_is_wrong(parts: Any) -> None:
 
 def assert_names_what_is_wrong(parts: Any, name: str) -> None:
     tool = TOOLS[name]
-    needed = {key: GIVEN[key] for key, (_, default) in tool.parameters.items() if default is REQUIRED}
+    needed = {key: GIVEN[key] for key, of in tool.parameters.items() if of.default is REQUIRED}
     with pytest.raises(BadInput, match="has no parameter 'nonsense'") as caught:
         parts.call(name, **needed, nonsense=1)
     assert all(key in caught.value.hint for key in tool.parameters)
-    for key, (kind, default) in tool.parameters.items():
+    for key, (kind, default, *_) in tool.parameters.items():
         with pytest.raises(BadInput, match=f"{key} must be {kind.__name__}"):
             parts.call(name, **{**needed, key: [] if kind is not int else True})
         if default is REQUIRED:
