@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import csmd
+from csmd.hosts import tool_calls
 
 PACKAGE = Path(csmd.__file__).parent
 SOURCE = Path(__file__).resolve().parent.parent
@@ -610,6 +611,38 @@ SEAMS = {
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")
     },
 }
+
+
+# --- what an assistant calls its tools
+
+#: The names under which every assistant's tool calls are stored.
+STORED_TOOLS = frozenset(
+    {*tool_calls.DEEDS, *tool_calls.WRITERS, *tool_calls.READERS, *tool_calls.SHELLS, *tool_calls.AGENTS}
+)
+#: Of those the ones that are no word of any other kind: they stand in no longer text either, as in SQL.
+TELLING = re.compile(
+    r"\b(?:MultiEdit|NotebookEdit|NotebookRead|TodoWrite|ExitPlanMode|AskUserQuestion|TaskCreate|TaskUpdate)\b"
+)
+
+
+def tool_names_in(source: str) -> set[str]:
+    """The tools that a module names in its texts; docstrings do not count."""
+    tree = ast.parse(source)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+    ]
+    return {text for text in texts if text in STORED_TOOLS} | {name for text in texts for name in TELLING.findall(text)}
+
+
+@pytest.mark.invariant("What one assistant calls things stands below hosts only")
+def test_a_tool_is_known_by_its_name_below_hosts_only() -> None:
+    named = {name_of(path): tool_names_in(path.read_text()) for path in MODULES}
+    assert {module: names for module, names in named.items() if names and not module.startswith("hosts.")} == {}
+    planted = "'Read with Bash.'\nif tool == 'Bash': run(\"select 1 where tool_name in ('TodoWrite')\")"
+    assert tool_names_in(planted) == {"Bash", "TodoWrite"}
 
 
 # --- hints

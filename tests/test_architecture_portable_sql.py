@@ -69,6 +69,7 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "_WRITERS": "'Edit', 'Write'",
     "sources": "('clear', 'compact')",
     "memories.OWN": "m.seq not in (select memory_seq from team_memories)",
     "OWN": "m.seq not in (select memory_seq from team_memories)",

@@ -34,6 +34,7 @@ from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import count_facts, dream_json
+from csmd.vocabulary import QUIET_S
 
 # --- edited pages
 
@@ -142,8 +143,6 @@ class PageReader:
 LOOK_S = 60.0
 #: How often the lock says that its holder is alive; another host gives it up after an hour.
 BEAT_S = 300.0
-#: A session that reported anything within this is at work.
-AT_WORK_S = 20.0
 #: How long an awaited dream pauses at most while other work keeps coming.
 SHARE_S = 0.25
 #: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
@@ -179,7 +178,7 @@ class Dreaming:
     @property
     def is_urgent(self) -> bool:
         """Whether the dream is awaited and no session is at work that it would slow down."""
-        return self._task is not None and self._is_awaited and time.monotonic() - self._context.heard_at >= AT_WORK_S
+        return self._task is not None and self._is_awaited and self._context.calm_s() >= QUIET_S["dream"]
 
     @property
     def is_under_way(self) -> bool:
@@ -240,7 +239,7 @@ class Dreaming:
         if at >= self._next_beat:
             self._next_beat = at + BEAT_S
             self.lock.beat(datetime.now(UTC))  # that it was lost, the dream's next batch finds
-        if not self._is_awaited and at - self._context.heard_at < AT_WORK_S:
+        if not self._is_awaited and self._context.calm_s(at) < QUIET_S["dream"]:
             return False
         self._batches = self._batches or carry_out(self._context, task, self._dream(task))
         self._last_batch = time.monotonic()
@@ -447,7 +446,7 @@ class Dreaming:
     def _ask_gates(self, seen: GateFacts, at: float) -> Verdict:
         now = datetime.now(UTC)
         facts = replace(
-            seen, now=now, calm_s=max(at - self._context.heard_at, 0.0), load=machine.load_per_core(),
+            seen, now=now, calm_s=self._context.calm_s(at), load=machine.load_per_core(),
             on_mains=machine.on_mains(), holder=self._holder(now),
         )  # fmt: skip
         return gates.ask_gates(self._context.config.settings, facts)

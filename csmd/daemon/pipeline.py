@@ -24,6 +24,7 @@ from csmd.store import compactions, cursors, events, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
+from csmd.vocabulary import QUIET_S
 
 #: The stages look again after this, even where nothing was stored.
 LOOK_S = 300.0
@@ -31,8 +32,6 @@ LOOK_S = 300.0
 AGAIN_S = 30.0
 #: While a dream is under way and no session at work, what others stored waits so long.
 DREAMT_S = 5.0
-#: A session with no turn for this long is not in the middle of one.
-QUIET_S = 30.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
 #: Turns that one read or write looks at (each takes a millisecond at most), and such parts of a sweep.
@@ -79,7 +78,7 @@ def _checkpoints(stages: Stages, _: bool) -> int:
 
 
 def _tool_words(stages: Stages, force: bool) -> int:
-    return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S))
+    return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S["stage"]))
 
 
 def _gotchas(stages: Stages, force: bool) -> int:
@@ -101,7 +100,7 @@ def _habits(stages: Stages, force: bool) -> int:
     observed = packets.step(stages.store)
     if observed or stages.context.is_read_for_somebody:
         return observed
-    quiet_before = "" if force else iso_before(QUIET_S)
+    quiet_before = "" if force else iso_before(QUIET_S["stage"])
     return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
@@ -209,12 +208,12 @@ class Stages:
 
     @staticmethod
     def _at_work(rows: Rows) -> dict[int, int]:
-        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S))
+        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
         """Which sessions are read whole now; with `force` also those at work, as far as they were when the task began."""
         asked = self._asked if force else {}
-        return cursors.Pace(quiet_before=iso_before(QUIET_S), now=now_iso(), asked=asked)
+        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=asked)
 
     def _release_memory(self) -> None:
         """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.
@@ -239,7 +238,7 @@ class Stages:
         """Distils session by session what is settled; with `force` also the last message of a session at work."""
         if not self.context.config.settings.stages_distill:
             return
-        now, quiet = now_iso(), iso_before(QUIET_S)
+        now, quiet = now_iso(), iso_before(QUIET_S["stage"])
         for session in statements.behind(self.store):
             if self.context.stopping:
                 break

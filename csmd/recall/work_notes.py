@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.shell_commands import WRITERS, file_of
+from csmd.extraction.shell_commands import file_of
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.hosts.tool_calls import LOOKS, WRITERS
 from csmd.recall import compose, hybrid_search, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
@@ -148,7 +149,7 @@ MOST_PASSAGES = 4
 #: How much of a text is searched for paths, and the longest path.
 MOST_CHARACTERS, LONGEST_PATH = 20_000, 4096
 #: Tools whose calls say which files are at hand, how many turns and calls of a session are searched, how many files count.
-TOOLS = WRITERS | {"Read"}
+TOOLS = WRITERS | {LOOKS}
 TURNS_BACK, CALLS, AT_HAND = 100, 20, 3
 #: Most memories, and most passages, that are searched for those that name a file.
 CANDIDATES, PASSAGES = 100, 40

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from csmd.hosts.tool_calls import TODO_LIST
 from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
 from csmd.vocabulary import EVENTS
@@ -99,13 +100,13 @@ def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     Of what a rewind left behind only the work. Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
     """
     sql = (
-        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "  # noqa: S608
+        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = :todo then t.text "  # noqa: S608
         "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
         "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
         f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {ON_THIS_SIDE} order by st.ordinal"
     )
-    return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n")
+    return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n", todo=TODO_LIST)
 
 
 def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:

@@ -45,8 +45,8 @@ QUERY_VECTOR_S = 8.0
 Places = list[int] | None
 
 
-class Job(Protocol):
-    """Work that somebody waits for."""
+class Task(Protocol):
+    """Work that a client waits for."""
 
     @property
     def id(self) -> str:
@@ -62,7 +62,7 @@ class Dreams(Protocol):
     def verdict(self, rows: Rows) -> Verdict:
         """What the gates say now."""
 
-    def order(self, why: str, *, awaited: bool) -> Job:
+    def order(self, why: str, *, awaited: bool) -> Task:
         """Has a dream begin as soon as may be."""
 
 
@@ -71,7 +71,7 @@ class ToolContext:
     """What a tool may use of the running daemon.
 
     `now` and `before` (seconds ago) give times as csmd writes them, `here` such a time in this machine's zone. `submit`
-    takes the kind and the fields of a job and gives its id, `job` the job of an id. `hint_of_hook` hints at a transcript whose
+    takes the kind and the fields of a task and gives its id, `job` the task of an id. `hint_of_hook` hints at a transcript whose
     path nobody vouches for. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
     forgotten leave the pages.
     """

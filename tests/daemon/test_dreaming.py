@@ -13,10 +13,11 @@ from machine import call_frames, eventually, peer
 from csmd.daemon import dreaming
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
+from csmd.daemon.dreaming import LOOK_S
 from csmd.daemon.jobs import TOGETHER_S
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams
+from csmd.vocabulary import QUIET_S
 
 HOUR = 3600.0
 NOTES = "Release notes are kept in docs/notes.md by whoever tags"
@@ -108,8 +109,8 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
     assert own.step(at(1), idle=True)
     parts.background.context.heard_at = time.monotonic()
     now = time.monotonic()
-    assert not own.step(now + AT_WORK_S - 1, idle=True)
-    assert own.step(now + AT_WORK_S + 1, idle=True)
+    assert not own.step(now + QUIET_S["dream"] - 1, idle=True)
+    assert own.step(now + QUIET_S["dream"] + 1, idle=True)
     parts.background.context.heard_at = time.monotonic()
     job = own.order("asked for", awaited=True)
     assert job.order["why"] == "by itself", "there is one at a time: whoever asks waits for it"
