@@ -57,22 +57,22 @@ def capture_state(paths: Paths) -> str:
 
     "" too where the user stopped the daemon on purpose, or it is just being restarted. Takes a second at most.
     """
-    said = "csmd: memory is not being recorded: its daemon {} (csmd doctor says why)."
+    notice = "csmd: memory is not being recorded: its daemon {} (csmd doctor says why)."
     try:
         endpoint(paths, within_s=STATE_PATIENCE_S / 4)
     except DaemonUnreachable:
         waits = is_there(paths.waits_mark)
         state = "waits for the key of its database" if waits else "is not running; csmd start starts it"
-        return "" if paths.stopped_mark.exists() else said.format(state)
+        return "" if paths.stopped_mark.exists() else notice.format(state)
     try:
         with _asking(paths, within_s=STATE_PATIENCE_S / 4) as ask:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
     except DaemonBusy:
         return ""
     except DaemonUnreachable:  # a busy machine is no alarm, unless a hook has waited in vain, too
-        return said.format("does not answer; csmd restart helps") if paths.hung_mark.exists() else ""
+        return notice.format("does not answer; csmd restart helps") if paths.hung_mark.exists() else ""
     except CsmdError:
-        return said.format("is of another version; csmd restart helps")
+        return notice.format("is of another version; csmd restart helps")
     return f"csmd: {alarms[0]['what']} ({alarms[0]['do']})." if alarms else ""
 
 

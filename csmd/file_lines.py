@@ -101,8 +101,8 @@ def _outside_diff(
         return block, None
     if block.startswith("heading ") and not _ends(block.removeprefix("heading "), heading):
         return block, None
-    found = _behind_path(line, is_excluded)
-    return "", line if found < 0 else f"{line[:found]}{NOT_KEPT}"
+    line_behind = _behind_path(line, is_excluded)
+    return "", line if line_behind < 0 else f"{line[:line_behind]}{NOT_KEPT}"
 
 
 def _ends(sign: str, heading: re.Match[str] | None) -> bool:

@@ -379,7 +379,7 @@ def _first_of_block(text: str, end: int) -> int:
 
 def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
     """What stands between tags, those inside included; what is never closed goes to the end."""
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start = depth = 0
     for tag in rule.pattern.finditer(text):
         if not tag.group(1):
@@ -388,8 +388,8 @@ def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
         elif depth:
             depth -= 1
             if not depth:
-                found.append((start, tag.end()))
-    return [*found, (start, len(text))] if depth else found
+                spans.append((start, tag.end()))
+    return [*spans, (start, len(text))] if depth else spans
 
 
 def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:

@@ -321,7 +321,7 @@ def is_generated(secret: str) -> bool:
 def _turns(text: str) -> int:
     """How often a digit and a letter stand side by side, or a capital behind a small letter."""
     kinds = [0 if char.isdigit() else 2 if char.isupper() else 1 for char in text if char.isalnum()]
-    return sum((one == 0) != (other == 0) or (one, other) == (1, 2) for one, other in itertools.pairwise(kinds))
+    return sum((left == 0) != (other == 0) or (left, other) == (1, 2) for left, other in itertools.pairwise(kinds))
 
 
 def is_given(secret: str) -> bool:
@@ -410,7 +410,7 @@ def _any_of(words: Collection[str]) -> str:
     rests: dict[str, list[str]] = {}
     for word in sorted(words, key=lambda word: (-len(word), word)):
         rests.setdefault(word[0], []).append(re.escape(word[1:]))
-    return "|".join(f"{re.escape(first)}(?:{'|'.join(found)})" for first, found in sorted(rests.items()))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(endings)})" for first, endings in sorted(rests.items()))
 
 
 #: Nothing of a word stands before; `\b` would miss a key behind an underscore.

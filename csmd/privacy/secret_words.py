@@ -126,8 +126,8 @@ def may_be_read_out(line: str) -> bool:
     if _SPELT_ALONE.isdisjoint(runs):
         return False
     words = [(at, word) for at, word in enumerate(runs) if word in _SPELT_RUNS]
-    for (first, one), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
-        if last - first <= 6 and (not _JOINING.issuperset((one, two, three)) or len(one + two + three) == 3):
+    for (first, second), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
+        if last - first <= 6 and (not _JOINING.issuperset((second, two, three)) or len(second + two + three) == 3):
             return True
     return False
 

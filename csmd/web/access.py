@@ -100,8 +100,8 @@ class Access:
 
     def _enter(self, request: Request) -> Response:
         """Takes the token, which is void from then on, and gives the cookie."""
-        given = request.query_params.get("token", "")
-        if request.method != "GET" or not self._token or not hmac.compare_digest(given.encode(), self._token.encode()):
+        token = request.query_params.get("token", "")
+        if request.method != "GET" or not self._token or not hmac.compare_digest(token.encode(), self._token.encode()):
             return _refuse(403, "This link was used before, or belongs to a viewer that has ended.", AGAIN)
         self._token = ""
         self.last_used = self._monotonic()

@@ -159,8 +159,8 @@ def marked_parts(text: str, marked: list[str]) -> list[tuple[str, bool]]:
     parts = [(text, False)]
     for words in filter(None, marked):
         for place, (part, is_marked) in enumerate(parts):
-            before, found, after = part.partition(words)
-            if found and not is_marked:
+            before, match, after = part.partition(words)
+            if match and not is_marked:
                 parts[place : place + 1] = [(before, False), (words, True), (after, False)]
                 break
     return [part for part in parts if part[0]]
