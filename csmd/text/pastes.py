@@ -104,17 +104,17 @@ class Line(NamedTuple):
 
 def lines_of(plain: str) -> list[Line]:
     """The lines of a text that are not blank, not weighed yet."""
-    found: list[Line] = []
+    lines: list[Line] = []
     start = block = 0
     for row in plain.split("\n"):
         if text := row.strip():
             at = 0 if row[0] == text[0] else row.index(text[0])
             indent = len(row[:at].expandtabs(TAB))
-            found.append(Line(start, min(start + len(row) + 1, len(plain)), start + at, text, indent, block))
+            lines.append(Line(start, min(start + len(row) + 1, len(plain)), start + at, text, indent, block))
         block += not text
         start += len(row) + 1
-    margin = min((line.indent for line in found), default=0)
-    return [line._replace(indent=line.indent - margin) for line in found] if margin else found
+    margin = min((line.indent for line in lines), default=0)
+    return [line._replace(indent=line.indent - margin) for line in lines] if margin else lines
 
 
 def pasted(lines: list[Line]) -> list[Span]:

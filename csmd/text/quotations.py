@@ -78,14 +78,14 @@ def is_quoted(prompt: str, start: int, end: int) -> bool:
 def is_of_another(statement: str, prompt: str) -> bool:
     """Whether a statement from a prompt comes from what the prompt quotes and not from the user's own words."""
     spans = _of(prompt)
-    said = {stem(word) for word in content_words(statement)}
-    if not spans or not said:
+    stems = {stem(word) for word in content_words(statement)}
+    if not spans or not stems:
         return False
     quoted, own = (
-        len(said & {stem(word) for word in content_words(part)})
+        len(stems & {stem(word) for word in content_words(part)})
         for part in ("\n".join(prompt[start:end] for start, end in spans), own_words(prompt))
     )
-    return quoted >= STATED * len(said) > own
+    return quoted >= STATED * len(stems) > own
 
 
 def _middle(prompt: str) -> tuple[int, int]:
@@ -217,23 +217,23 @@ def _moved_in(lines: Sequence[Line]) -> list[Span]:
 
 def _mails(lines: Sequence[Line]) -> list[Span]:
     """A mail from its headers on."""
-    known: set[str] = set()
+    fields: set[str] = set()
     begin, headers, has_address = 0, 0, False
     for at, line in enumerate(lines):
         header = _HEADER.match(line.text)
         if header is None or (headers and line.block != lines[at - 1].block):
-            known, headers, has_address = set(), 0, False
+            fields, headers, has_address = set(), 0, False
         if header is None:
             continue
         begin = begin if headers else line.start
         headers += 1
-        known |= _MAIL_HEADERS & {header[1].casefold()}
+        fields |= _MAIL_HEADERS & {header[1].casefold()}
         has_address = has_address or bool(_ADDRESS.search(header[2]))
-        if (len(known) >= 2 and ("subject" in known or has_address)) or (headers >= 3 and has_address):
+        if (len(fields) >= 2 and ("subject" in fields or has_address)) or (headers >= 3 and has_address):
             return [Span(begin, lines[-1].end)]
     return []
 
 
-def _blank(said: str, character: str) -> str:
+def _blank(text: str, character: str) -> str:
     """A text of as many lines of the same lengths, filled with one character."""
-    return "\n".join(character * len(line) for line in said.split("\n"))
+    return "\n".join(character * len(line) for line in text.split("\n"))
