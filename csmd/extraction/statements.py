@@ -58,7 +58,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         for call in calls:
             said = chooser.source_of_call(call.turn, call.tool, call.result)
             if said is not None and call.turn.ordinal <= upto:
-                passages.add_words(rows, call.turn.seq, said.turn.text, given=call.turn.text)
+                passages.add_words(rows, call.turn.seq, said.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
         return upto - session.position
 

@@ -206,7 +206,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
         found = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
+            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
         )
         renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []

@@ -63,23 +63,23 @@ def memories_by(rows: Rows) -> list[tuple[str, str, int]]:
 
 def last_event(rows: Rows) -> dict[str, str]:
     """When each kind of hook event was last seen; found kind by kind, so that no event but the last is looked at."""
-    found: dict[str, str] = {}
+    last: dict[str, str] = {}
     name = rows.value("select min(name) from events")
     while name is not None:
-        found[str(name)] = str(rows.value("select max(at) from events where name = :name", name=name))
+        last[str(name)] = str(rows.value("select max(at) from events where name = :name", name=name))
         name = rows.value("select min(name) from events where name > :name", name=name)
-    return found
+    return last
 
 
 def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     """(host, sessions, turns, last turn, last event or "") of each assistant; turns and the last one are sub-agents', too."""
-    found = rows.all(
+    hosts = rows.all(
         "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
         "sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at) "
         "from sessions s where s.host <> 'probe' group by s.host order by s.host"
     )
     events = {str(host): str(at) for host, at in rows.all("select host, max(at) from events group by host")}
-    return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in found]
+    return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in hosts]
 
 
 def last_read(rows: Rows) -> str:
@@ -156,8 +156,11 @@ def add_lookups(
 
     Not of a session that was purged since it was noted.
     """
-    gone = tombstones.purged_names(rows, "session", list({one.session_id for one in composed}), key=key)
-    noted = {"context_log": [one for one in composed if one.session_id not in gone], "memory_recall_events": recalled}
+    gone = tombstones.purged_names(rows, "session", list({lookup.session_id for lookup in composed}), key=key)
+    noted = {
+        "context_log": [lookup for lookup in composed if lookup.session_id not in gone],
+        "memory_recall_events": recalled,
+    }
     for table, values in noted.items():
         for value in values:
             rows.insert(table, **column_values(value))
@@ -317,8 +320,8 @@ def _read(
         f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
         f"order by {source.key} {order} limit :limit"
     )
-    found = rows.all(sql, after=position, limit=limit, session=session, since=since)
+    events = rows.all(sql, after=position, limit=limit, session=session, since=since)
     return [
         as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
-        for key, at, ident, root, word, text, *amounts in found
+        for key, at, ident, root, word, text, *amounts in events
     ]

@@ -71,9 +71,9 @@ def list_backups(database: Path) -> list[Path]:
 
 def made_at(path: Path) -> datetime | None:
     """When a copy was made, by its name; None for a file that is not named as one."""
-    found = _NAME.fullmatch(path.name)
+    match = _NAME.fullmatch(path.name)
     try:
-        return datetime.strptime(found.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
+        return datetime.strptime(match.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
     except ValueError:
         return None
 
@@ -110,8 +110,8 @@ def make(
     try:
         os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         expected = _copy(database, temp, stop, note, vfs, rows)
-        found = examine(temp, vfs=vfs)
-        if found != expected:
+        actual = examine(temp, vfs=vfs)
+        if actual != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
         files.to_disk(temp)
         size = temp.stat().st_size
@@ -214,8 +214,8 @@ def before_migration(database: Path) -> Path:
 
 def newest_fitting(database: Path) -> Path | None:
     """The newest copy that this version of csmd can use, that from before a migration among them; None where none is."""
-    found = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
-    return _first_sound(sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True))
+    copies = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
+    return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def rotate(database: Path, *, keep: int) -> int:
@@ -289,8 +289,8 @@ def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
 
     SQLite would take it for the new one's. A daemon that ends by itself leaves none; one that was killed does.
     """
-    noted, found = files.read_json(database.parent / OPENED), _inodes(database)
-    if noted is None or found is None or noted.get("log") != found["log"] or noted["database"] == found["database"]:
+    noted, inodes = files.read_json(database.parent / OPENED), _inodes(database)
+    if noted is None or inodes is None or noted.get("log") != inodes["log"] or noted["database"] == inodes["database"]:
         return None
     folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
     for suffix in SUFFIXES[1:]:

@@ -102,12 +102,12 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
 
 def judged(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
     """The sessions of some projects of which a model has judged memories."""
-    found = rows.all(
+    judged_ids = rows.all(
         "select s.id from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
         f"where {in_keys('s.project_seq', projects)} and exists (select 1 from memories m join judgements j "
         "on j.memory_seq = m.seq where m.session_id = s.id)"
     )
-    return frozenset(ident for (ident,) in found)
+    return frozenset(ident for (ident,) in judged_ids)
 
 
 def is_of_one_project(rows: Rows, ended: Ended) -> bool:
@@ -175,12 +175,12 @@ def note_stands(rows: Rows, memory_seq: int, *, uuid: str, ended: Ended, at: str
 
 def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
     """Session -> (in what state it left the work, when that was said), of those that did not go on since."""
-    found = rows.all(
+    newest = rows.all(
         "select s.id, m.text, m.created_at from stands x join sessions s on s.seq = x.session_seq and s.turns = x.turns "  # noqa: S608
         f"join memories m on m.seq = x.memory_seq where {in_keys('x.session_seq', session_seqs)} "
         "and m.superseded_by = '' order by x.at, m.id"
     )
-    return {session: (text, at) for session, text, at in found}
+    return {session: (text, at) for session, text, at in newest}
 
 
 def take_back(rows: Rows, turn_seq: int) -> None:

@@ -54,10 +54,10 @@ class Pace:
 
     def due(self, turns: str) -> str:
         """The SQL condition that a session `s` with the cursor `c` and so many turns is read now."""
-        asked = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.asked.items())
+        cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.asked.items())
         return (
             f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / {GROWN_PART} "
-            f"or coalesce(c.position, 0) < case s.seq {asked or 'when 0 then 0'} else 0 end)"
+            f"or coalesce(c.position, 0) < case s.seq {cases or 'when 0 then 0'} else 0 end)"
         )
 
 

@@ -104,12 +104,12 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
 
 
 def _in_spool(home: Path) -> list[Path]:
-    found: list[Path] = []
+    paths: list[Path] = []
     for place in spool_places(home):
         with contextlib.suppress(OSError):
             if _is_private(place) and (place.parent == home or _is_private(place.parent)):
-                found += list(place.iterdir())
-    return found
+                paths += list(place.iterdir())
+    return paths
 
 
 def _is_private(directory: Path) -> bool:

@@ -157,7 +157,9 @@ def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> N
                 done.removed.append(str(path))
                 continue
             numbered = (f"{Path(new).stem}-{number}{Path(new).suffix}" for number in itertools.count(2))
-            target = next(place / one for one in itertools.chain([new], numbered) if not os.path.lexists(place / one))
+            target = next(
+                place / name for name in itertools.chain([new], numbered) if not os.path.lexists(place / name)
+            )
             path.rename(target)
             done.rewritten.append(str(target))
 
@@ -224,8 +226,8 @@ def copies(home: Path, log_dir: Path) -> list[Path]:
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
     places = [log_dir] if folder == "log" else spool_places(home)[::2] if folder == "spool" else []
-    found = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
-    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+    paths = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
+    return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
 def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: Chosen) -> None:
@@ -278,9 +280,9 @@ def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
             value, hits = clean_one(value)
             total += hits
         elif isinstance(value, list):
-            value = [mended(one, clean_one) for one in value]
+            value = [mended(item, clean_one) for item in value]
         elif isinstance(value, dict):
-            value = {key: mended(one, cleaned if key in KNOWN_BY else clean_one) for key, one in value.items()}
+            value = {key: mended(item, cleaned if key in KNOWN_BY else clean_one) for key, item in value.items()}
         return value
 
     lines = []
@@ -365,8 +367,8 @@ class Secret:
 
 def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
     """(id, session) of a row as people know it; its key in a table that has no other."""
-    found = rows.one(PLACES[table], seq=seq) if table in PLACES else None
-    return (str(found[0]), str(found[1])) if found else (str(seq), "")
+    place = rows.one(PLACES[table], seq=seq) if table in PLACES else None
+    return (str(place[0]), str(place[1])) if place else (str(seq), "")
 
 
 def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
@@ -393,8 +395,8 @@ def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
     pattern = re.escape(literals[0])
     for kind, after in zip(literals[1::2], literals[2::2], strict=True):
         pattern += rf"(\[redacted:{kind}\]|.+?)" + re.escape(after)
-    found = re.fullmatch(pattern, text, re.DOTALL)
-    secrets = zip(literals[1::2], found.groups(), strict=True) if found else ()
+    match = re.fullmatch(pattern, text, re.DOTALL)
+    secrets = zip(literals[1::2], match.groups(), strict=True) if match else ()
     return [(kind, secret) for kind, secret in secrets if not _MARK.fullmatch(secret)]
 
 
@@ -466,16 +468,16 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
 
 def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
     """Where texts and names stand in a file of lines; `texts` gains each as it stands there, in whole words."""
-    found = FileHits(str(path))
+    hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            hits = _spans(line, needles)
-            amount = len(hits) + sum(name in line for name in names)
+            spans = _spans(line, needles)
+            amount = len(spans) + sum(name in line for name in names)
             if amount:
-                found.count += amount
-                found.lines += [number] if len(found.lines) < LINES else []
-                texts |= {hit for hit in hits if len(hit) <= WIDEST_TEXT and len(texts) < TEXTS}
-    return found
+                hits.count += amount
+                hits.lines += [number] if len(hits.lines) < LINES else []
+                texts |= {span for span in spans if len(span) <= WIDEST_TEXT and len(texts) < TEXTS}
+    return hits
 
 
 def scan_files(
@@ -497,9 +499,9 @@ def scan_files(
     for root in hosts:
         for path in files_below(root):
             with contextlib.suppress(OSError):
-                found = in_lines(path, needles, [name.encode() for name in names], seen)
-                if found.count:
-                    in_hosts.append(found)
+                hits = in_lines(path, needles, [name.encode() for name in names], seen)
+                if hits.count:
+                    in_hosts.append(hits)
     return left, in_hosts, sorted(seen)
 
 
@@ -512,7 +514,7 @@ def main() -> None:
         own=[Path(path) for path in request["own"]],
         hosts=[Path(path) for path in request["hosts"]],
     )
-    answer = {"left": [asdict(one) for one in left], "hosts": [asdict(one) for one in hosts], "texts": texts}
+    answer = {"left": [asdict(hits) for hits in left], "hosts": [asdict(hits) for hits in hosts], "texts": texts}
     sys.stdout.buffer.write(wire.dumps(answer).encode("utf-8", "replace"))
 
 

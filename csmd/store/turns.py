@@ -257,7 +257,7 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
 def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
     """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
     if turn.kind in TOOL_KINDS or turn.text != said:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, said=said, kept=turn.text)
+        compactions.note_stored(rows, seq, uuid=turn.uuid, original=said, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
