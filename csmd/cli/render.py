@@ -140,10 +140,10 @@ def cells(text: str) -> int:
 def recording_state(value: Mapping[str, Any]) -> str:
     """What is recorded now, and what is known, of the daemon's state."""
     live, counts = len(value.get("live") or ()), value["counts"]
-    known = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
+    totals = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     return join(
         f"recording {many(live, 'session')}" if live else "ready to record",
-        known if counts["sessions"] else "nothing is known yet",
+        totals if counts["sessions"] else "nothing is known yet",
     )
 
 
@@ -414,8 +414,8 @@ def keep_clean(stream: Any) -> None:
 
 def width() -> int:
     """The columns of the terminal; 80 where there is none and COLUMNS says nothing else."""
-    if said := config.chosen_columns():
-        return said
+    if columns := config.chosen_columns():
+        return columns
     for stream in range(3):  # the output may go through a pager
         with suppress(OSError):
             if columns := os.get_terminal_size(stream).columns:

@@ -193,8 +193,8 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
         ctx.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
-    found = [hit.text for hit in hits if hit.session_id == id_]
-    return {"found": found, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
+    texts = [hit.text for hit in hits if hit.session_id == id_]
+    return {"found": texts, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
 
 
 #: Of one kind in one answer; who gets so many asks again at once.

@@ -52,9 +52,9 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def check_words(given: Mapping[str, str], allowed: Mapping[str, Sequence[str]]) -> None:
+def check_words(arguments: Mapping[str, str], allowed: Mapping[str, Sequence[str]]) -> None:
     """BadInput for a filter ("" for none) that is none of the words that it may be."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value and value not in allowed[name]:
             raise BadInput(f"there is no {name} {value[:60]!r}", hint=f"choose one of {', '.join(allowed[name])}")
 
