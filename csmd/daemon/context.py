@@ -170,8 +170,8 @@ class PendingStarts:
     def add(self, start: Event) -> None:
         """Notes a start that was told nothing; not one before a known start of its session, nor that one again."""
         with self._lock:
-            known = self._starts.get(start.session_id)
-            if known is not None and (known[0].at > start.at or known[0].id == start.id):
+            earlier = self._starts.get(start.session_id)
+            if earlier is not None and (earlier[0].at > start.at or earlier[0].id == start.id):
                 return
             self._starts.pop(start.session_id, None)
             self._starts[start.session_id] = start, ""
@@ -445,7 +445,7 @@ class Context:
     def list_task(self, job: Task) -> None:
         """Has a task's state found by its id; the oldest that have ended are forgotten."""
         with self._lock:
-            for done in [known.id for known in self.tasks.values() if known.state in ("done", "failed")][:-20]:
+            for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
                 del self.tasks[done]
             self.tasks[job.id] = job
 

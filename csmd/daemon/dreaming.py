@@ -128,8 +128,8 @@ class PageReader:
         return instruction_files.stamp(map(str, [*self._folders(), *self._files()]))
 
     def _files(self) -> list[Path]:
-        found = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
-        return list(islice(found, MOST_PAGES))
+        paths = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
+        return list(islice(paths, MOST_PAGES))
 
     def _folders(self) -> list[Path]:
         memory = self._context.config.paths.memory
@@ -438,9 +438,9 @@ class Dreaming:
     def forget_old(self, _: Dream) -> Iterator[None]:
         """Forgets the journals of dreams that are too old to undo."""
         store, settings = self._context.store, self._context.config.settings
-        known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+        history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
         days, hours = settings.dream_keep_days, settings.dream_every_h
-        old = undo.find_outlived(known, now=self.now(), keep_days=days, every_h=hours)
+        old = undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
         while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
             yield
         yield
