@@ -25,5 +25,5 @@ def cached(entries: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def clear() -> None:
     """Empties every cache."""
-    for clear in _clearing:
-        clear()
+    for clear_cache in _clearing:
+        clear_cache()

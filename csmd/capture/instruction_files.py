@@ -150,8 +150,8 @@ def loaded(place: Place, disk: Disk = Disk()) -> list[Instruction]:
         loader = _Loader(place, disk)
         loader.load_start(AGENTS_FILES)
     indexes = (_memory_index(folder, disk) for folder in place.memories)
-    files = [file for file in loader.found if not file.is_conditional]
-    return [*files, *(index for index in indexes if index is not None)]
+    unconditional = [file for file in loader.found if not file.is_conditional]
+    return [*unconditional, *(index for index in indexes if index is not None)]
 
 
 def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk()) -> list[Instruction]:
@@ -160,7 +160,7 @@ def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk
         ("User", folder, names.user),
         ("Project", root, names.project),
     )
-    files: list[Instruction] = []
+    instructions: list[Instruction] = []
     for kind, place, rows in places:
         for row in rows:
             for name in row:
@@ -172,9 +172,9 @@ def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk
                     Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts.items() if text
                 ]
                 if there:
-                    files += there
+                    instructions += there
                     break
-    return files[:MAX_FILES]
+    return instructions[:MAX_FILES]
 
 
 def _named(path: str, disk: Disk) -> list[str]:
@@ -186,9 +186,9 @@ def _named(path: str, disk: Disk) -> list[str]:
     return [f"{folder}/{entry}" for entry in names if fnmatch.fnmatchcase(entry, name)]
 
 
-def build(files: list[Instruction]) -> str:
-    """The loaded files as the model reads them, one after the other."""
-    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in files)
+def build(instructions: list[Instruction]) -> str:
+    """The loaded instructions as the model reads them, one after the other."""
+    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in instructions)
 
 
 #: A project's own files; where none of them is, the host looks for the others.
@@ -449,8 +449,8 @@ def _read_object(path: str, limit: int) -> dict[str, Any]:
 def _approved(config: str, user: User, roots: set[str]) -> bool:
     """Whether the user allowed one of these directories imports from outside."""
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
-        projects = _read_object(path, STATE_BYTES).get("projects")
-        entries = [projects.get(root) for root in roots] if isinstance(projects, dict) else []
+        states = _read_object(path, STATE_BYTES).get("projects")
+        entries = [states.get(root) for root in roots] if isinstance(states, dict) else []
         if any(
             isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
         ):

@@ -355,10 +355,10 @@ def identified(cwd: str, *, start: str = "") -> Project:
 
 def marked(place: Project) -> Project:
     """A project with its fingerprint and remote."""
-    identified = with_marks(place, disk=files)
-    if identified.worktree_of is not None:
-        identified = replace(identified, worktree_of=marked(identified.worktree_of))
-    return replace(identified, remote=redact(identified.remote, Counter())) if identified.remote else identified
+    with_mark = with_marks(place, disk=files)
+    if with_mark.worktree_of is not None:
+        with_mark = replace(with_mark, worktree_of=marked(with_mark.worktree_of))
+    return replace(with_mark, remote=redact(with_mark.remote, Counter())) if with_mark.remote else with_mark
 
 
 def entering(rows: Rows, place: Project) -> Project:

@@ -545,8 +545,8 @@ class OnDisk:
 
 def transcripts(root: Path) -> list[Path]:
     """Every transcript below a projects directory or in it, the latest written first; a file is itself."""
-    files = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
-    return [Path(file.path) for file in files]
+    listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
+    return [Path(file.path) for file in listed]
 
 
 def list_transcripts(root: Path) -> Iterator[OnDisk]:

@@ -186,14 +186,14 @@ class PastSession:
     files: tuple[OnDisk, ...]
 
 
-def newest_first(files: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
+def newest_first(on_disk: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
     """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
 
     `roots` are the directories whose own directories are projects; a transcript below none of them belongs to
     the directory it lies in.
     """
     by_session: defaultdict[tuple[str, str], list[OnDisk]] = defaultdict(list)
-    for file in sorted(files, key=_own_first):
+    for file in sorted(on_disk, key=_own_first):
         by_session[place_of(file.path, roots)].append(file)
     latest = {place: max(file.mtime_ns for file in group) for place, group in by_session.items()}
     ranks: Counter[str] = Counter()

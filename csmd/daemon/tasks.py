@@ -419,11 +419,11 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
         return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     positions = context.store.read(cursors.file_positions)
-    files = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
+    by_path = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
     for path in [*map(str, context.take_hints()), *positions]:
-        if path not in files and (file := transcripts.stat_transcript(path)):
-            files[path] = file
-    sessions = reading.newest_first(files.values(), roots)
+        if path not in by_path and (file := transcripts.stat_transcript(path)):
+            by_path[path] = file
+    sessions = reading.newest_first(by_path.values(), roots)
     if not task.recent:
         return sessions, []
     later = [
@@ -446,7 +446,9 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
         return False
 
     kept = [
-        replace(session, files=files) for session in sessions if (files := tuple(filter(is_transcript, session.files)))
+        replace(session, files=kept_files)
+        for session in sessions
+        if (kept_files := tuple(filter(is_transcript, session.files)))
     ]
     paths = {file.path for session in kept for file in session.files}
     unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
@@ -891,7 +893,7 @@ def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistant's own transcripts, by decoded strings as when they are read."""
     roots = [root for root in context.roots() if not is_file(root)]
     paths = [Path(file.path) for root in roots for file in reading.listed(context.config, root)]
-    transcripts = []
+    affected = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()
         with contextlib.suppress(OSError), path.open("rb") as file:
@@ -901,6 +903,6 @@ def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
                 if line_number % LINES_AT_ONCE == 0:
                     yield None
         if kinds:
-            transcripts.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})
+            affected.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})
         yield {"step": "transcripts", "done": number, "total": len(paths)}
-    return transcripts
+    return affected

@@ -9,8 +9,8 @@ from csmd.cache import cached
 
 def lines(name: str) -> list[str]:
     """The lines of a list of words, without comments."""
-    lines = resources.files("csmd.data").joinpath(name).read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+    text_lines = resources.files("csmd.data").joinpath(name).read_text(encoding="utf-8").splitlines()
+    return [line for line in text_lines if not line.startswith("#")]
 
 
 @cached(16)

@@ -330,12 +330,12 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
 
     A passage is known by its turn's id, "#" and where it begins in it.
     """
-    items = rows.all(
+    texts = rows.all(
         "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
         "where i.injection_seq = :seq order by i.memory_id",
         seq=seq,
     )
-    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in items]
+    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in texts]
 
 
 def _quoted(rows: Rows, ident: str) -> str:

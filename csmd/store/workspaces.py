@@ -192,7 +192,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     """Every project, the one with the latest turn first."""
     places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
-    projects = rows.read(
+    summaries = rows.read(
         ProjectSummary,
         "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
         "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
@@ -211,7 +211,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
             other_places=tuple(place for place in places[project.seq] if place[0] != project.root),
             merged=tuple(root for (root,) in merged[project.seq]),
         )
-        for project in projects
+        for project in summaries
     ]
 
 

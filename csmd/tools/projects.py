@@ -38,7 +38,7 @@ def _list(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
     return {
         "projects": [_project(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in walled],
-        "lenses": [_lens(lens) for lens in workspaces.lenses(rows)],
+        "lenses": [_lens_json(each) for each in workspaces.lenses(rows)],
         "lens": here.name if here else "",
     }
 
@@ -259,46 +259,46 @@ def _put_under(rows: Rows, name: str, named: list[str], about: list[str], *, wal
         if marks.spans(topic):
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         workspaces.add_topic(rows, seq, topic)
-    lens = workspaces.lens(rows, seq)
-    if lens is None or len(lens.topics) > MOST_TOPICS:
+    view = workspaces.lens(rows, seq)
+    if view is None or len(view.topics) > MOST_TOPICS:
         raise BadInput(f"a lens has at most {MOST_TOPICS} topics", hint="name the few that tell it from others")
-    return {**_lens(lens), "moved": moved}
+    return {**_lens_json(view), "moved": moved}
 
 
 def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall: bool, ctx: ToolContext) -> Json:
     seq = workspaces.named(rows, name)
-    lens = workspaces.lens(rows, seq) if seq else None
-    if lens is None or lens.is_empty:
+    view = workspaces.lens(rows, seq) if seq else None
+    if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
         _leave(rows, name, named, key=ctx.store.hash_key)
         named = []
     elif not (named or about):
-        if lens.walled:
+        if view.walled:
             raise BadInput(
                 f"{name} has a wall, which is not lowered at once",
                 hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
             )
-        named, about = list(lens.ranked), list(lens.topics)
+        named, about = list(view.ranked), list(view.topics)
     for place in named:
         project = find_project(rows, place)
         root = workspaces.root_of(rows, project)
-        if root not in lens.ranked:
-            more = " --wall" if root in lens.walled else ""
+        if root not in view.ranked:
+            more = " --wall" if root in view.walled else ""
             hint = f"csmd project lens {name} '{root}' --wall --remove" if more else "`csmd project list` shows what is"
             raise BadInput(f"{root} is {'behind the wall of' if more else 'not under'} the lens {name}", hint=hint)
         workspaces.rank_first(rows, project, lens=0)
     for topic in about:
-        if not workspaces.remove_topic(rows, lens.seq, topic):
+        if not workspaces.remove_topic(rows, view.seq, topic):
             raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
-    left = workspaces.lens(rows, lens.seq)
-    return {**_lens(left or lens), "moved": 0}
+    left = workspaces.lens(rows, view.seq)
+    return {**_lens_json(left or view), "moved": 0}
 
 
-def _lens(lens: Lens) -> Json:
+def _lens_json(view: Lens) -> Json:
     return {
-        "name": lens.name, "walled": list(lens.walled), "ranked": list(lens.ranked), "topics": list(lens.topics),
-        "projects": len(lens.projects),
+        "name": view.name, "walled": list(view.walled), "ranked": list(view.ranked), "topics": list(view.topics),
+        "projects": len(view.projects),
     }  # fmt: skip
 
 
