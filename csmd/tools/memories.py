@@ -247,7 +247,7 @@ def _forget(
             )
         leave_to_review(writing, memory, by_person=by_person)
         known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
