@@ -76,7 +76,7 @@ def _fits(value: Any, rule: Any) -> bool:
         case tuple():
             return isinstance(value, list) and len(value) == len(rule) and all(map(_fits, value, rule))
         case [each]:
-            return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(_fits(one, each) for one in value)
+            return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(_fits(item, each) for item in value)
         case dict():
             has_names = isinstance(value, dict) and value.keys() == rule.keys()
             return has_names and all(_fits(value[name], rule[name]) for name in rule)
@@ -406,16 +406,16 @@ class _Import:
             text_hash = tokens.keyed_hash(text, self.key)
             same_id = memories.by_id(rows, ident)
             is_same = same_id is not None and same_id.text == text
-            known = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
-            if known is not None:
+            existing = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
+            if existing is not None:
                 self.counts.known += 1
-                self.renamed[ident] = known.id
+                self.renamed[ident] = existing.id
                 if self.is_trusted:
-                    exports.add_sources(rows, known.seq, record)
-                    self.counts.vouched += self._vouch(rows, known, record)
+                    exports.add_sources(rows, existing.seq, record)
+                    self.counts.vouched += self._vouch(rows, existing, record)
                 # An interrupted import is finished; a file of nobody's adds nothing to a trusted memory.
-                may_annotate = self.is_trusted or known.origin == remember.MODEL_SAVED
-                if may_annotate and exports.is_import_incomplete(rows, known.id):
+                may_annotate = self.is_trusted or existing.origin == remember.MODEL_SAVED
+                if may_annotate and exports.is_import_incomplete(rows, existing.id):
                     incomplete.append(number)
                 continue
             made = ident if same_id is None else supersession.free_identity(rows, project, text)
