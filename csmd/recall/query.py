@@ -45,7 +45,7 @@ _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-
 def is_about_last_session(prompt: str) -> bool:
     """Whether a prompt asks what was done before this session or where it stopped, and nothing else."""
     words = set(_WORD.findall(prompt[:READ].casefold()))
-    return len(words) > 1 and any(words <= known and words & past for past, known in _session_words())
+    return len(words) > 1 and any(words <= present and words & past for past, present in _session_words())
 
 
 @cache
