@@ -98,7 +98,7 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
 
 
 def created_at(rows: Rows) -> str:
-    """When this database was made; "" when nobody noted it."""
+    """When this database was made; "" when that is not recorded."""
     return rows.text("select min(applied_at) from migrations")
 
 
@@ -190,9 +190,10 @@ def lookups_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Lo
 
 
 class FeedRow(NamedTuple):
-    """One row: its kind and key, when, in which project (its root; "" when nobody knows) and session, what it is.
+    """One row of the feed: its kind, key and time, the root of its project ("" when unknown), its session and content.
 
-    `word` is of a fixed vocabulary (an event's name, a turn's kind, a gate), `text` as stored, `amounts` (tokens, memories).
+    `word` is from a fixed vocabulary (an event's name, a turn's kind, a gate), `text` is as stored, `amounts` are
+    (tokens, memories).
     """
 
     kind: str
@@ -206,16 +207,16 @@ class FeedRow(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where the rows of a kind stand: the columns of their key, project, session and time, and what is told of each.
+    """Where the rows of a kind are: the columns of their key, project, session and time, and what is read of them.
 
-    `told`: the project's root, the word, the text, tokens, memories.
+    `content` selects the project's root, the word, the text, the tokens and the memories.
     """
 
     key: str
     project: str
     session: str
     at: str
-    told: str
+    content: str
     rows: str
 
 
@@ -315,7 +316,7 @@ def _read(
 ) -> list[FeedRow]:  # fmt: skip
     source = _SOURCES[kind]
     sql = (
-        f"select {source.key}, {source.at}, {source.session}, {source.told} from {source.rows} "  # noqa: S608
+        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.rows} "  # noqa: S608
         f"where {source.key} > :after and {in_keys(source.project, projects)} "
         f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
         f"order by {source.key} {order} limit :limit"

@@ -26,7 +26,7 @@ class Ended(NamedTuple):
     root: str
     turns: int
     last_at: str
-    asked: int
+    asked_upto: int
     """Up to which turn it was asked about before; 0 for never."""
 
 
@@ -77,7 +77,7 @@ def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
         session=ended.seq,
         project=ended.project_seq,
         id=ended.id,
-        after=ended.asked,
+        after=ended.asked_upto,
         upto=ended.turns,
     )
 
@@ -94,7 +94,7 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
         f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal",
         session=ended.seq,
         project=ended.project_seq,
-        after=ended.asked,
+        after=ended.asked_upto,
         upto=ended.turns,
         end=END,
     )
@@ -145,7 +145,7 @@ def kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
 
 
 def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, drops: int, now: str) -> None:
-    """Keeps an answer until it is carried out; not where something was forgotten since there were so many `drops`."""
+    """Keeps an answer until it is carried out, unless kept answers were dropped since `drops` was read."""
     if answer_drops(rows) == drops:
         answer = {"question_hash": question_hash, "text": text, "at": now}
         rows.upsert("kept_answers", "session_seq, question_hash", session_seq=session_seq, **answer)

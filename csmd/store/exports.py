@@ -122,7 +122,7 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
-    """The workspace that a project stands behind, or would once it is known; 0 for none."""
+    """The workspace behind whose wall a project is, or would be once it is stored; 0 for none."""
     seq = projects.seq_of(rows, project)
     return projects.wall_around(rows, project.root) if seq is None else projects.everywhere(rows, seq)
 

@@ -51,7 +51,7 @@ class ErrorRecord:
 
     @property
     def id(self) -> str:
-        """What an error is called where it is told or asked for."""
+        """The id of an error, as it is shown and as a user names it."""
         return error_id(self.fingerprint)
 
 
@@ -181,7 +181,7 @@ def others_with_message(
 
 
 def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of the command's failure there (None: anywhere) that says what somebody pasted; "" for none."""
+    """The fingerprint of the command's failure in these projects (None: any) whose message a person pasted; "" for none."""
     return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
@@ -308,7 +308,7 @@ def confidence_lost(rows: Rows, memory_seq: int) -> float:
 
 
 def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, fingerprint: str) -> bool:
-    """Notes in which words somebody reported what a memory explains; False when that is known."""
+    """Records the words in which a person reported what a memory explains; False when they are recorded already."""
     reported = {"uuid": uuid, "at": at, "text": text, "fingerprint": fingerprint}
     return rows.insert("symptoms", "on conflict do nothing", memory_seq=memory, **reported)
 

@@ -15,7 +15,7 @@ from csmd.store.sqlite import Row, Rows, in_keys
 
 
 class Index(NamedTuple):
-    """A full-text index: its table, the table with its keys, how the row `b` with a project is found, and what a hit is told by.
+    """A full-text index: its table, the table with its keys, how the row `b` with a project is joined, and the key of a hit.
 
     `alone` is that key where no project is asked for and nothing else has to be looked at.
     """
@@ -136,7 +136,7 @@ def literal_hits(
 
 
 def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
-    """What a hit is told by, and what has to be joined to tell whose it is."""
+    """The key of a hit, and the joins that give the project of a hit."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 
 

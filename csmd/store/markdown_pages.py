@@ -54,7 +54,7 @@ def pages(rows: Rows) -> dict[str, PageRow]:
 
 
 def put_page(rows: Rows, page: PageRow) -> None:
-    """Notes how a page stands now."""
+    """Records the present state of a page."""
     rows.upsert("pages", "path", **column_values(page))
 
 
@@ -235,7 +235,7 @@ def is_forgotten(rows: Rows, words: str, *, place: int | None, key: bytes) -> bo
 
 
 def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
-    """What stands in a page's file without what was forgotten, known by its ids or by its words, and how many lines that were."""
+    """The text of a page's file without what was forgotten (by its ids or by its words), and how many lines were removed."""
     place = place_of(rows, path)
     return without_lines(
         page, lambda ids: missing_lines(rows, ids), lambda words: is_forgotten(rows, words, place=place, key=key)
@@ -294,7 +294,7 @@ class Ending(NamedTuple):
 
 
 class DayPart(NamedTuple):
-    """A part of a day's file: its row, its session's id, where it stands and where it should."""
+    """A part of a day's file: its row, its session's id, where it is and where it belongs."""
 
     seq: int
     id: str
@@ -371,16 +371,16 @@ def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int)
 
 
 def mark_days_due(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
-    """Marks what is told of the sessions of some turns, and of some sessions: it may hold what was forgotten."""
+    """Marks the day files' parts on the sessions of some turns, and on some sessions: they may hold what was forgotten."""
     listing = "select st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.uuid = :uuid"
     for session in {*sessions, *(seq for uuid in uuids for seq in rows.column(listing, uuid=uuid))}:
         rows.run("update told_days set due = 'again' where due = '' and session_seq = :session", session=session)
 
 
 def note_days_read(rows: Rows, parts: Sequence[DayPart], changed: Collection[str], *, as_of: tuple[int, str]) -> None:
-    """Notes that nothing forgotten stands in parts any more; of the days that were `changed` no journal has the files.
+    """Records that parts hold nothing forgotten any more; files of the days in `changed` are dropped from the journal.
 
-    What was forgotten while they were looked through may stand in them: then they are due still.
+    A part that may hold what was forgotten during the search stays due.
     """
     for part in parts if tombstones.forgetting_state(rows) == as_of else ():
         rows.run("update told_days set due = '' where seq = :seq and due = 'again'", seq=part.seq)
@@ -418,7 +418,7 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
 
 
 def digest_texts(rows: Rows, ident: str) -> list[str]:
-    """What a session's digests say in somebody's words, whatever version."""
+    """The texts of a session's digests, of every version, that are in a person's words."""
     return rows.column(
         "select distinct i.text from sessions s join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
         "where s.id = :id and i.kind in ('goal', 'open')",

@@ -192,7 +192,7 @@ def count_after(rows: Rows, seq: int, *, until: int) -> int:
 
 
 def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, as its turns were stored; the nearest first, at most so many."""
+    """The passages right before each of these in its session, in the order of storing; the nearest first, at most `most`."""
     sql = (
         "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
@@ -337,7 +337,7 @@ def _index(rows: Rows, turn_seq: int) -> None:
 
 
 def rebuild_index(rows: Rows) -> None:
-    """Indexes all passages anew, inside the caller's write: for a repair, whose copy nobody searches meanwhile."""
+    """Rebuilds the index of all passages, inside the caller's write: for a repair, whose copy is not searched meanwhile."""
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
         _index(rows, turn)

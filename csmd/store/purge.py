@@ -457,7 +457,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 
 
 def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """Removes the links that somebody gave a name which holds something purged."""
+    """Removes the links whose name, given by a person, holds something purged."""
     del after
     marks = tombstones.marks(rows, key)
     named = rows.column("select distinct relationship from links order by relationship")
@@ -609,7 +609,7 @@ class Plan:
 
 
 def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
-    """What somebody means who types this, tried as: a memory's id, a turn's uuid, a session's id or the beginning
+    """What a typed argument means. It is tried as: a memory's id, a turn's uuid, a session's id or the beginning
     of one, a project's path (its key is given), else a text. `kind` tries one only. BadInput for nothing.
     """
     if kind and kind not in WHATS:
@@ -619,7 +619,7 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
         "turn": lambda: _plan_turn(rows, typed),
         "session": lambda: _plan_session(rows, typed),
         "project": lambda: _plan_project(rows, project_key, key),
-        "text": lambda: Plan("text", "this text wherever it stands", texts=[check_text(typed)], probes=[typed]),
+        "text": lambda: Plan("text", "this text wherever it occurs", texts=[check_text(typed)], probes=[typed]),
     }
     for name, way in ways.items():
         if kind in ("", name) and (plan := way()) is not None:
@@ -763,7 +763,7 @@ def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
 
 
 def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
-    """In which projects a text stands that is to go, of those `seen` (None: all): how many memories and turns of each, the most first."""
+    """The projects (of `seen`; None: all) that hold a text to purge: how many memories and turns of each, the most first."""
     needles = [Needle(text) for text in plan.texts]
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():

@@ -271,7 +271,7 @@ def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
 
 
 def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
-    """A file of JSON lines with every string in them cleaned; a line that is none is cleaned as it stands."""
+    """A file of JSON lines with every string in them cleaned; a line that is no JSON is cleaned as plain text."""
     total = 0
 
     def mended(value: Any, clean_one: Clean) -> Any:
@@ -312,7 +312,7 @@ def _copy_holds(path: Path, cleaned: Clean) -> bool:
 
 
 def texts_in(path: Path) -> Iterator[str]:
-    """Every text in the ordinary tables of a database file that nobody has open, whatever its schema.
+    """Every text in the ordinary tables of a database file that no process has open, whatever its schema.
 
     StoreError for one that cannot be read.
     """
@@ -414,7 +414,7 @@ WIDEST_TEXT = 4000
 
 @dataclass(slots=True)
 class FileHits:
-    """Where a text stands: a file, how often at least, and the first lines (from 1) in a file of lines."""
+    """Where a text occurs: a file, at least how often, and the first lines (from 1) in a file of lines."""
 
     path: str
     count: int = 0
@@ -444,7 +444,7 @@ def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bo
 
 
 def in_bytes(path: Path, needles: Sequence[Needle]) -> int:
-    """How often any of the texts stands in a file, of whatever kind."""
+    """How often any of the texts occurs in a file of any kind."""
     count = 0
     rest = b""
     with path.open("rb") as file:
@@ -467,7 +467,7 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
 
 
 def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
-    """Where texts and names stand in a file of lines; `texts` gains each as it stands there, in whole words."""
+    """Where texts and names occur in a file of lines; adds each to `texts` as it is written there, in whole words."""
     hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

@@ -204,7 +204,7 @@ def list_receipts(
 
 
 class Item(NamedTuple):
-    """One thing that an injection told: `used` is None while nobody can say, `used_by` the kind of mark that told it."""
+    """One item of an injection: `used` is None while that is unknown, `used_by` is the kind of mark that showed it."""
 
     id: str
     score: float

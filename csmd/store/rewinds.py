@@ -2,8 +2,8 @@
 
 A transcript keeps them as a branch that ends. Other things branch, too (parallel calls of tools, sub-agents, a
 compaction, a session that goes on in another file), so a branch has ended only where a later prompt of the same
-session goes on from the line that the earlier prompt went on from, or from one before that. Where somebody goes on from
-such a branch all the same (two terminals in one session, a rewind taken back), what lies on the way to it stands again.
+session goes on from the line that the earlier prompt went on from, or from one before that. If the user goes on from
+such a branch all the same (two terminals in one session, a rewind taken back), the turns on the way to it are restored.
 """
 
 from __future__ import annotations
@@ -126,9 +126,9 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
 
 
 def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str, after: int) -> bool:
-    """Whether the turn at a place, which goes on from a line, goes back to another line, which stands at `after`.
+    """Whether the turn at a place, which continues a line, descends from another line, which is at `after`.
 
-    A line that is no turn (thinking, a note of the host) is taken to stand behind the turn before it.
+    A line that is no turn (thinking, a note of the host) counts as following the turn before it.
     """
     while line and line != ancestor:
         own_turn = rows.one(

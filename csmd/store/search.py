@@ -83,7 +83,7 @@ def kind_of(rows: Rows, uuid: str) -> str:
 
 
 def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
-    """The searchable turns before and after a turn in its own session, in order, at most so many on `each` side."""
+    """The searchable turns before and after a turn in its own session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
         sql = (
@@ -103,7 +103,7 @@ FURTHEST = 60
 
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The searchable turns behind each of these in its own session, in order, at most so many."""
+    """The searchable turns after each of these in its own session, in order, at most `most`."""
     sql = (
         "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
         "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
@@ -134,7 +134,7 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """What memories by row key say, the oldest first; what nobody in a session said is left out."""
+    """The texts of memories by row key, the oldest first; those that were not said in a session are left out."""
     return rows.column(
         f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
@@ -162,10 +162,10 @@ _SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_s
 
 
 class TurnNeighbours(NamedTuple):
-    """Where a turn stands: its session's row, its time, what was said before and after it there (0: nothing).
+    """The place of a turn: its session's row, its time, and the turns before and after it there (0: none).
 
-    An assistant talks while it works: of an exchange count what was asked and the last that was answered, so that a
-    prompt has its answer after it, the answer its prompt before it, and what was said `midway` stands between the two.
+    An assistant talks while it works, so only the prompt and the last answer of an exchange count: a prompt has its
+    answer after it, the answer its prompt before it, and a turn between the two (`midway`) has both.
     """
 
     session: int
@@ -176,7 +176,7 @@ class TurnNeighbours(NamedTuple):
 
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
-    """Where each of these turns stands among those of these projects (None: all) in its own session."""
+    """The place of each of these turns among those of these projects (None: all) in its own session."""
     spoken = f"{_SAID} and {in_keys('t.project_seq', projects)}"
     neighbours = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608

@@ -172,7 +172,7 @@ class SessionDatabase:
         """(id, time) of the messages of a session after a time, up to the first one that is still being written.
 
         A prompt is whole once an answer has begun, an answer once it is marked as completed or failed, or another one
-        has begun. What nobody wrote to since the time `abandoned` was left unfinished by a client that was killed.
+        has begun. A message not written to since the time `abandoned` was left unfinished by a client that was killed.
         """
         sql = (
             "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608

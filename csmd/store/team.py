@@ -218,9 +218,9 @@ def places(rows: Rows) -> list[Place]:
 
 
 def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
-    """The row of the project here that the team knows by a name: one that is shared as it, else the only one with this remote.
+    """The row of the project that the team knows by a name: one that is shared by it, else the only one with this remote.
 
-    What stands behind a wall there comes to none that does not stand behind the same.
+    A project behind a wall there matches only a project behind the same wall here.
     """
     seqs = rows.column(
         "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "

@@ -114,10 +114,10 @@ def is_statement_forgotten(
     key: bytes,
     home: int | None = None,
 ) -> bool:
-    """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say.
+    """Whether a statement was forgotten: by the user for all speakers, by an assistant for what assistants say.
 
     `project` is where it was said (None: anywhere), `home` where it is to hold (None: there), and `at` when it was said;
-    "" for what nobody says now, as what is counted.
+    "" for what is not said at any time, such as what is counted.
     """
     matching = [
         tombstone
@@ -137,7 +137,7 @@ def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
 
 
 def note_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
-    """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
+    """Records that the user says again what was forgotten: from then on it is kept out no longer, whoever says it."""
     scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
     for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
         if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
@@ -249,7 +249,7 @@ def purge_state(rows: Rows) -> tuple[int, str]:
 
 
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
-    """Keeps a text out of everything from now on, wherever it stands; `found_by` is what was purged where it is longer."""
+    """Keeps a text out of everything from now on, wherever it occurs; `found_by` is the purged text if this one is longer."""
     mark, part_of = mark_of(text, key), mark_of(found_by, key).hash if found_by else ""
     _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
