@@ -69,7 +69,7 @@ class PageReader:
         stamp = self._stamp()
         if stamp == self._read:
             return False
-        if stamp != self._seen or self._context.backlog or self._context.somebody_waits():
+        if stamp != self._seen or self._context.backlog or self._context.client_is_waiting():
             self._seen, self._next_look = stamp, now + SETTLED_S
             return False
         return self.read() > 0
@@ -496,7 +496,7 @@ class Dreaming:
         return gates.ask_gates(self._context.config.settings, facts)
 
     def _holder(self, now: datetime) -> str:
-        """Why the lock cannot be had, in words, "" where it can: somebody has it, or its file is not one's own."""
+        """Why the lock cannot be had, in words, "" if it can: another process has it, or its file is another user's."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:

@@ -225,12 +225,12 @@ def fill_backlog(context: Context, sessions: Iterable[PastSession]) -> None:
 
 
 def read_backlog(context: Context) -> bool:
-    """Reads the backlog for a moment, or until somebody waits; whether it read any."""
+    """Reads the backlog for a moment, or until a client waits; returns whether it read any."""
     began = time.monotonic()
     # Of the time it takes, distilling between two slices and the rests are a part.
     at = context.read_until if began - context.read_until < STILL_S else began
     has_read = False
-    while (file := context.backlog.first()) and not context.stopping and not context.somebody_waits():
+    while (file := context.backlog.first()) and not context.stopping and not context.client_is_waiting():
         has_read = True
         report = look_at(context, Path(file.path), most_pieces=1)
         if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
@@ -268,7 +268,7 @@ def replay(context: Context) -> bool:
             done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
             taken += bool(done)
     if taken:
-        log.info("took in %s that hooks kept while nobody answered", amount(taken, "event"))
+        log.info("took in %s that hooks kept while the daemon did not answer", amount(taken, "event"))
     return taken > 0
 
 

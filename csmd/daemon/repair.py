@@ -43,7 +43,7 @@ Note = Callable[[str, int, int], None]
 
 
 def unnoted(step: str, done: int, total: int) -> None:
-    """Tells nobody what is done."""
+    """Reports no progress."""
     del step, done, total
 
 
@@ -238,7 +238,7 @@ def workshop_of(config: Config) -> Iterator[Path]:
 
 
 def _stamp() -> str:
-    """The time now as it stands in the name of what is set aside."""
+    """The time now, as written into the names of files that are set aside."""
     return re.sub(r"[-:.]", "", now_iso())
 
 

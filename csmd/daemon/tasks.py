@@ -80,7 +80,7 @@ COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
 
 
 class Tasks:
-    """Owns the tasks under way; the background thread steps the last: an order of somebody's comes before csmd's own."""
+    """Owns the running tasks; the background thread steps the last one. A client's task comes before csmd's own."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Tasks:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether somebody waits for the task under way."""
+        """Whether a client waits for the running task."""
         return self.is_under_way and not self._under_way[-1][0].is_own
 
     def step(self) -> bool:
@@ -694,8 +694,8 @@ Found = tuple[list[dict[str, Any]], int]
 def _scan(context: Context, task: Task) -> Work:
     """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` takes them out.
 
-    Without it only the pages are mended that csmd itself has written. With `kinds` only these are looked for and taken
-    out, no copy of the database goes and no file of a person's is changed: nobody asked for it.
+    Without `fix`, only pages that csmd itself wrote are mended. With `kinds`, only these are searched for and taken out;
+    no copy of the database is deleted and no file of a person's is changed, because no person asked for it.
     """
     began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
@@ -747,9 +747,9 @@ def _note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[s
 def _scan_database(
     context: Context, redact: Redact, *, fix: bool, sessions: Sequence[int] | None = None
 ) -> Batches[Found]:
-    """What `redact` takes out of every text; of turns those of some `sessions`, where these are given.
+    """What `redact` takes out of every text; with `sessions`, of turns only those of these sessions.
 
-    A page says what the store says: what of it is found is mended at once, or it would look as if somebody had edited it.
+    Pages repeat the store, so a finding is mended in them at once: otherwise they would look edited by a person.
     """
     store, key = context.store, context.store.hash_key
     secrets: list[dict[str, Any]] = []
@@ -780,7 +780,7 @@ def _scan_database(
 
 
 def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batches[list[dict[str, Any]]]:
-    """What stands in csmd's own files; those that cannot be read are noted in `degraded`."""
+    """The secrets in csmd's own files; adds those that cannot be read to `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
     secrets: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):

@@ -1,6 +1,6 @@
 """Exchanges with the team's server while other work goes on: one process at a time beside the daemon, and rests between.
 
-Nobody waits for it, hooks least of all: what is to be sent waits in the store, however long the server is away.
+Nothing waits for an exchange, least of all hooks: what is to be sent stays in the store, however long the server is away.
 """
 
 from __future__ import annotations

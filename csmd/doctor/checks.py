@@ -577,7 +577,7 @@ def auto_memory(scene: Scene) -> Iterator[Finding]:
                    "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
 
 
-@check("nothing has to be done; csmd reads what stands there then")
+@check("nothing has to be done; csmd reads the file as it is then")
 def auto_dream(scene: Scene) -> Iterator[Finding]:
     """Does the assistant rewrite that by itself?"""
     value, path = host_settings.value_of(scene.sources, "autoDreamEnabled")

@@ -241,7 +241,7 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
 
 def _memory(memory: Mapping[str, Any]) -> str:
     scope = f"in {plain(memory['project'])}" if memory["scope"] == "project" else "everywhere"
-    scope = "perhaps everywhere: csmd counted it, nobody said so" if memory["origin"] == "inferred" else scope
+    scope = "perhaps everywhere: csmd counted it, no one said so" if memory["origin"] == "inferred" else scope
     stated = f"said by {_whom(memory['authority'])} on {memory['created_at'][:10]}"
     sure = f"last confirmed {memory['confirmed_at'][:10]}, {memory['confidence'] * 100:.0f} % sure"
     lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {stated}, {sure}, holds {scope}"]

@@ -1,7 +1,7 @@
 """The MCP server on standard input and output.
 
 No call keeps the daemon's socket: each opens it anew, and a daemon that was restarted meanwhile is found. Nothing is
-written but the protocol, and nobody is waited for when the client has gone. The SDK costs a second: `serve` imports it.
+written but the protocol, and nothing is waited for when the client has gone. The SDK costs a second: `serve` imports it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def trouble(paths: Paths) -> str:
 
 
 def instructions(state: str) -> str:
-    """What the assistant tells the model of this server; what is wrong stands first."""
+    """The text about this server that the assistant gives to the model; problems come first."""
     return f"{state}\n{INSTRUCTIONS}" if state else INSTRUCTIONS
 
 
