@@ -191,7 +191,7 @@ class _Worker:
         self.owed_since = time.monotonic()
 
     def receive_pending(self, until: float) -> None:
-        """Reads the frames still to come: the ready frame, and answers that nobody waits for."""
+        """Reads the frames still to come: the ready frame, and answers that no caller waits for."""
         while self.owed:
             kind, body = self._receive(until)
             self.owed -= 1
@@ -324,7 +324,7 @@ class Embedder:
         return counts if len(counts) == len(texts) and -1 not in counts else None
 
     def warm(self) -> None:
-        """Start the worker unless it runs, and do not wait for it; what hinders it is told by the next embed()."""
+        """Starts the worker unless it runs, without waiting for it; the next embed() raises what prevents it."""
         if self._busy.acquire(blocking=False):
             try:
                 with contextlib.suppress(EmbeddingUnavailable):
@@ -464,7 +464,7 @@ class Embedder:
         return code
 
     def _look(self) -> _Worker | None:
-        """The worker, once what it has said or that it has ended is taken in; not while somebody talks with it."""
+        """The worker, after its pending frames or its end were taken in; not while a request is in progress."""
         if self._busy.acquire(blocking=False):
             try:
                 worker = self._worker

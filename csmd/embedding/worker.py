@@ -7,7 +7,7 @@ A frame is one kind byte, four bytes of length (big endian) and a body. The firs
 (or `failed`, when the model cannot be loaded); then each request gets exactly one reply, in order:
 
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
-    B texts -> V  the same, by two passes at a time, while nobody works
+    B texts -> V  the same, by two passes at a time, while the machine is idle
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
             -> F  one sentence, UTF-8             (this request failed; the worker goes on)
 

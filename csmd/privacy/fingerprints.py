@@ -1,6 +1,6 @@
 """Purged words are known again by keyed hashes, never by the words.
 
-Words are compared folded: neither case, accents nor invisible characters count, nor what stands
+Words are compared folded: neither case, accents nor invisible characters count, nor what is
 between two words (white space, line breaks, quotes, markup). A match covers whole words, so that
 what is found in the store and what is kept out later are the same. Where nothing was purged
 nothing is looked at; else a text's words are looked up in a set of known harmless ones, and only
@@ -113,7 +113,7 @@ def check_text(text: str) -> str:
     tokens = words(text)
     if sum(len(word) for word in tokens) < LEAST_LETTERS or tokens == ["purged"]:
         raise BadInput(
-            f"what is purged has at least {LEAST_LETTERS} letters or digits", hint="type more of what stands around it"
+            f"what is purged has at least {LEAST_LETTERS} letters or digits", hint="type more of the text around it"
         )
     return text
 
@@ -153,7 +153,7 @@ class Marks:
         return bool(self._wanted)
 
     def spans(self, text: str) -> list[Span]:
-        """Where purged text stands in `text`: (start, end), in order, none touching another's inside."""
+        """The (start, end) of purged text in `text`, in order, none overlapping another."""
         if not self._wanted:
             return []
         spans = [span for reading in _readings(fold(text)) for span in self._windows(reading)]
@@ -163,7 +163,7 @@ class Marks:
         return _merged(((places[start], _end(places, end)) for start, end in spans), text)
 
     def _windows(self, reading: str) -> list[Span]:
-        """Where purged text stands in a folded text, looked for about the words that may be its longest."""
+        """The spans of purged text in a folded text, searched for around the words that may be its longest."""
         tokens = _word_pattern(reading).findall(reading)
         anchors = self._anchors(set(tokens))
         if not anchors:
@@ -211,7 +211,7 @@ def replace_spans(text: str, spans: Sequence[Span], *, hole: str = PURGED) -> tu
 
 
 class Needle:
-    """A text that is still known, to be found where it stands, also as a part of words; a match takes them whole."""
+    """A text that is still known, found wherever it occurs, also as a part of words; a match takes whole words."""
 
     def __init__(self, text: str) -> None:
         tokens = words(text)
@@ -226,7 +226,7 @@ class Needle:
         self._pattern = re.compile("".join(parts))
 
     def spans(self, text: str) -> list[Span]:
-        """Where it stands, widened to whole words: (start, end) in order."""
+        """The (start, end) of the text, widened to whole words, in order."""
         folded = fold(text)
         if self._pattern.search(folded) is None:
             return []

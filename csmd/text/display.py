@@ -38,13 +38,13 @@ def utf16_units(text: str) -> int:
 
 
 def amount(number: int, noun: str) -> str:
-    """So many of something in words: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
+    """A number with its noun: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
     many = noun[:-1] + "ies" if noun.endswith("y") and noun[-2:-1] not in "aeou" else noun + "s"
     return f"{number} {noun if number == 1 else many}"
 
 
 def said_by(authority: str, author: str = "") -> str:
-    """Who a memory is of: `said by the user`, or by a colleague; what comes from another program nobody here has said."""
+    """Who stated a memory: `said by the user`, or by a colleague. What another program brought was not said here."""
     if author:
         return f"said by {author}"
     return "from another program" if authority == "external" else f"said by the {authority}"
@@ -130,7 +130,7 @@ def visible(text: str) -> str:
 
 
 def escape_unseen(text: str) -> str:
-    """`text` for a terminal: what a reader does not see stands as \\uXXXX, which is the same value in JSON; colours stay."""
+    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours stay."""
     return _TO_ESCAPE.sub(_escaped, text)
 
 

@@ -130,7 +130,7 @@ def without_member(text: str, at: int, key: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """JSON with blanks in place of its comments and trailing commas: what is left stands where it stood."""
+    """JSON with blanks in place of its comments and trailing commas: everything else keeps its place."""
     return _blanked(_TRAILING_COMMA, _blanked(_COMMENT, text))
 
 
@@ -164,7 +164,7 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
 
 
 def _is_bare(text: str, plain: str, at: int) -> bool:
-    """Whether no comment stands in the object or list with one item that begins at `at`."""
+    """Whether the object or list with one item that begins at `at` has no comment."""
     end = plain.index("}" if plain[at] == "{" else "]", items(plain, at)[0].end)
     return _blanked(_COMMENT, text)[at:end] == text[at:end]
 

@@ -17,7 +17,7 @@ from csmd.text.prose import Span
 
 
 class Form(NamedTuple):
-    """A mark of a program that opens a line, or that stands in a token of it: the first form that matches counts."""
+    """A mark of a program that opens a line, or is in a token of it: the first form that matches counts."""
 
     name: str
     where: Literal["line", "token"]
@@ -265,7 +265,7 @@ def _leads_to_prose(lines: Sequence[Line], body: range) -> bool:
 
 
 def _is_remark(lines: Sequence[Line]) -> bool:
-    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside, by nobody."""
+    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside and without a first person."""
     text = " ".join(line.text for line in lines[: REMARK_LINES + 1])
     if len(lines) > REMARK_LINES or len(text) < REMARK_CHARACTERS or not {"?", "!"}.isdisjoint(text):
         return False

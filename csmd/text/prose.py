@@ -322,7 +322,7 @@ _UNENDED = frozenset("a an and always are as at be but by can for from if in is 
 
 
 class Sentence(NamedTuple):
-    """A sentence without markup, the row it stands in, how far that is moved in as an item of a list (-1: no item), and
+    """A sentence without markup, the row it is in, how far that is indented as an item of a list (-1: no item), and
     the number and title of its section.
     """
 

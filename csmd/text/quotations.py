@@ -1,4 +1,4 @@
-"""Which parts of a prompt are somebody else's words; pure.
+"""Which parts of a prompt are another's words; pure.
 
 Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted without
 any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and
@@ -100,7 +100,7 @@ def _middle(prompt: str) -> tuple[int, int]:
 
 
 def _among(prompt: str) -> tuple[Span, ...]:
-    """The quotations of a prompt that somebody may have typed."""
+    """The quotations of a prompt that a person may have typed."""
     prompt = with_newlines(prompt)
     # A fence leaves empty lines, code in a line what is no white space.
     plain = _CODE.sub(lambda code: _blank(code.group(), " " if code[1] else "`"), prompt)
@@ -137,7 +137,7 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 
 
 def _in_marks(plain: str) -> list[Span]:
-    """Text in quotation marks: of several sentences, at length, or that a few words of its sentence attribute to somebody."""
+    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its sentence."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
@@ -152,7 +152,7 @@ def _in_marks(plain: str) -> list[Span]:
 
 
 def _reported(plain: str) -> list[Span]:
-    """Clauses in which the user reports what somebody says: the subject, the verb, and the claim."""
+    """Clauses in which the user reports another's claim: the subject, the verb, and the claim."""
     spans: list[Span] = []
     for lead in _LEADS:
         at = plain.find(lead)

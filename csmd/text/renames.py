@@ -61,5 +61,5 @@ def with_new_names(text: str, renames: Mapping[str, str]) -> str:
 
 @cached(512)
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """A name where it stands alone: not as a part of a longer one."""
+    """Matches a name on its own, not as a part of a longer one."""
     return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)
