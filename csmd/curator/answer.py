@@ -90,9 +90,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believed:
-    """What is believed of an answer; `done` pairs a standing note with the candidate that says it is finished.
+    """The accepted parts of an answer; `done` pairs a standing note with the candidate that says it is finished.
 
-    `stands` says in what state the session left the work; it is told of the session, and nowhere else.
+    The field `stands` is the state in which the session left the work; it is shown with the session, and nowhere else.
     """
 
     notes: tuple[Note, ...] = ()
@@ -140,7 +140,7 @@ def believe(text: str, sheet: Sheet) -> Believed:
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """The JSON object in a text, with whatever stands around it: the longest from a brace to the last one; None for none."""
+    """The JSON object in a text, whatever is around it: the longest from a brace to the last one; None for none."""
     text, end = text[:MOST_READ], text[:MOST_READ].rfind("}") + 1
     for start in [match.start() for match in re.finditer("{", text[:end])][:20]:
         try:
@@ -253,9 +253,9 @@ def _is_on(text: str, old: Standing) -> bool:
 def why_not_said(
     note: str, cites: Sequence[Candidate], *, names: Sequence[str] = (), around: str = ""
 ) -> Reason | Literal[""]:
-    """Why a note says more, less or something else than what it cites, "" where it does not.
+    """Why a note says more, less or something else than what it cites, "" if it does not.
 
-    `names` are known anyway; what stands in small letters `around` it is a word, and no name.
+    `names` are known anyway; what is in small letters in the text `around` it is a word, and no name.
     """
     cited = [candidate.text for candidate in cites]
     source = "\n".join(
@@ -351,9 +351,9 @@ def _is_turned(note: str, cited: Sequence[str], source: str) -> bool:
 
 
 def _denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
-    """Of each denial the words behind it, so many at most, as stems; nothing where the language is not known so well.
+    """The words after each denial, at most `most`, as stems; nothing for a language without words of denial.
 
-    With `is_twice` of those alone that stand behind another denial.
+    With `is_twice`, only of denials that follow another denial.
     """
     words = _WORD.findall(text.casefold().replace("’", "'"))
     for at, word in enumerate(words):

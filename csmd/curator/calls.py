@@ -37,7 +37,7 @@ MOST_BYTES = 4_000_000
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows nobody elsewhere: the key and the question are for the place that was named."""
+    """Follows no redirect: the key and the question are for the configured address only."""
 
     def redirect_request(self, *_: Any) -> None:
         """None: a redirect is an error."""
@@ -95,7 +95,7 @@ def _reply(question: Question, text: Any, tokens_in: Any, tokens_out: Any) -> Re
 
 
 def _at(value: Any, *path: str | int) -> Any:
-    """What stands at a path in JSON; None where it does not lead there."""
+    """The value at a path in JSON; None if the path leads nowhere."""
     for step in path:
         try:
             value = value[step]

@@ -126,7 +126,7 @@ def ask(
 def preview(
     rows: Rows, *, provider: str, most_tokens: int, now: str, settings: Settings
 ) -> Iterator[tuple[Ended, Question]]:
-    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within so many tokens."""
+    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within `most_tokens`."""
     standing: dict[int, list[brief.Candidate]] = {}
     for ended in find_waiting(rows, now=now, settings=settings):
         for sheet in read_sheets(rows, ended, standing):
@@ -322,13 +322,13 @@ def _may_silence(memory: Memory, *, is_standing: bool) -> bool:
 
 
 def _may_end(by: Authority, old: Memory) -> bool:
-    """Whether a word of somebody ends a standing note without a person being asked; a promise is kept some day."""
+    """Whether `by` may end a standing note without a person being asked; a promise ends when it is kept."""
     stays = old.pinned or (old.gate != "promissory" and _is_asked_for(old))
     return AUTHORITY_RANK[by] >= AUTHORITY_RANK[old.authority] and not stays
 
 
 def _is_held(rows: Rows, candidate: Candidate) -> bool:
-    """Whether csmd still holds the turn of a candidate, and it says so: a memory of its own stands for its words."""
+    """Whether csmd still holds the turn of a candidate with its words, or a memory of its own holds them."""
     text = turns.text_of(rows, candidate.uuid)
     if candidate.memory_id:
         return _as_asked(rows, candidate) is not None and bool(text)

@@ -36,7 +36,7 @@ def ask_within_cap(
 
     The question is redacted once more before it goes. Its estimate is reserved in one transaction with the look at the
     day's sum, so that calls at the same time do not pass the cap together; whatever happens to this process, what was
-    reserved counts. CapReached, NotAllowed and ProviderFailed say why nobody was asked, or nobody answered.
+    reserved counts. CapReached, NotAllowed and ProviderFailed say why no provider was asked, or none answered.
     """
     question = redacted(question)
     seq = store.write(lambda rows: _reserve(rows, provider, question, now=now, settings=settings))

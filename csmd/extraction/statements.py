@@ -80,7 +80,7 @@ def behind(store: Store) -> list[Behind]:
 
 
 def is_settled(session: Behind, *, quiet_before: str) -> bool:
-    """Whether nobody is in the middle of a turn: the host said so, or nothing came since `quiet_before`."""
+    """Whether no turn is in progress: the host said so, or nothing came since `quiet_before`."""
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 

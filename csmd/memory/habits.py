@@ -389,7 +389,7 @@ ORDER = "order:"
 def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
     """Derives candidates for projects whose packets changed; how many, 0 for nothing left.
 
-    `promoting`: what passes becomes a memory. With `quiet_before`, projects observed since then wait: somebody is at work.
+    `promoting`: what passes becomes a memory. With `quiet_before`, projects observed since then wait: someone is at work.
     """
     changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
@@ -469,7 +469,7 @@ def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now
 
 
 def _inferred(rows: Rows, stored: Candidate) -> list[Memory]:
-    """The memories that a candidate became, as far as nobody has made them theirs."""
+    """The memories that a candidate became, except those that a person has adopted or changed."""
     became = filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids))
     joined = f"{_core(_joined(_behind(rows, stored.memory_ids) or [stored]))}: "
     return [

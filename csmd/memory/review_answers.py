@@ -110,8 +110,8 @@ def review_reason(memory: Memory) -> str:
     if memory.origin == "model_saved" and memory.authority == "external":
         return "it was imported from another program: no session is told it until you keep it"
     if memory.origin == "model_saved":
-        return "a model saved it, and nobody has said it: no session is told it until you keep it"
-    stated = "an assistant said it" if memory.authority == "assistant" else "nobody you know has said it"
+        return "a model saved it, and no one has said it: no session is shown it until you keep it"
+    stated = "an assistant said it" if memory.authority == "assistant" else "no one you know has said it"
     return f"{stated}, and csmd is only {memory.confidence * 100:.0f} % sure"
 
 
@@ -223,7 +223,7 @@ def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], ans
     if answer.verb == "supersede":
         old = answer.other or next(iter(alive), None)
         if old is None:
-            raise BadInput(f"{candidate.id} stands against no memory", hint="name one: --supersede ID")
+            raise BadInput(f"{candidate.id} contradicts no memory", hint="name one: --supersede ID")
         _give_way(rows, old, _must(rows, made), answer)
     return made, "promoted"
 

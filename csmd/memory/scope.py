@@ -53,8 +53,8 @@ _NAMED = re.compile(_BEHIND + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
 def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
     """Where a memory holds: in the project it was said in, unless its words are general.
 
-    General is what names all projects, says what its speaker always does or how they like answers, whatever "this" or "we"
-    stands beside it; without such words a behavioral statement or correction about its speaker that points at nothing.
+    A statement is general if it names all projects, or says what its speaker always does or how they like answers, even
+    with "this" or "we"; else if it is a behavioral statement or correction about its speaker that points at nothing.
     """
     plain, reach = _without_reach(_in_full(text))
     about_answers = _is_about_answers(text)

@@ -79,7 +79,7 @@ class Facts:
     day: int
     since: str = ""
     things: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Kind of a digest's item -> its text -> the uuid of where it stands; commits by their hash."""
+    """Kind of a digest's item -> its text -> the uuid of its turn; commits by their hash."""
     errors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Error -> (how the command ended, uuid)."""
     shares: Mapping[int, str] = field(default_factory=dict)
@@ -391,7 +391,7 @@ def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
 
 
 def confidence(well: int, decided: int) -> float:
-    """The share that ended well, drawn to the middle by two sessions that nobody saw (Laplace): never 0 and never 1."""
+    """The share that ended well, drawn to the middle by two imaginary sessions (Laplace's rule): never 0 and never 1."""
     return round((well + 1) / (decided + 2), 2)
 
 
@@ -516,7 +516,7 @@ def _facts(
 
 
 def _moved(at: str, days: int) -> str:
-    """The day so many days after a time; an invalid time is returned as it is."""
+    """The day a number of days after a time; an invalid time is returned as it is."""
     try:
         return (datetime.fromisoformat(at[:10]) + timedelta(days=days)).date().isoformat()
     except (ValueError, OverflowError):

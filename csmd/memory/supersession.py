@@ -219,7 +219,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
 def supersede(
     rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
 ) -> Memory:
-    """Supersedes one memory by another on somebody's word; the older one as it is then.
+    """Supersedes one memory by another at someone's request; returns the older one as it is then.
 
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """

@@ -130,7 +130,7 @@ class Checkpoint(NamedTuple):
 def make_pieces(
     entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str, trimmed: Mapping[str, int] = {}
 ) -> Checkpoint | None:
-    """The checkpoint of a session after these entries; None where nobody has said or done anything.
+    """The checkpoint of a session after these entries; None if nothing was said or done.
 
     `trimmed` are the turns of which a part only is kept, by uuid, with the bytes that they had.
     """
@@ -430,9 +430,9 @@ def _finish(store: Store, make: Make) -> int:
 
 
 def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, note: str) -> str | None:
-    """Makes a checkpoint of a session as it is, read from `rows`; its id, None where nobody has said anything.
+    """Makes a checkpoint of a session as it is, read from `rows`; returns its id, None if nothing was said.
 
-    The stage finishes it: what its transcript brings of before `now` is added.
+    The stage finishes it: it adds what the transcript still brings from before `now`.
     """
     about = checkpoints.session_state(rows, session_seq)
     made = make_checkpoint(rows, about, until=now, key=store.hash_key, distilling=True)
@@ -486,7 +486,7 @@ def compose_opening(
 ) -> Brief:
     """What a session is shown at its start: goals, the essentials after a compaction or a restore, then the brief.
 
-    All of it within `max_tokens`; `brief` composes the brief within what is left. Nothing stands in both: the essentials
+    All of it fits into `max_tokens`; `brief` composes the brief within what is left. Nothing is in both: the essentials
     leave out what the brief says, the brief leaves out what was asked for.
     """
     goals = goals_block(rows, places, event.session_id)

@@ -1,9 +1,9 @@
 """Whether a session used what it was shown.
 
-What somebody else said first proves nothing: a word of the prompt, of what was in the context before, of a tool's result.
+A word that came from elsewhere first proves nothing: from the prompt, from the context before, from a tool's result.
 So an item is tracked turn by turn, and loses every mark that another's turn brings before the assistant's. Receipts whose
-time is over are judged by the turns that are stored; the age of what was used begins again, and its confidence stays, for
-nobody said it.
+time is over are judged by the stored turns; the age of what was used begins again, and its confidence stays, because
+use is no statement.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ComparedTurn(NamedTuple):
 
 @dataclass(slots=True)
 class TrackedItem:
-    """An item with the marks that nobody else has brought yet; `words` are stems and a word of each, at first `size`.
+    """An item with the marks that no other turn has brought yet; `words` are stems and a word of each, at first `size`.
 
     Once it was used, `by` is the kind of mark that showed it and `brought` the marks themselves (which are never stored).
     """
