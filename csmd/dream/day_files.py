@@ -64,7 +64,7 @@ def data_without(body: str, is_forgotten: IsForgotten) -> str:
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
-    """The sessions of a part as data; [] where somebody has made something else of it."""
+    """The sessions of a part as data; [] if a person has turned it into something else."""
     sessions = files.from_yaml(body)
     return sessions if isinstance(sessions, list) and all(isinstance(item, dict) for item in sessions) else []
 
@@ -173,10 +173,10 @@ def part_name(ident: str) -> str:
 
 
 def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
-    """A file's text with a session's part as it is now.
+    """Returns a file's text with a session's part as it is now.
 
-    An edited part stays. A missing one is put behind the others, unless it was there before (`was_there`): then somebody
-    took it out.
+    An edited part stays. A missing one is put behind the others, unless it was there before (`was_there`): then a
+    person took it out.
     """
     part = _mark(style, ident, body)
     match = _find(text, style, ident)
@@ -195,7 +195,7 @@ def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
 
 
 def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -> str:
-    """A file's text with the body of a session's part edited; a part that somebody has edited stays marked as edited."""
+    """Returns a file's text with a session's part edited; a part that a person has edited stays marked as edited."""
     match = _find(text, style, ident)
     if match is None or (body := edit(match["body"])) == match["body"]:
         return text

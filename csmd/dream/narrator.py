@@ -65,7 +65,7 @@ def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
 
 
 def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
-    """The form of branch names: what stands before the first slash, a ticket, a day; None for none."""
+    """The form of branch names: what is before the first slash, a ticket, a day; None for none."""
     chosen = _distinct([item for item in names if not _COMMON_BRANCH.match(item.text)])
     shapes = {item.text: _shape(item.text) for item in chosen}
     common = Counter(shape for shape in shapes.values() if shape)

@@ -1,4 +1,4 @@
-"""What stands on which page: user, projects, themes, index."""
+"""Chooses the content of each page: user, projects, themes, index."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """What stands beside memories, by id: symptoms of a gotcha, wordings that wait for an answer.
+    """The notes beside memories, by id: symptoms of a gotcha, wordings that wait for an answer.
 
     `new` are waiting lines (heading, text) that would be memories of their own. With `edits` the lines say that their
     code was edited since, not a heading.
@@ -165,7 +165,7 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
     """A memory as a line of a page."""
 
     def is_symptom(text: str) -> bool:
-        """Whether somebody's words describe a failure: every sentence states something."""
+        """Whether a person's words describe a failure: every sentence states something."""
         return all(map(states_something, prose.sentences(display.squeeze(text))))
 
     symptoms = filter(is_symptom, annotations.shows.get(memory.id, ()))
@@ -184,7 +184,7 @@ def _balance_emphasis(text: str) -> str:
 
 
 def _repeats(memory: Memory, other: Memory) -> bool:
-    """Whether another line says nearly the same as a memory, or that and more: it stands for both until they are merged."""
+    """Whether another line says nearly the same as a memory, or that and more: it represents both until they are merged."""
     mine, others = similarity.gist(memory.text), similarity.gist(other.text)
     if mine.turns != others.turns:
         return False
@@ -248,7 +248,7 @@ def build_sections(
 
 
 def find_heading(memory: Memory) -> str:
-    """The heading under which a memory stands on its own page."""
+    """The heading of a memory on its own page."""
     return next(kind.heading for kind in KINDS if kind.fits(memory))
 
 

@@ -1,7 +1,7 @@
 """Reads people's edits of pages and carries them out.
 
-A line is known by the memory it names, or by its words where an editor has lost the comment. One that stands under
-another heading or on another page is moved, which is no edit. A page that lost too much at once was truncated, by a
+A line is identified by the memory it names, or by its words if an editor has lost the comment. One that is now under
+another heading or on another page was moved, which is no edit. A page that lost too much at once was truncated, by a
 sync service or a full disk: nothing of it is read.
 """
 
@@ -206,8 +206,8 @@ def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> b
     """Whether a tool call may have written a page: it names the page or its directory, and does not only read.
 
     A file name alone counts where it is the page's only: with "memory", in csmd's directory, or where no other file has
-    it. The directory counts by its last two names, the home where all below it is swept. Of a shell line that is not
-    kept whole nobody knows. A name that is only computed is not seen.
+    it. The directory counts by its last two names, the home where all below it is swept. A shell line that is not
+    kept whole may have written it. A name that is only computed is not seen.
     """
     if tool in _READERS:
         return False
@@ -244,7 +244,7 @@ class _Page:
 class EditTransaction:
     """Carries out the edits of one page, in the caller's transaction.
 
-    They are a person's unless a tool may have written the page or nobody watched (`is_unwatched`); `others` are the
+    They are a person's unless a tool may have written the page or csmd did not watch (`is_unwatched`); `others` are the
     other pages as they are now.
     """
 
@@ -323,7 +323,7 @@ class EditTransaction:
         return edits.number
 
     def _remember(self, line: Line) -> str | None:
-        """The memory that a changed or new line stands for from now on, "" for none yet; None where it is refused."""
+        """The memory of a changed or new line from now on, "" for none yet; None if the line is refused."""
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
@@ -391,7 +391,7 @@ class EditTransaction:
         candidates.put_candidate(self._rows, question)
 
     def _place(self, line: Line) -> Place:
-        """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
+        """The place that a line belongs to: the page's, or on a theme's page that of the project in its heading."""
         everywhere = self._places[markdown.USER]
         if self._is_topic:
             return self._places.get(page_content.find_linked_page(line.heading), everywhere)
@@ -411,8 +411,8 @@ class EditTransaction:
 def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
     """Reads the pages that differ from what csmd knows, each in one transaction; returns how many edits were carried out.
 
-    Where csmd paused since it knew a page, or the clock was set back, nobody knows who edited it. OSError where the disk
-    does not take a page that is to be kept.
+    If csmd paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the disk
+    refuses a page that is to be kept.
     """
     stored = store.read(markdown_pages.pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
@@ -454,7 +454,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
 
 
 def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
-    """Notes that the whole directory is gone: somebody wants it written anew, and no line of it was removed."""
+    """Records that the whole directory was deleted: it is written anew, and none of its lines counts as removed."""
     for row in page_rows:
         if row.text and not row.also:
             markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))

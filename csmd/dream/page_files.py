@@ -91,7 +91,7 @@ def build_pages(
 
 
 def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotations, dict[int, list[tuple[str, str]]]]:
-    """What stands beside memories, and the lines (heading, text) of each place that wait to become memories."""
+    """The notes beside memories, and the lines (heading, text) of each place that wait to become memories."""
     ids = {memory.seq: memory.id for memory in memories}
     symptoms = failures.symptoms_of(rows, [memory.seq for memory in memories if memory.category == "gotcha"])
     waits: dict[str, list[str]] = defaultdict(list)
@@ -319,7 +319,7 @@ def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would become of a file below the memory directory; `read`: somebody's edit in it is read first."""
+    """What would become of a file below the memory directory; `read`: a person's edit in it is read first."""
 
     path: str
     do: Literal["begin", "write", "remove", "read"]
@@ -342,7 +342,7 @@ def preview_changes(
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
             continue  # it is left alone
         raw = files.read_plain(path, page_format.READ_BYTES)
-        change: Change | None = Change(path=file.path, do="read", reason="somebody has edited it")
+        change: Change | None = Change(path=file.path, do="read", reason="it was edited")
         if _may_write(raw, row, purged):
             before = None if raw is None else raw.decode("utf-8", "replace")
             change = describe_change(file.path, before, file.text, why_gone=file.reason)

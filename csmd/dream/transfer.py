@@ -130,9 +130,9 @@ def check_record(value: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record that nobody vouches for, as an assistant's evidence, which no session is told until a person keeps it.
+    """Turns a record that no one vouches for into an assistant's evidence, not shown to sessions until a person keeps it.
 
-    Its audit is dropped: an undo would rest on what nobody has seen.
+    Its audit is dropped: an undo would rely on states that this store never held.
     """
     authority = min(record["authority"], "assistant", key=vocabulary.AUTHORITY_RANK.__getitem__)
     return {**record, "authority": authority, "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
@@ -204,7 +204,7 @@ REPLACED, WAITING = "Replaced", "Waiting for review"
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    """The heading that a record stands under, "" for what holds."""
+    """The heading of a record, "" for one that holds."""
     if record["superseded_by"]:
         return REPLACED
     is_unsaid = record["authority"] == "external" or record["origin"] in visibility.UNSTATED
@@ -390,7 +390,7 @@ class _Import:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, record: Mapping[str, Any], redactions: Counter[str]) -> dict[str, Any]:
-        """A record as it may be stored: redacted, and lowered where nobody vouches for it."""
+        """A record as it may be stored: redacted, and lowered if no one vouches for it."""
         return redact_record(record if self.is_trusted else lower_record(record), redact, redactions)
 
     def store_memories(self, rows: Rows, records: Mapping[int, dict[str, Any]]) -> list[int]:
@@ -446,7 +446,7 @@ class _Import:
         raised = {name: record[name] for name in ("authority", "origin")}
         memories.update_belief(rows, replace(memory, **raised, pinned=bool(record["pinned"])))
         exports.put_scene(rows, memory.seq, self._without_purged(rows, record))
-        exports.note_imported(rows, memory.id, reason="somebody vouched for it", now=self.now)
+        exports.note_imported(rows, memory.id, reason="a person vouched for it", now=self.now)
         return True
 
     def annotate(self, rows: Rows, records: Iterable[dict[str, Any]]) -> None:

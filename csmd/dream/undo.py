@@ -169,8 +169,8 @@ def keep_together(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[s
 def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
     """Writing of one file, oldest first -> why it is not undone, "" where it is.
 
-    From the newest on, each must have left what is there now: what somebody wrote in between stays, and all below it. A
-    writing that was noted and never done, or that somebody has taken back, has left what it found. One that is `purged`
+    From the newest on, each must have left what is there now: what was written in between stays, and all before it. A
+    writing that was noted and never done, or that was taken back, has left what it found. One that is `purged`
     would bring purged text back.
     """
     reasons: dict[int, str] = {}
@@ -369,7 +369,7 @@ def _obstacle(rows: Rows, row: ChangedRow, *, together: Collection[str], key: by
         return CROWDED if waited and candidates.is_waiting(rows, belief_changes.as_candidate(row.was)) else ""
     if not was:
         leaning = [other for other in dreams.represented_memories(rows, ident) if other not in together]
-        return f"it stands for {leaning[0]} since" if leaning else ""
+        return f"it represents {leaning[0]} since" if leaning else ""
     if PURGED in row.was.text:
         return PURGED_SINCE
     if tombstones.is_statement_forgotten(
