@@ -1,7 +1,7 @@
 """One call to the daemon over the socket, with a deadline.
 
-Knows the socket and the frames; never the store. Errors say whether nobody is there
-(DaemonUnreachable) or somebody refused (the daemon's own words).
+Knows the socket and the frames; never the store. Errors say whether no daemon is there
+(DaemonUnreachable) or the daemon refused (in its own words).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
 
 
 def _connect(paths: Paths, within_s: float) -> _socket.socket:
-    """A connection to the daemon's socket; DaemonUnreachable when nobody listens there."""
+    """A connection to the daemon's socket; DaemonUnreachable when no process listens there."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(within_s)

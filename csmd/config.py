@@ -51,7 +51,7 @@ class Settings:
     stages_advisory: bool = False
     """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
     stages_dream: bool = True
-    """Consolidate in the background once a day; off: nothing is consolidated unless somebody asks for it."""
+    """Consolidate in the background once a day; off: only on request."""
     stages_daily: bool = True
     """Write what was done, day by day, below `memory/` in the home; off: no daily files and none of live sessions."""
     dream_every_h: int = 24
@@ -154,7 +154,7 @@ def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
 def spool_places(home: Path) -> list[Path]:
     """Where hooks leave events that no daemon took: in the home, last in /tmp; hooks/csmd_spool.py makes the same names.
 
-    `spool-2` is for a home in which something stands in the first one's place that is not the user's own directory.
+    `spool-2` is for a home in which the first one's place is taken by something that is not the user's own directory.
     """
     name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
     return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108

@@ -214,7 +214,7 @@ def _hints(globs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _last_name(glob: str, filling: str) -> str:
-    """A file name that a glob stands for."""
+    """A file name that matches a glob."""
     return glob.rpartition("/")[2].replace("*", filling).replace("?", "x")
 
 

@@ -114,7 +114,7 @@ def _ends(sign: str, heading: re.Match[str] | None) -> bool:
 
 
 def _listed(lines: list[str]) -> list[bool]:
-    """For each line, and for the end, whether nothing but names of files stands from there up to the next blank line."""
+    """For each line, and for the end, whether there are only names of files from there up to the next blank line."""
     listed = [True] * (len(lines) + 1)
     for number in reversed(range(len(lines))):
         line = lines[number].strip()

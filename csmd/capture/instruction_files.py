@@ -296,7 +296,7 @@ def _import_path(target: str, base: str, home: str) -> str:
 
 
 def _joined(written: str, base: str, home: str) -> str:
-    """A path as written in a file of the directory `base`; `~/` stands for `home`."""
+    """A path as written in a file of the directory `base`; `~/` means `home`."""
     path = posixpath.join(home, written[2:]) if written.startswith("~/") else posixpath.join(base, written)
     return posixpath.normpath(path)
 

@@ -148,7 +148,7 @@ def may_have_worktrees(project: Project) -> bool:
 
 
 def is_home(root: str) -> bool:
-    """Whether a directory is somebody's home, or holds homes: too much to be one project's worktree."""
+    """Whether a directory is a user's home, or holds homes: too much to be one project's worktree."""
     return _HOMES.fullmatch(root) is not None
 
 
@@ -168,12 +168,12 @@ def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
 
 
 def with_marks(project: Project, *, disk: Disk) -> Project:
-    """The project with what it is recognised by when its directory was moved, and its remote; "" where nothing is.
+    """Returns the project with its remote and the marks that identify it after its directory was moved; "" for none.
 
-    A repository is told by the first line of its reflog: who made or cloned it and when, to the second. One without a
-    commit has none: it is told by the file that `git init` writes into its data and nobody edits.
-    A directory without git by its marker files: their content alone is weak, as templates are equal, and
-    so are inodes, which are used again; nobody sets a file's time of change.
+    A repository is identified by the first line of its reflog: who made or cloned it and when, to the second. One without
+    a commit has none, and is identified by a file that `git init` writes into its data and that is not edited.
+    A directory without git is identified by its marker files: their content alone is weak, as templates are equal, and so
+    are inodes, which are reused; but no program sets a file's time of change.
     """
     if is_of_windows(project.root):
         return project

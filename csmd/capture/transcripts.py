@@ -163,7 +163,7 @@ class LeaveOut:
 def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
     """The earliest and latest time of each turn: its own time twice, or those of its neighbours.
 
-    `latest` stands for a neighbour that is missing on both sides.
+    `latest` is used if both neighbours are missing.
     """
     after: list[str] = []
     following = EPOCH
@@ -648,10 +648,10 @@ def tail(
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
-    Whose it is, its first bytes tell; nothing is read where that is not the `owner`, the assistant in whose directory
-    it lies. `read_line` reads csmd's own session files.
+    The first bytes show which assistant wrote it; nothing is read if that is not the `owner`, the assistant in whose
+    directory it is. `read_line` reads csmd's own session files.
     With `most_pieces` at most that many, so that others are served between two calls. Raises OSError when the
-    file cannot be read, StoreError when the store refuses: the cursor then stands where it was and the next call
+    file cannot be read, StoreError when the store refuses: the cursor then stays where it was and the next call
     reads on.
     """
     report = Tail()

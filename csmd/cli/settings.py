@@ -221,7 +221,7 @@ ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 
 
 def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
-    """Has the daemon ask a provider for a first vector; CsmdError where nobody makes one."""
+    """Has the daemon ask a provider for a first vector; CsmdError if none is returned."""
     verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
     verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
 

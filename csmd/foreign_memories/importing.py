@@ -1,6 +1,6 @@
-"""Imports the memories of another program: looked through as a whole first, then stored as what nobody here has said.
+"""Imports the memories of another program: read as a whole first, then stored as not said here.
 
-They wait for a person in the review, are found by search, and no session is told them until one is kept.
+They wait in the review for a person and are found by search; no session is shown one until it is kept.
 """
 
 from __future__ import annotations

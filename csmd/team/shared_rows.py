@@ -167,10 +167,10 @@ def visible_projects(rows: Rows) -> list[dict[str, Any]]:
 
 
 def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) -> list[dict[str, Any]]:
-    """What has changed in a project past a cursor, in the order in which it is received: memories as records, and ids that are gone.
+    """What has changed in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
 
-    `xid` and `item` (the cursor) stand with each. What a transaction that is still under way may yet write stands past
-    every cursor that is given out before it ends: none older than the oldest of these is missed.
+    Each has its cursor, `xid` and `item`. What a transaction in progress may still write is past every cursor that is
+    given out before it ends, so nothing is missed.
     """
     versions = rows.all(
         "select changed, item, kind, seq, id from ("
@@ -225,7 +225,7 @@ def search(
 ) -> list[dict[str, Any]]:
     """The memories and digests that one may read and that bear on these words, or on a vector (b"": none), the best first.
 
-    Ranks by words and by meaning are added; what was replaced or archived is left out, and so is what stands behind another
+    Ranks by words and by meaning are added; what was replaced or archived is left out, and so is what is behind another
     wall than `wall` in its author's home.
     """
     among = rows.column("select seq from projects where workspace in ('', :wall)", wall=wall)

@@ -235,7 +235,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
 
 
 def _as_colleagues(record: Mapping[str, Any]) -> Json:
-    """A record as a colleague's is kept: nobody here has said it, and its turns and sessions are none of those here."""
+    """A record in the form in which a colleague's is kept: it was not said here, and its turns and sessions are not here."""
     apart = {
         "sources": [(f"team:{uuid}", f"team:{session}", at, role) for uuid, session, at, role in record["sources"]],
         "symptoms": [(f"team:{uuid}", *rest) for uuid, *rest in record["symptoms"]],

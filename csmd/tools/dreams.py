@@ -1,7 +1,7 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-What a plan or a dream says of a project is told only where that project may be seen; who cannot see all of them is told
-how much is left out. Markdown that a dream wrote is of all projects: with walls it is shown to a person only.
+A plan or a dream shows only projects that the caller may see, and how much is left out. Markdown that a dream wrote
+is about all projects: with walls it is shown to a person only.
 """
 
 from __future__ import annotations

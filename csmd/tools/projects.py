@@ -316,7 +316,7 @@ def _absolute(place: str) -> str:
 
 
 def find_project(rows: Rows, word: str, *, make_at: str = "") -> int:
-    """The project that a path, an id or a name stands for; with `make_at`, a time, a directory where nothing was said yet too."""
+    """The project of a path, an id or a name; with `make_at`, a time, also a directory where nothing was said yet."""
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)
         if seq is None and make_at:

@@ -34,9 +34,9 @@ AGAIN = "Run `csmd web` in a terminal for a new link.\n"
 
 
 class Access:
-    """The gate before the pages; owns the token of the link, the secret of the cookie, and when it last let somebody in.
+    """The gate before the pages; owns the token of the link, the secret of the cookie, and when it last let a visitor in.
 
-    Pages are below `base`, which nobody can guess: a cookie knows no port, so this keeps it from other servers of this
+    Pages are below `base`, which cannot be guessed: a cookie knows no port, so this keeps it from other servers of this
     machine.
     """
 

@@ -44,7 +44,7 @@ Answer = Callable[[Visit], Page | str]
 
 
 def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
-    """Serves the pages on 127.0.0.1 until nobody uses them; `announce` is given the link once it can be opened."""
+    """Serves the pages on 127.0.0.1 until they are no longer used; `announce` gets the link once it can be opened."""
     listening = _listen(port)
     with listening:
         access = Access(listening.getsockname()[1], time.monotonic)
