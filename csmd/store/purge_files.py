@@ -158,7 +158,7 @@ def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> N
                 continue
             numbered = (f"{Path(new).stem}-{number}{Path(new).suffix}" for number in itertools.count(2))
             target = next(
-                place / name for name in itertools.chain([new], numbered) if not os.path.lexists(place / name)
+                place / free for free in itertools.chain([new], numbered) if not os.path.lexists(place / free)
             )
             path.rename(target)
             done.rewritten.append(str(target))
