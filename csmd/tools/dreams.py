@@ -1,7 +1,7 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-What a plan or a dream says of a project is told only where that project may be seen; who cannot see all of them is told
-how much is left out. Markdown that a dream wrote is of all projects: with walls it is shown to a person only.
+A plan or a dream shows only projects that the caller may see, and how much is left out. Markdown that a dream wrote
+is about all projects: with walls it is shown to a person only.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
         return None
     settings = ctx.config.settings
     left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
-    asked = [
+    questions = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
         for ended, question in curate.preview(
             rows, provider=provider.name, most_tokens=left, now=now, settings=settings
         )
         if seen is None or ended.project_seq in seen
     ]
-    return {"provider": provider.name, "model": provider.model, "questions": asked}
+    return {"provider": provider.name, "model": provider.model, "questions": questions}
 
 
 def _action(action: Action, root_of: dict[int, str]) -> Json:
