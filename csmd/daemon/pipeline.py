@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 
 from csmd import machine
-from csmd.capture import project_identity, whole_text
+from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
@@ -142,8 +142,6 @@ def _topics(stages: Stages, force: bool) -> int:
 AFTER_DISTILLING: Mapping[str, Step] = {
     "checkpoints": _checkpoints,  # first, for it is asked for during a compaction
     "tool words": _tool_words,
-    # Before memories are made: what is one project's is believed in one.
-    "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
     "gotchas": _gotchas,
