@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from pathlib import Path
 
@@ -14,8 +12,6 @@ from csmd.extraction import verbatim_statements
 from csmd.hosts.codex import transcript
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "codex"
-SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
-SAMPLES = SHARED / "assistants" / "samples" / "codex-0.169.0"
 #: A session of the real client that went back behind its second turn and was asked a question; in words of our own.
 REVERTED = "019db000-0000-7000-8000-000000000005"
 MAIN, FORK, CHILD, OLD = (
@@ -67,15 +63,14 @@ def test_an_answer_to_the_assistants_question_is_the_users_and_a_decision(home: 
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(DATA)
-    calls = home.rows("select tool_name, text from turns where kind = 'tool_call' order by at, uuid")
-    named = [(name, json.loads(text)) for name, text in calls]
+    named = home.calls()
     assert ("Bash", {"command": "make test"}) in named and ("Bash", {"command": "ls tables"}) in named
     assert {(name, given["file_path"]) for name, given in named if "file_path" in given} == {
         ("Edit", "fare.go"), ("Write", "docs/fares.md"),
     }  # fmt: skip
     assert ("mcp__csmd__recall", {"query": "fares"}) in named
     assert [given["todos"][0]["status"] for name, given in named if name == "TodoWrite"] == ["completed"]
-    failed = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'") if "Exit code" in text]
+    failed = [text for text in home.results() if "Exit code" in text]
     assert sorted(failed) == [
         "Exit code 1\nls: tables: no such directory\n", "Exit code 2\nfare_test.go:12: got 4.1, want 410\n",
     ]  # fmt: skip

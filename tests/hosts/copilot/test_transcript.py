@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,6 @@ from csmd.hosts.adapter import Opened, Reading
 from csmd.hosts.copilot import transcript
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "copilot" / "session-state"
-SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
-SAMPLES = SHARED / "assistants" / "samples" / "copilot-1.0.102"
 MAIN, FORK, PROGRAM = (f"c0b11070-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 AGENT = "c0b11070-0000-4000-8000-0000000000a9"
 
@@ -77,10 +74,7 @@ def test_what_a_rewind_undoes_counts_no_more(home: Home, tmp_path: Path) -> None
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(DATA)
-    named = [
-        (name, json.loads(text))
-        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
-    ]
+    named = home.calls()
     assert {given["command"] for name, given in named if name == "Bash"} == {
         "make test", "rm -r tables", "ls tables", "git status",
     }  # fmt: skip
@@ -89,7 +83,7 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
         ("Write", "docs/cents.md"),
     }  # fmt: skip
     assert ("mcp__csmd__recall", {"query": "fares"}) in named and "Task" in {name for name, _ in named}
-    results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
+    results = home.results()
     assert sorted(text for text in results if "Exit code" in text) == [
         "Exit code 1\nls: tables: no such directory", "Exit code 2\nfare_test.go:12: got 4.1, want 410",
     ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
 from pathlib import Path
 
@@ -11,8 +9,6 @@ import pytest
 from transcript_home import Home
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "droid" / "sessions"
-SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
-SAMPLES = SHARED / "assistants" / "samples" / "droid-0.215.0"
 MAIN, FORK, AGENT, PROGRAM = (f"d401d000-0000-4000-8000-00000000000{number}" for number in (1, 2, 3, 4))
 
 
@@ -34,15 +30,12 @@ def test_only_what_a_person_typed_is_the_users(home: Home) -> None:
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(DATA)
-    named = [
-        (name, json.loads(text))
-        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
-    ]
+    named = home.calls()
     assert {given["command"] for name, given in named if name == "Bash"} == {"make test", "ls tables"}
     assert {(name, given["file_path"]) for name, given in named if "file_path" in given} == {
         ("Edit", "/home/mira/ferry/fare.go"), ("Write", "/home/mira/ferry/docs/fares.md"), ("Edit", "fare_test.go"),
     }  # fmt: skip
-    results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
+    results = home.results()
     assert sorted(text for text in results if "xit" in text) == [
         "Exit code 1\nls: tables: no such directory", "Exit code 2\nfare_test.go:12: got 4.1, want 410",
     ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -18,8 +17,6 @@ from csmd.store.sqlite import Rows
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "gemini" / "tmp"
 CHATS = DATA / "ferry" / "chats"
-SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
-SAMPLES = SHARED / "assistants" / "samples" / "gemini-0.61.0"
 SESSION, AGENT = "0a1b2c3d-1111-4222-8333-444455556666", "0b1b2c3d-1111-4222-8333-444455557777"
 MAIN = CHATS / f"session-2026-03-02T09-00-{SESSION[:8]}.jsonl"
 
@@ -107,10 +104,7 @@ def test_a_turns_whole_text_that_a_hook_reported_is_none_beside_its_messages(hom
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(MAIN)
-    calls = [
-        (name, json.loads(text))
-        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
-    ]
+    calls = home.calls()
     assert ("Bash", {"command": "go test ./..."}) in calls and ("mcp_csmd_recall", {"query": "fares"}) in calls
     assert [(name, given["file_path"]) for name, given in calls if "file_path" in given] == [
         ("Read", "fare.go"), ("Write", "docs/fares.md"), ("Edit", "fare.go"),
@@ -118,7 +112,7 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
     assert [given["todos"] for name, given in calls if name == "TodoWrite"] == [
         [{"content": "Round the fares", "status": "completed"}]
     ]
-    results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
+    results = home.results()
     assert "Exit code 1\nfare_test.go:12: got 4.1, want 410\nFAIL" in results
     assert [text.split(".")[0] for text in results if text.startswith(("Error", "The user"))] == [
         "Error: Failed to edit, 0 occurrences found", "The user doesn't want to proceed with this tool use",

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 from pathlib import Path
 
 import pytest
 from transcript_home import Home
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "qwen" / "projects"
-SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
-SAMPLES = SHARED / "assistants" / "samples" / "qwen-0.24.4"
 SESSION, FORK, AGENT = (
     "1a1b2c3d-1111-4222-8333-444455556666", "1c1b2c3d-1111-4222-8333-444455558888", "general-purpose-call_9",
 )  # fmt: skip
@@ -43,13 +39,10 @@ def test_a_prompt_in_whose_place_another_stands_counts_no_more(home: Home) -> No
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(MAIN)
-    calls = [
-        (name, json.loads(text))
-        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
-    ]
+    calls = home.calls()
     assert [name for name, _ in calls] == ["Bash", "Edit", "TodoWrite", "AskUserQuestion", "Agent", "Bash"]
     assert calls[2][1] == {"todos": [{"content": "Open at six", "status": "completed"}]}
-    results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
+    results = home.results()
     assert "Exit code 1\ngate_test.go:7: got 5, want 6" in results
     assert any(text.startswith("The user doesn't want to proceed with this tool use") for text in results)
 
