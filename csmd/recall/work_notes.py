@@ -81,7 +81,9 @@ def describe_failure(failure: FailureHistory) -> str:
     where = f" in {display.amount(seen.sessions, 'earlier session')}" if seen.sessions > 1 else ""
     code = f" with exit code {seen.exit_code}" if seen.exit_code > 0 else ""
     what = "this failure" if failure.is_same else f"a similar failure, `{seen.command}`{code},"
-    history = f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {seen.last_at[:10]}"
+    history = (
+        f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {display.date(seen.last_at)}"
+    )
     if not seen.fixed_at:
         return history if failure.memory is not None else f"{history}; what solved it is not known"
     others = len(seen.fixed_files) - MOST_CAUSES
@@ -89,7 +91,7 @@ def describe_failure(failure: FailureHistory) -> str:
     fix = f"an edit of {', '.join(seen.fixed_files[:MOST_CAUSES])}{more}"
     if seen.fixed_by:
         fix += f'; the assistant said: "{display.cut(display.squeeze(seen.fixed_by), FIX_CHARACTERS)}"'
-    return f"{history}; last fixed on {seen.fixed_at[:10]} by {fix}"
+    return f"{history}; last fixed on {display.date(seen.fixed_at)} by {fix}"
 
 
 def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed: Failure, kept_bytes: int) -> Brief:
