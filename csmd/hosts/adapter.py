@@ -26,6 +26,7 @@ from csmd.hosts.json_fields import moment
 from csmd.privacy.redaction import Removed, redact, without_private
 from csmd.text import display
 from csmd.values import Turn
+from csmd.vocabulary import TurnKind
 
 #: Longest answer to a hook in UTF-16 units: the assistants cut at 10,000.
 ANSWER_LIMIT_UNITS = 9_000
@@ -380,6 +381,17 @@ _SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
 def is_slash_command(said: str) -> bool:
     """Whether a prompt is a command of the host's."""
     return _SLASH.match(said) is not None
+
+
+def prompt_kind(
+    written_for_user: re.Pattern[str], said: str, *, by_person: bool, has_commands: bool = True
+) -> TurnKind:  # fmt: skip
+    """Whether a prompt is the user's own words, a command, a program's or, as it begins, the host's own."""
+    if written_for_user.match(said):
+        return "notification"
+    if has_commands and is_slash_command(said):
+        return "command"
+    return "user" if by_person else "relayed"
 
 
 def quoted_answers(pairs: Iterable[tuple[str, str]]) -> str:

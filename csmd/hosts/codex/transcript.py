@@ -19,6 +19,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.exclusions import Withheld
+from csmd.hosts import adapter
 from csmd.hosts.adapter import (
     Opened,
     Reading,
@@ -87,11 +88,7 @@ def words(text: str, counts: Counter[str]) -> str:
     return spoken(plain, counts)
 
 
-def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
-    """Whether a prompt is the user's own words, a program's or Codex' own."""
-    if WRITTEN_FOR_USER.match(said):
-        return "notification"
-    return "user" if by_person else "relayed"
+prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER, has_commands=False)
 
 
 @dataclass(slots=True)

@@ -19,13 +19,13 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.hosts import adapter
 from csmd.hosts.adapter import (
     BACK_BYTES,
     Opened,
     Reading,
     ReadLine,
     Took,
-    is_slash_command,
     quoted_answers,
     refuse,
     spoken,
@@ -82,13 +82,7 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
     return (root, found["session"]) if found else None
 
 
-def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
-    """Whether a prompt is the user's own words, a command, a program's or Copilot's own."""
-    if WRITTEN_FOR_USER.match(said):
-        return "notification"
-    if is_slash_command(said):
-        return "command"
-    return "user" if by_person else "relayed"
+prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,8 @@ from typing import Any
 
 from csmd import wire
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading, ReadLine, is_slash_command, refuse, spoken
+from csmd.hosts import adapter
+from csmd.hosts.adapter import Opened, Reading, ReadLine, refuse, spoken
 from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string
 from csmd.hosts.labels import label
 from csmd.hosts.stored_calls import Call, call_turns, patched_files, result_turn, with_exit_code
@@ -68,13 +69,7 @@ def words(text: str, counts: Counter[str]) -> str:
     return spoken(text, counts, around=_REMINDER)
 
 
-def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
-    """Whether a prompt is the user's own words, a command or a program's."""
-    if WRITTEN_FOR_USER.match(said):
-        return "notification"
-    if is_slash_command(said):
-        return "command"
-    return "user" if by_person else "relayed"
+prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER)
 
 
 @dataclass(frozen=True, slots=True)
