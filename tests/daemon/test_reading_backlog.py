@@ -494,8 +494,6 @@ def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> No
     for number in range(30):
         said = machine.line("user", f"the past {number} " * 300, session=f"s{number}")
         machine.transcript(said, session=f"s{number}")
-    while parts.background.stages.index():
-        pass
     assert parts.store.cleanse(), "no page is free in the file"
     parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))
     steps = [background.step(START + TICK_S * number) for number in range(9)]
