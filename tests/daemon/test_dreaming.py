@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from in_process import settle
 from machine import call_frames, eventually, peer
 
 from csmd.daemon import dreaming
@@ -32,14 +33,6 @@ def a_machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 def at(hours: float) -> float:
     """A monotonic time so many hours from now."""
     return time.monotonic() + hours * HOUR
-
-
-def settle(parts: Any, now: float) -> None:
-    """Steps until nothing is due."""
-    for _ in range(2000):
-        if not parts.background.step(now):
-            return
-    raise AssertionError("there is no end of work")
 
 
 def dreamt(parts: Any) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -19,13 +18,6 @@ from csmd.values import BriefItem, Project, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def statement(text: str, **changes: object) -> Statement:

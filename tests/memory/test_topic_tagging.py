@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_factory import memory_of
 
 from csmd.memory import topic_tagging
 from csmd.recall import results
 from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Link, Memory, Project, Provenance
+from csmd.values import Link, Project, Provenance
 from tests.memory_factory import NOW, memory
 
 SAID = [
@@ -153,15 +154,9 @@ def opened_step(store: Store) -> int:
     return total
 
 
-def read(store: Store, ident: str) -> Memory:
-    found = store.read(lambda rows: memories.by_id(rows, ident))
-    assert found is not None
-    return found
-
-
 def names(store: Store, ident: str) -> dict[str, str]:
     """Topic -> who says so."""
-    seq = read(store, ident).seq
+    seq = memory_of(store, ident).seq
     found = store.read(lambda rows: topics.of_memories(rows, [seq]))
     return {one.name: one.by_whom for one in found.get(seq, [])}
 
@@ -172,7 +167,7 @@ def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
 
 
 def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
-    seq = read(store, ident).seq
+    seq = memory_of(store, ident).seq
     return store.write(lambda rows: topics.tag(rows, seq, name, by=by, weight=weight))
 
 
@@ -189,7 +184,7 @@ def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(stor
 def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
     assert say(store, "m5", "delivery", by=topics.PERSON)
     assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
-    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m9")))
+    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
     assert opened_step(store)
     assert names(store, "m5")["delivery"] == "person"
     assert about(store, "shadow branch") == {"m1", "m6"}
@@ -224,7 +219,7 @@ def test_what_was_purged_names_no_topic(store: Store) -> None:
 
 def test_topics_go_with_their_memories_into_another_project_and_come_back(store: Store) -> None:
     say(store, "m5", "delivery", by=topics.PERSON)
-    source = read(store, "m5").project_seq
+    source = memory_of(store, "m5").project_seq
     into = store.write(lambda rows: home(rows, "b"))
     store.write(lambda rows: projects.merge_projects(rows, source, into))
     assert about(store, "delivery", [into]) == {"m5"}
@@ -241,13 +236,13 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
     was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
-    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m5")))
+    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m5")))
     store.write(lambda rows: belief_changes.restore(rows, [(image, None) for image in was], at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 
 def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
-    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m9")))
+    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
     assert topic_tagging.step(store, force=False, reading=True) == 0
     assert topic_tagging.step(store, force=False, reading=False)
 
@@ -282,7 +277,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
-    seqs = [read(store, ident).seq for ident in idents]
+    seqs = [memory_of(store, ident).seq for ident in idents]
     found = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
     named = {one.seq: one.id for one in store.read(lambda rows: memories.list_memories(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}

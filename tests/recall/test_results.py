@@ -379,13 +379,6 @@ def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> 
 WRITTEN = "2026-03-01T10:00:00.000Z"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=WRITTEN)
-    yield opened
-    opened.close()
-
-
 def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tuple[str, str], ...]]) -> None:
     """A session of one turn with a digest for each of `told`: its text and (text, uuid) of what it was made of."""
 
