@@ -312,7 +312,7 @@ def run(dry_run: bool, **options: Any) -> None:
 
 
 @DREAM.action(
-    "undo", verb.ID, verb.flag("--yes", help="Do not ask."),
+    "undo", verb.ID, verb.yes("Do not ask."),
     verb.flag("--dry-run", help="Show what would be taken back and change nothing."),
 )  # fmt: skip
 def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
@@ -334,7 +334,7 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
 
 @VERBS.action(
     "distill", verb.flag("--again", required=True, help="Choose old memories as csmd chooses now."), verb.DRY_RUN,
-    verb.flag("--yes", help="Do it although most of them would be archived."),
+    verb.yes("Do it although most of them would be archived."),
 )  # fmt: skip
 def distill(dry_run: bool, yes: bool, as_json: bool, **_: Any) -> None:
     """Choose old memories anew. `csmd dream undo` takes it back."""

@@ -130,7 +130,7 @@ RELATED = {
         "--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
         help=f"What it is, where its words do not tell: {', '.join(ALL_TYPES)}.",
     ),
-    verb.flag("--yes", help="Keep a question, too, and do not ask."),
+    verb.yes("Keep a question, too, and do not ask."),
 )  # fmt: skip
 def remember(
     text: str, project: str | None, everywhere: bool, pin: bool, type_: str | None, yes: bool, as_json: bool

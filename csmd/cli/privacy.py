@@ -169,14 +169,14 @@ def show_scanned(value: dict[str, Any]) -> Screen:
         help="What a purge is of; else it is found out.",
     ),
     verb.flag("--dry-run", help="Show what a purge would remove."),
-    verb.flag("--yes", help="Do not ask before a purge."), verb.flag("--lift", help="Let in again what was purged."),
+    verb.yes("Do not ask, which --purge and --lift do."), verb.flag("--lift", help="Let in again what was purged."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
     """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
     by_person = verb.is_interactive()
     if not purge and not lift:
-        if kind or dry_run or yes:
-            raise click.UsageError("--as, --dry-run and --yes go with --purge")
+        if kind or dry_run:
+            raise click.UsageError("--as and --dry-run go with --purge")
         verb.print_answer(
             _ask("csm_memory_delete", id=what, asking=verb.resolve_project(None)), as_json, show_forgotten
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+
 from csmd.errors import BadInput
 from csmd.store.sqlite import Rows
 from csmd.tools import (
@@ -31,10 +33,14 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
 
 
 def named(name: str) -> Tool:
-    """The tool of this name; BadInput for one that there is not."""
+    """The tool of this name; BadInput, with the names most like it, for one that there is not."""
     if name not in TOOLS:
+        near = (
+            difflib.get_close_matches(name[:60], TOOLS, n=2) or [known for known in TOOLS if name and name in known][:3]
+        )
+        meant = f"did you mean {' or '.join(near)}? " if near else ""
         raise BadInput(
-            f"unknown tool {name[:60]!r}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
+            f"unknown tool {name[:60]!r}", hint=f"{meant}`csmd tool list` shows them; after an upgrade `csmd restart`"
         )
     return TOOLS[name]
 
