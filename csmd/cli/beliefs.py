@@ -173,7 +173,7 @@ def show_superseded(value: dict[str, Any]) -> Screen:
     yield f"Replaced {value['id']} with {value['superseded_by']}: {value['text']}"
     if value["rest"]:
         yield Line(f"Still active from it: {value['rest']['id']}: {value['rest']['text']}", most=4)
-    yield dim(f"Undo: csmd supersede {value['id']} --undo")
+    yield dim("Undo: csmd undo")
 
 
 def show_pinned(value: dict[str, Any]) -> Screen:
@@ -182,7 +182,7 @@ def show_pinned(value: dict[str, Any]) -> Screen:
     if not value["changed"]:
         return [f"Nothing to do: {value['id']} is {'' if is_pin else 'not '}pinned"]
     change = f"{'Pinned' if is_pin else 'Unpinned'} {value['id']}: {value['text']}"
-    return render.done(change, f"Undo: csmd review --undo {value['answer']}")
+    return render.done(change, "Undo: csmd undo")
 
 
 VERBS.row(
@@ -354,7 +354,7 @@ def _figure(work: dict[str, Any]) -> str:
 #: Key -> answer; with the former key of `keep`, which the viewer moves by.
 KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
 DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
-DONE |= {"pin": "pinned", "unpin": "unpinned"}
+DONE |= {"pin": "pinned", "unpin": "unpinned", "done": "done"}
 #: Sources of an item that are shown before somebody decides.
 MOST = 3
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
@@ -442,7 +442,7 @@ class Sitting:
         yield ""
         yield f"{', '.join(counted) or 'nothing was changed'}; {f'{left:,} left' if left > 0 else 'nothing is left'}"
         if counted:
-            yield dim("`csmd review --undo` takes the last one back")
+            yield dim("`csmd undo` takes the last one back")
 
     def _pressed(self, item: dict[str, Any], key: str) -> bool:
         """Acts on a key; False for one that means nothing here, or whose answer was abandoned."""
@@ -562,9 +562,25 @@ def show_answered(value: dict[str, Any], *, brief: bool = False) -> Screen:
     change = f"{DONE[value['verb']]}: {value['id']}{made}"
     if brief:
         return [Line(change, style="green")]
-    return render.done(f"{change}: {value['text']}", "`csmd review --undo` takes it back")
+    return render.done(f"{change}: {value['text']}", "`csmd undo` takes it back")
 
 
 def show_answer_undone(value: dict[str, Any]) -> Screen:
     """The answer that was undone."""
-    yield f"taken back: {value['id']} is no longer {DONE[value['verb']]}"
+    about = f": {value['text']}" if value["text"] else ""
+    yield Line(f"taken back: {value['id']} is no longer {DONE[value['verb']]}{about}", most=4)
+
+
+@VERBS.action("undo", verb.optional("id", "[ID]"), verb.YES)
+@click.pass_context
+def undo(context: click.Context, id: str, yes: bool, as_json: bool) -> None:  # noqa: A002
+    """Take back what you did last to memories, or to what is open.
+
+    That is an answer in `csmd review`, an edit, a pin, a replacement, or what you called done. ID names another one, by
+    itself or by its memory, or a dream. What was forgotten stays out until you say it anew.
+    """
+    if id.startswith("d"):
+        dream = context.find_root().command.get_command(context, "dream")  # type: ignore[attr-defined]
+        context.invoke(dream.commands["undo"], id=id, yes=yes, dry_run=False, as_json=as_json)
+    else:
+        verb.print_answer(_undo_answer(id), as_json, show_answer_undone)

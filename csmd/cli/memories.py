@@ -646,7 +646,7 @@ def show_rewording(value: dict[str, Any]) -> Screen:
     """The new wording and the memory that it replaces."""
     if not value["changed"]:
         return [f"nothing was changed: {value['id']} stays as it is"]
-    undo = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
+    undo = f"it takes the place of {value['id']}; `csmd undo` takes that back"
     return render.done(f"{value['made']}: {value['text']}", undo)
 
 

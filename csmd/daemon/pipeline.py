@@ -19,7 +19,7 @@ from csmd.dream import day_files
 from csmd.embedding import token_ranks
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, events, passages, turns, vectors
@@ -152,6 +152,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
+    "open matters": lambda stages, _: open_matters.step(stages.store, now=now_iso()),
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,

@@ -10,7 +10,7 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import habits, review_answers, supersession, upkeep
+from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Finding
 from csmd.recall import query, visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
@@ -398,13 +398,15 @@ def _answer(
 
 @REVIEW.add("csm_review_undo", mutates=True, person="take an answer back")
 def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
-    """Take an answer or an edit back, the last one by default."""
+    """Take back an answer, an edit, a replacement or what was called done: the last, or by its id or that of its memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     def write(writing: Rows) -> tuple[Answer, str]:
         answer = belief_changes.last_answer(writing, projects=seen, ident=id_)
         if answer is None:
             raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
+        if answer.answer == belief_changes.DONE:
+            return answer, open_matters.reopen(writing, answer, key=ctx.store.hash_key, now=ctx.now())
         touched = review_answers.undo(writing, answer, key=ctx.store.hash_key, at=ctx.now())
         return answer, next((found.text for found in touched if found.text), "")
 

@@ -329,8 +329,17 @@ def _supersede(
                 raise BadInput(f"{new_id} does not supersede {memory.id}", hint=f"`csmd show {memory.id}`")
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
-            newer = find_memory(writing, new_id, asking)
-            memory = supersession.supersede(writing, memory, newer, by=by, now=now, key=ctx.store.hash_key)
+            newer, old = find_memory(writing, new_id, asking), memory
+
+            def replace() -> Memory:
+                return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+
+            touched = belief_changes.changed_by(writing, replace)
+            memory = replace()
+            belief_changes.put_answer(
+                writing, item=memory.id, answer="supersede", made=new_id, was="" if by_person else supersession.RULE,
+                project=memory.project_seq, touched=touched, now=now,
+            )  # fmt: skip
         return as_json(
             memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
             rest=_rest(writing, memory.id),

@@ -134,8 +134,7 @@ def test_a_day_is_printed_as_markdown_and_on_a_terminal_within_its_width(kept: M
     kept.transcript(*lines, answer, kept.line("assistant", "Done.", session="day"), session="day")
     kept.sync()
     told = kept.csmd("today", "--date", "2026-05-04").splitlines()
-    assert told[0] == "# Monday, 2026-05-04" and told[2].startswith("## ") and len(told[4]) > 80
-    assert told[4].startswith("- Uncommitted: Keep the prices in cents")
+    assert told[0] == "# Monday, 2026-05-04" and told[2].startswith("## ") and told[4] == "- Uncommitted: `price.py`"
     terminal = Terminal("today", "--date", "2026-05-04", cwd=kept.project, environment=kept.environment())
     assert terminal.ends() == 0
     assert "\n  " in fits(terminal.said), "the rest of an entry stands below its words"

@@ -67,7 +67,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
         "csm_backup_make", "csm_probe_take", "csm_checkpoint_create",
-        "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
+        "csm_checkpoint_restore", "csm_goal_set", "csm_open_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
         "csm_memory_tag", "csm_memory_untag", "csm_memory_link", "csm_dream_run", "csm_dream_undo",
         "csm_distill_again", "csm_provider_add", "csm_provider_test", "csm_provider_remove", "csm_provider_embed",

@@ -1,0 +1,167 @@
+"""What is open: goals and promises, how each is closed and opened again, and what the user says to have done.
+
+A goal is done, a promise is archived. What a session left to do is no row of its own: an answer with its id closes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from csmd import data
+from csmd.memory import review_answers
+from csmd.memory.supersession import RULE
+from csmd.store import belief_changes, checkpoints, cursors, memories, turns
+from csmd.store.belief_changes import DONE, Answer
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows, in_keys
+from csmd.text import prose, sentence, similarity, tokens
+from csmd.values import Memory
+
+Kind = Literal["goal", "promise", "left open", "question"]
+STAGE = "open matters"
+#: Most promises that are listed and compared with what is said.
+MOST_PROMISES = 50
+#: Turns that one step reads, and those after a promise that came in late.
+TURNS, TURNS_SINCE = 200, 2000
+#: A sentence that says that something was done is about a promise of which it has this share of the content words, two at least.
+DONE_SHARE, LEAST_SHARED = 0.6, 2
+_WHEN = data.word_table("word_classes.txt")["when"]
+
+
+class OpenMatter(NamedTuple):
+    """One open matter; `session_id` is that of the goal, promise or session, `authority` who said it."""
+
+    id: str
+    kind: Kind
+    text: str
+    at: str
+    project_seq: int
+    session_id: str
+    authority: str
+
+
+# --- what is open
+
+
+def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
+    """The open goals of some projects (None: of all), the latest first."""
+    return [
+        OpenMatter(goal.id, "goal", goal.text, goal.created_at, goal.project_seq, goal.session_id, goal.authority)
+        for goal in checkpoints.goal_list(rows, projects=places, done=False)
+    ]
+
+
+def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
+    """What the user promised in some projects (None: in all) and nothing closed, the latest first."""
+    return [
+        OpenMatter(one.id, "promise", one.text, one.created_at, one.project_seq, one.session_id, one.authority)
+        for one in _open_promises(rows, places)
+    ]
+
+
+def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
+    return memories.where(
+        rows,
+        "m.seq > :after and m.gate = 'promissory' and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
+        f"and {memories.OWN} and {in_keys('m.project_seq', places)} order by m.created_at desc, m.seq desc limit {MOST_PROMISES}",
+        after=after,
+    )
+
+
+# --- closing
+
+
+def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> Answer:
+    """Closes one matter, and notes what opening it again needs."""
+    touched: list[belief_changes.Before] = []
+    if matter.kind == "goal":
+        checkpoints.finish_goal(rows, matter.id, now=now)
+    elif matter.kind == "promise" and (memory := memories.by_id(rows, matter.id)) is not None:
+        touched = belief_changes.before_of(rows, [memory.id])
+        belief_changes.archive_memory(rows, memory, reason=why, by=by, now=now)
+    return belief_changes.put_answer(
+        rows, item=matter.id, answer=DONE, made="", was=RULE if by == RULE else "", project=matter.project_seq,
+        touched=touched, now=now,
+    )  # fmt: skip
+
+
+def reopen(rows: Rows, answer: Answer, *, key: bytes, now: str) -> str:
+    """Takes an answer of `close` back; the text of a goal or a promise, "" of what a session left to do."""
+    if memories.by_id(rows, answer.item) is not None:
+        touched = review_answers.undo(rows, answer, key=key, at=now)
+        return next((before.text for before in touched if before.text), "")
+    belief_changes.mark_undone(rows, answer, now=now)
+    return checkpoints.reopen_goal(rows, answer.item)
+
+
+# --- what is said to be done
+
+
+def is_fulfilled_by(promise: str, said: str) -> bool:
+    """Whether a sentence says that what was promised is done: with its words, of what was done, without a doubt or a denial."""
+    read = sentence.parse(said)
+    if read.kind not in ("states", "reports") or sentence.ends_with_question(said) or read.is_musing:
+        return False
+    if any(map(tokens.turns_round, read.words)) or any(
+        sentence.has(name, "en", said) for name in ("unfinished", "left")
+    ):
+        return False
+    if not (sentence.has("done", "en", said) or sentence.has("did", "en", said)):
+        return False
+    asked, words = _subject(promise), tokens.content_stems(said)
+    return len(asked & words) >= LEAST_SHARED and similarity.share(asked, words) >= DONE_SHARE
+
+
+def _subject(promise: str) -> frozenset[str]:
+    """The stems of what a promise is about, without who gives it and until when."""
+    words = [word for word in tokens.content_words(promise) if "'" not in word and word not in _WHEN]
+    return frozenset(map(tokens.stem, words))
+
+
+def step(store: Store, *, now: str) -> int:
+    """Closes the promises that new turns of the user say to be done; how many turns and promises it looked at."""
+    late, fresh = store.read(_read_new)
+    if not (late or fresh):
+        return 0
+
+    def write(rows: Rows) -> None:
+        for memory in late:
+            later = turns.prompts_since(rows, memory.created_at, project=memory.project_seq, limit=TURNS_SINCE)
+            _close_fulfilled(rows, [memory], later, now=now)
+        for project in dict.fromkeys(turn.project_seq for turn in fresh):
+            said = [turn for turn in fresh if turn.project_seq == project]
+            _close_fulfilled(rows, _open_promises(rows, [project, 0]), said, now=now)
+        if late:
+            cursors.move_cursor(rows, STAGE, "memories", late[-1].seq)
+        if fresh:
+            cursors.move_cursor(rows, STAGE, "turns", fresh[-1].seq)
+
+    store.write(write)
+    return len(late) + len(fresh)
+
+
+def _read_new(rows: Rows) -> tuple[list[Memory], list[turns.Prompted]]:
+    """The promises that became memories, and the next prompts, since this stage looked last, in order."""
+    late = _open_promises(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
+    fresh = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=TURNS)
+    return sorted(late, key=lambda one: one.seq), fresh
+
+
+def _close_fulfilled(rows: Rows, promises: Sequence[Memory], said: Sequence[turns.Prompted], *, now: str) -> None:
+    for promise in promises:
+        for turn in said:
+            if turn.at <= promise.confirmed_at:
+                continue
+            if any(is_fulfilled_by(promise.text, one) for one in prose.sentences(turn.text)):
+                about = OpenMatter(
+                    promise.id,
+                    "promise",
+                    promise.text,
+                    turn.at,
+                    promise.project_seq,
+                    promise.session_id,
+                    promise.authority,
+                )
+                close(rows, about, by=RULE, why=f"the user said so ({turn.uuid})", now=now)
+                break
