@@ -49,7 +49,7 @@ SUBJECTS: dict[str, str] = {
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review undo",
     "dreams": "dream distill",
-    "sessions": "session today done context memdir instructions checkpoint goal why receipts show",
+    "sessions": "session today context memdir instructions checkpoint goal done why receipts show",
     "privacy": "scan forget pause resume project",
     "encryption": "encrypt",
     "intake": "import export sync model backup restore repair",

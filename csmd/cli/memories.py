@@ -69,7 +69,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
         origin = (
-            hit["kind"],
+            "memory" if hit.get("states") else hit["kind"],
             hit["gate"],
             hit.get("author") or hit["authority"],
             hit["at"][:10],
@@ -101,8 +101,8 @@ def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of a hit's id; the whole where only a hook reported it, for such an id begins with the time."""
-    ident = str(hit["id"])
+    """The beginning of a hit's id, or of that of the memory which it states; the whole where only a hook reported it, for such an id begins with the time."""
+    ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
