@@ -141,8 +141,8 @@ def of_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> Answer:
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = belief_changes.changed_by(rows, lambda: _to_memory(rows, memory, asked))
-    made = _to_memory(rows, memory, asked)
+    touched = belief_changes.changed_by(rows, lambda: answer_memory(rows, memory, asked))
+    made = answer_memory(rows, memory, asked)
     return belief_changes.put_answer(
         rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
         now=asked.at,
@@ -175,7 +175,8 @@ def of_candidate(rows: Rows, candidate: Candidate, asked: ReviewAnswer) -> Answe
 Settled = tuple[str, CandidateStatus]
 
 
-def _to_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
+def answer_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
+    """Does what an answer about a memory means, without noting it; the id of the memory that came of it, "" for none."""
     if asked.verb == "keep":
         return _keep(rows, memory, asked)
     if asked.verb == "edit":
@@ -237,7 +238,7 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], as
 
 
 _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], Settled]] = {
-    "memory": lambda rows, _, alive, asked: (_to_memory(rows, alive[0], asked), "done"),
+    "memory": lambda rows, _, alive, asked: (answer_memory(rows, alive[0], asked), "done"),
     "pair": _about_two,
     "change": _about_two,
     "belief": _about_belief,

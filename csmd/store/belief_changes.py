@@ -635,6 +635,16 @@ def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") 
     )
 
 
+def answers_of(rows: Rows, answer: Answer) -> list[Answer]:
+    """The answers about the item of one that were given at its time and stand, the latest first."""
+    return rows.read(
+        Answer,
+        f"select {columns(Answer, 't')} from answers t where t.item = :item and t.at = :at and t.undone_at = '' order by t.seq desc",  # noqa: S608
+        item=answer.item,
+        at=answer.at,
+    )
+
+
 def answer_befores(rows: Rows, answer: Answer) -> list[Before]:
     """What an answer touched, as it was."""
     return rows.read(
