@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from csmd.cli import render, status, verb
-from csmd.cli.main import HIDDEN
 from csmd.cli.render import Line, Screen, ago, bold, dim, many
+from csmd.cli.verb_table import HIDDEN
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service

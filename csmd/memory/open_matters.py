@@ -23,7 +23,7 @@ STAGE = "open matters"
 #: Most promises that are listed and compared with what is said.
 MOST_PROMISES = 50
 #: Turns that one step reads, and those after a promise that came in late.
-TURNS, TURNS_SINCE = 200, 2000
+TURNS, TURNS_SINCE = 200, 500
 #: A sentence that says that something was done is about a promise of which it has this share of the content words, two at least.
 DONE_SHARE, LEAST_SHARED = 0.6, 2
 _WHEN = data.word_table("word_classes.txt")["when"]
@@ -54,10 +54,19 @@ def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
 
 def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
     """What the user promised in some projects (None: in all) and nothing closed, the latest first."""
-    return [
-        OpenMatter(one.id, "promise", one.text, one.created_at, one.project_seq, one.session_id, one.authority)
-        for one in _open_promises(rows, places)
-    ]
+    return list(map(_as_matter, _open_promises(rows, places)))
+
+
+def _as_matter(promise: Memory) -> OpenMatter:
+    return OpenMatter(
+        promise.id,
+        "promise",
+        promise.text,
+        promise.created_at,
+        promise.project_seq,
+        promise.session_id,
+        promise.authority,
+    )
 
 
 def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) -> list[Memory]:
@@ -120,48 +129,57 @@ def _subject(promise: str) -> frozenset[str]:
 
 
 def step(store: Store, *, now: str) -> int:
-    """Closes the promises that new turns of the user say to be done; how many turns and promises it looked at."""
-    late, fresh = store.read(_read_new)
-    if not (late or fresh):
+    """Closes the promises that turns of the user say to be done; how many new turns and promises it looked at."""
+    looked = store.read(_look)
+    if not (looked.promise or looked.last):
         return 0
 
     def write(rows: Rows) -> None:
-        for memory in late:
-            later = turns.prompts_since(rows, memory.created_at, project=memory.project_seq, limit=TURNS_SINCE)
-            _close_fulfilled(rows, [memory], later, now=now)
-        for project in dict.fromkeys(turn.project_seq for turn in fresh):
-            said = [turn for turn in fresh if turn.project_seq == project]
-            _close_fulfilled(rows, _open_promises(rows, [project, 0]), said, now=now)
-        if late:
-            cursors.move_cursor(rows, STAGE, "memories", late[-1].seq)
-        if fresh:
-            cursors.move_cursor(rows, STAGE, "turns", fresh[-1].seq)
+        for promise, said_in in looked.kept:
+            memory = memories.by_id(rows, promise.id)
+            if memory is not None and memory.tier != "archive" and not memory.superseded_by:
+                close(rows, _as_matter(memory), by=RULE, why=f"the user said so ({said_in})", now=now)
+        for subject, seq in (("memories", looked.promise), ("turns", looked.last)):
+            if seq:
+                cursors.move_cursor(rows, STAGE, subject, seq)
 
     store.write(write)
-    return len(late) + len(fresh)
+    return looked.amount
 
 
-def _read_new(rows: Rows) -> tuple[list[Memory], list[turns.Prompted]]:
-    """The promises that became memories, and the next prompts, since this stage looked last, in order."""
+class _Looked(NamedTuple):
+    """A step of the stage: the last promise and the last prompt that it read (row keys, 0 for none), and which promises are kept, as which turn says."""
+
+    promise: int
+    last: int
+    amount: int
+    kept: list[tuple[Memory, str]]
+
+
+def _look(rows: Rows) -> _Looked:
+    """Compares the next promise that came in with what was said since, else the next prompts with the promises of their projects."""
     late = _open_promises(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
+    if late:
+        promise = min(late, key=lambda one: one.seq)
+        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=TURNS_SINCE)
+        return _Looked(promise.seq, 0, 1, _find_kept([promise], since))
     fresh = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=TURNS)
-    return sorted(late, key=lambda one: one.seq), fresh
+    kept: list[tuple[Memory, str]] = []
+    for project in dict.fromkeys(turn.project_seq for turn in fresh):
+        if promises := _open_promises(rows, [project, 0]):
+            kept += _find_kept(promises, [turn for turn in fresh if turn.project_seq == project])
+    return _Looked(0, fresh[-1].seq if fresh else 0, len(fresh), kept)
 
 
-def _close_fulfilled(rows: Rows, promises: Sequence[Memory], said: Sequence[turns.Prompted], *, now: str) -> None:
-    for promise in promises:
-        for turn in said:
-            if turn.at <= promise.confirmed_at:
+def _find_kept(promises: Sequence[Memory], said: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
+    """The promises that a sentence of these prompts says to be done, each with the prompt's uuid."""
+    subjects = {promise.id: _subject(promise.text) for promise in promises}
+    kept: dict[str, tuple[Memory, str]] = {}
+    for turn in said:
+        words = tokens.content_stems(turn.text)
+        for promise in promises:
+            if turn.at <= promise.confirmed_at or similarity.share(subjects[promise.id], words) < DONE_SHARE:
                 continue
             if any(is_fulfilled_by(promise.text, one) for one in prose.sentences(turn.text)):
-                about = OpenMatter(
-                    promise.id,
-                    "promise",
-                    promise.text,
-                    turn.at,
-                    promise.project_seq,
-                    promise.session_id,
-                    promise.authority,
-                )
-                close(rows, about, by=RULE, why=f"the user said so ({turn.uuid})", now=now)
-                break
+                kept.setdefault(promise.id, (promise, turn.uuid))
+    return list(kept.values())

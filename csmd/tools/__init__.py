@@ -12,7 +12,7 @@ from csmd.tools import (
     dreams,
     maintenance,
     memories,
-    open_matters,
+    open_list,
     projects,
     providers,
     retrieval,
@@ -39,9 +39,9 @@ def named(name: str) -> Tool:
         near = (
             difflib.get_close_matches(name[:60], TOOLS, n=2) or [known for known in TOOLS if name and name in known][:3]
         )
-        meant = f"did you mean {' or '.join(near)}? " if near else ""
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise BadInput(
-            f"unknown tool {name[:60]!r}", hint=f"{meant}`csmd tool list` shows them; after an upgrade `csmd restart`"
+            f"unknown tool {name[:60]!r}{meant}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
         )
     return TOOLS[name]
 
@@ -62,7 +62,7 @@ TOOLS: dict[str, Tool] = {
         *work_history.DAYS,
         *work_history.SELF_MODEL,
         *sessions.CHECKPOINTS,
-        *open_matters.OPEN,
+        *open_list.OPEN,
         *dreams.TOOLS,
         *work_history.LIVING_STATE,
         *projects.TOOLS,

@@ -11,7 +11,7 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import habits, import_review, open_matters, review_answers, supersession, upkeep
+from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Finding
 from csmd.recall import query, visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
@@ -324,7 +324,7 @@ def _review_list(
     limit = between(limit, MOST_WAITING)
     items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
     by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
-    imports = import_review.read_imports(rows, wanted, since=since)
+    imports = review_answers.read_imports(rows, wanted, since=since)
     import_of = {ident: one.id for one in imports for ident in one.waiting}
     items += [
         {**_review_memory(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
@@ -350,19 +350,19 @@ def _answer_import(
     ctx: ToolContext, rows: Rows, id_: str, verb: str, project: str = "", asking: str = ""
 ) -> Generator[None, None, Json]:
     """Keep or drop at once all that waits of an import, named by its id, its program or its path."""
-    if verb not in import_review.VERBS:
-        raise BadInput(f"an import is answered with {' or '.join(import_review.VERBS)}, not {verb!r}")
+    if verb not in review_answers.IMPORT_VERBS:
+        raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
     since, at = ctx.before(review_answers.NEW_DAYS * 86_400), ctx.now()
-    imports = import_review.read_imports(rows, places(rows, project, asking or project), since=since)
-    named = import_review.find_import(imports, id_)
+    imports = review_answers.read_imports(rows, places(rows, project, asking or project), since=since)
+    named = review_answers.find_import(imports, id_)
     if named is None:
         raise BadInput(f"nothing waits of an import {id_!r}", hint="`csmd review` lists the imports that wait")
     uuid = f"cli:{secrets.token_hex(8)}"
     reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=ctx.store.hash_key)
     answer = ""
-    for begin in range(0, len(named.waiting), import_review.AT_ONCE):
-        part = named.waiting[begin : begin + import_review.AT_ONCE]
-        write = partial(import_review.answer_some, idents=part, asked=reply, item=named.id)
+    for begin in range(0, len(named.waiting), review_answers.AT_ONCE):
+        part = named.waiting[begin : begin + review_answers.AT_ONCE]
+        write = partial(review_answers.answer_some, idents=part, asked=reply, item=named.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":
@@ -462,7 +462,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
         touched = review_answers.undo(writing, answer, key=key, at=ctx.now())
         return answer, next((found.text for found in touched if found.text), "")
 
-    together = import_review.answers_beside(rows, chosen) or [chosen]
+    together = review_answers.answers_beside(rows, chosen) or [chosen]
     refused: CsmdError | None = None
     for part in together[1:]:
         try:
@@ -474,7 +474,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     ctx.poke()
     if refused is not None:
         raise refused
-    is_import = answer.item.startswith(import_review.PREFIX)
+    is_import = answer.item.startswith(review_answers.IMPORT_PREFIX)
     return as_json(answer, "answer=id id=item verb=answer", text="" if is_import else about, undone=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import pty
@@ -22,8 +23,9 @@ from machine import CORRECTION, LIMIT_S, Machine, eventually
 from terminal import Terminal
 
 import csmd
-from csmd.cli.main import SUBJECTS, in_view, main
+from csmd.cli.main import main
 from csmd.cli.overview import TOPICS
+from csmd.cli.verb_table import SUBJECTS, in_view
 from csmd.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority", "author",
@@ -84,6 +86,22 @@ def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
     assert "..." not in text.partition("Commands:")[2], text
     for parameter in command.params:
         assert isinstance(parameter, click.Argument) or parameter.help or parameter.name in ("limit", "kind"), parameter
+
+
+def test_a_command_that_asks_is_answered_by_y_and_yes() -> None:
+    asking = set[tuple[str, ...]]()
+    for words in commands(main):
+        command: click.Command | None = main
+        for word in words:
+            command = command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
+        if command is None or isinstance(command, click.Group) or command.callback is None:
+            continue
+        flags = [set(parameter.opts) & {"-y", "--yes"} for parameter in command.params]
+        assert all(some in (set(), {"-y", "--yes"}) for some in flags), words
+        if re.search(r"(?:confirm|ask_first|agrees)\(", inspect.getsource(inspect.unwrap(command.callback))):
+            asking.add(words)
+            assert {"-y", "--yes"} in flags or words == ("config", "edit"), words
+    assert {("forget",), ("dream", "undo"), ("encrypt", "on"), ("uninstall",)} < asking
 
 
 def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_its_own_module_alone() -> None:
@@ -238,6 +256,10 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["show", "nope"], "there is no memory"),
         (["forget", "nope"], "there is no memory"),
         (["tool", "csm_nothing"], "unknown tool"),
+        (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
+        (["tool", "digest_of"], "unknown tool 'digest_of'"),
+        (["done", "7"], "nothing open is '7'"),
+        (["undo"], "only a person at a terminal"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
         (["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"], "who speaks"),
