@@ -355,7 +355,7 @@ def _figure(work: dict[str, Any]) -> str:
 #: Key -> answer; with the former key of `keep`, which the viewer moves by.
 KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
 DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
-DONE |= {"pin": "pinned", "unpin": "unpinned", "done": "done"}
+DONE |= {"pin": "pinned", "unpin": "unpinned", "done": "done", "remember": "remembered"}
 #: Sources of an item that are shown before somebody decides.
 MOST = 3
 ANSWERS = "--keep | --edit TEXT | --drop | --supersede ID"
@@ -626,7 +626,7 @@ def show_waiting(value: dict[str, Any]) -> Screen:
         for number, text in enumerate(both or [item["text"]]):
             yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
-    for one in value["imports"]:
+    for one in value.get("imports", ()):
         about = f"{many(one['waiting'], 'memory')} from {one['source']} of {when(one['at'])[:10]}"
         yield Line(about, head=f"{one['id']}  ", gap=one is value["imports"][0])
         yield dim(f"all at once: csmd review {one['id']} --keep | --drop", indent=13)
@@ -657,8 +657,8 @@ def show_answer_undone(value: dict[str, Any]) -> Screen:
 def undo(context: click.Context, id: str, yes: bool, as_json: bool) -> None:  # noqa: A002
     """Take back what you did last to memories, or to what is open.
 
-    That is an answer in `csmd review`, an edit, a pin, a replacement, or what you called done. ID names another one, by
-    itself or by its memory, or a dream. What was forgotten stays out until you say it anew.
+    That is an answer in `csmd review`, an edit, a pin, a replacement, what you had csmd remember, or what you called done.
+    ID names another one, by itself or by its memory, or a dream. What was forgotten stays out until you say it anew.
     """
     if id.startswith("d"):
         dream = context.find_root().command.get_command(context, "dream")  # type: ignore[attr-defined]

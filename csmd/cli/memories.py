@@ -375,6 +375,7 @@ def _about(row: dict[str, Any]) -> str:
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
         row["origin"] == "model_saved" and "unsaid",
         row["attention"] == "COLD" and "cold",
+        row.get("tier") == "archive" and "archived",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
         row["is_refuted"] and "refuted",
         row["is_edited"] and "its code edited since",
@@ -469,6 +470,8 @@ def fading_words(value: dict[str, Any]) -> str:
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
+    if value["tier"] == "archive":
+        return "archived: found by search only"
     if value["is_refuted"]:
         return "refuted: no session is told it until it is said anew or kept in `csmd review`"
     if value["origin"] == "model_saved" and (value["authority"] == "external" or not value["pinned"]):

@@ -129,8 +129,9 @@ def show_help(context: click.Context, topic: str) -> None:
         render.show([bold(f"{topic}: {about}"), *(Line(part, gap=True) for part in text.strip().split("\n\n"))])
     elif topic == MORE:
         commands = [(name, group.get_command(context, name)) for name in HIDDEN.split()]
-        room = render.width() - 14
-        render.show(f"  {name:<12}{command.get_short_help_str(room)}" for name, command in commands if command)
+        room = render.width() - 18
+        widest = max(map(len, HIDDEN.split()))
+        render.show(f"  {name:<{widest}}  {command.get_short_help_str(room)}" for name, command in commands if command)
     elif topic and (command := group.get_command(context, topic)):
         with click.Context(command, info_name=topic, parent=context.find_root()) as inner:
             click.echo(command.get_help(inner))

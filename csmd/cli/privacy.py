@@ -13,13 +13,13 @@ import click
 
 from csmd import exclusions
 from csmd.cli import render, verb
-from csmd.cli.render import Screen, bold, dim, pair, tilde, when
+from csmd.cli.render import Line, Screen, bold, dim, pair, tilde, when
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
 from csmd.paths import is_directory, is_there
-from csmd.text.display import amount
+from csmd.text.display import amount, squeeze
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -53,10 +53,9 @@ def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more")
 # --- forget, purge, scan
 
 
-@render.raw
 def show_forgotten(value: dict[str, Any]) -> Screen:
     """The forgotten memory, its scope, and where the same sentence is still remembered."""
-    yield f"forgotten: {value['text']}"
+    yield Line(squeeze(value["text"]), head="forgotten: ")
     yield f"kept out {_where(value['project'])}, until you say it anew"
     if value.get("team"):
         yield OFF_THE_SERVER

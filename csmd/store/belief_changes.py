@@ -27,6 +27,8 @@ DREAM = "dream"
 REFUSED = "refused"
 #: The answer that closes what was open.
 DONE = "done"
+#: What a person did that cannot be taken back.
+FORGET = "forget"
 MERGE, TOOK_IN, ARCHIVE, AUTHORITY = "merge", "took in", "archive", "authority"
 #: The columns that a supersession changes; the times in active days come last.
 _TIMES = ("hot_until", "warm_until", "archive_at")
@@ -672,6 +674,11 @@ def undo_answer(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
     The audit of what was changed is back, too; what the answer added to it is marked as taken back.
     """
     found = answer_befores(rows, answer)
+    if answer.answer == FORGET and not answer.undone_at:
+        raise CsmdError(
+            f"{answer.item} was forgotten for good, and undo brings nothing back",
+            hint="say it anew: csmd remember; `csmd undo ID` takes something else back",
+        )
     if answer.undone_at or not found:
         purged = "something was purged since, and undo brings nothing back then"
         why = "it is undone already" if answer.undone_at else purged

@@ -451,7 +451,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     key = ctx.store.hash_key
     chosen = belief_changes.last_answer(rows, projects=seen, ident=id_)
     if chosen is None:
-        raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
+        raise CsmdError("there is nothing to take back", hint="`csmd show ID` tells what was done to a memory")
 
     def take_back(writing: Rows, ident: str) -> tuple[Answer, str]:
         answer = belief_changes.last_answer(writing, projects=None, ident=ident)
@@ -459,8 +459,9 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
             raise CsmdError(f"{ident} was purged since", hint="`csmd review` shows what waits")
         if answer.answer == belief_changes.DONE:
             return answer, open_matters.reopen(writing, answer, key=key, now=ctx.now())
+        memory = memories.by_id(writing, answer.item)
         touched = review_answers.undo(writing, answer, key=key, at=ctx.now())
-        return answer, next((found.text for found in touched if found.text), "")
+        return answer, memory.text if memory else next((found.text for found in touched if found.text), "")
 
     together = review_answers.answers_beside(rows, chosen) or [chosen]
     refused: CsmdError | None = None

@@ -88,6 +88,26 @@ def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
         assert isinstance(parameter, click.Argument) or parameter.help or parameter.name in ("limit", "kind"), parameter
 
 
+def test_what_was_remembered_is_taken_back_and_what_was_forgotten_is_not(machine: Machine) -> None:
+    machine.start()
+
+    def typed(*words: str) -> str:
+        terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+        terminal.ends()
+        return " ".join(terminal.said.split())
+
+    def kept() -> list[str]:
+        return [row["text"] for row in machine.csmd("memories", "--json")["memories"] if not row["superseded_by"]]
+
+    typed("remember", "The ledger lives in Riga.")
+    typed("remember", "The ledger lives in Turku, not in Riga.")
+    assert kept() == ["The ledger lives in Turku, not in Riga."]
+    assert "is no longer remembered: The ledger lives in Turku" in typed("undo")
+    assert kept() == ["The ledger lives in Riga."]
+    typed("forget", machine.csmd("memories", "--json")["memories"][0]["id"], "--yes")
+    assert "was forgotten for good" in typed("undo") and kept() == []
+
+
 def test_a_command_that_asks_is_answered_by_y_and_yes() -> None:
     asking = set[tuple[str, ...]]()
     for words in commands(main):
