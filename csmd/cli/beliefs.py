@@ -616,7 +616,7 @@ def show_item(
 
 
 def show_waiting(value: dict[str, Any]) -> Screen:
-    """The list, where nobody can press a key, with the commands that answer it."""
+    """The list with the commands that answer it, for an output on which no key can be pressed."""
     if not value["items"]:
         other = f"; {many(value['elsewhere'], 'thing')} in other projects: csmd review --all-projects"
         yield f"nothing waits for you here{other if value['elsewhere'] else ''}"
