@@ -401,7 +401,7 @@ def review(
             verb.print_answer(value, as_json, show_waiting)
             return
         with verb.Keys() as keys:
-            imports = {one["id"]: one for one in value["imports"]}
+            imports = {row["id"]: row for row in value["imports"]}
             sitting = Sitting(items=value["items"], total=value["total"], keys=keys, imports=imports)
             sitting.run()
         render.show(sitting.end())
@@ -425,10 +425,10 @@ def _find_import(typed: str, what: str) -> dict[str, Any] | None:
     if what not in ("keep", "drop") or re.fullmatch("[mc][0-9a-f]{6,}", typed):
         return None
     imports = verb.ask("csm_review_list", project="", asking=verb.resolve_project(None), limit=1)["imports"]
-    named = [one for one in imports if one["id"].startswith(typed) or typed in (one["source"], one["path"])]
+    named = [row for row in imports if row["id"].startswith(typed) or typed in (row["source"], row["path"])]
     if len(named) > 1:
         raise CsmdError(
-            f"{typed} names {len(named)} imports", hint=f"give the id of one: {', '.join(one['id'] for one in named)}"
+            f"{typed} names {len(named)} imports", hint=f"give the id of one: {', '.join(row['id'] for row in named)}"
         )
     return next(iter(named), None)
 
@@ -626,10 +626,10 @@ def show_waiting(value: dict[str, Any]) -> Screen:
         for number, text in enumerate(both or [item["text"]]):
             yield Line(text, head=" " * 13 if number else f"{item['id']}  ", most=4)
         yield dim(f"{item['title']}, {percent(item['confidence'])}: {item['reason']}", indent=13)
-    for one in value.get("imports", ()):
-        about = f"{many(one['waiting'], 'memory')} from {one['source']} of {when(one['at'])[:10]}"
-        yield Line(about, head=f"{one['id']}  ", gap=one is value["imports"][0])
-        yield dim(f"all at once: csmd review {one['id']} --keep | --drop", indent=13)
+    for row in value.get("imports", ()):
+        about = f"{many(row['waiting'], 'memory')} from {row['source']} of {when(row['at'])[:10]}"
+        yield Line(about, head=f"{row['id']}  ", gap=row is value["imports"][0])
+        yield dim(f"all at once: csmd review {row['id']} --keep | --drop", indent=13)
     left = value["total"] - len(value["items"])
     more = f"; ... and {left:,} more (--limit {value['total']})" if left > 0 else ""
     yield Line(f"{many(value['total'], 'thing')} wait{'s' if value['total'] == 1 else ''} for you{more}", gap=True)

@@ -559,18 +559,18 @@ def done(what: tuple[str, ...], project: str | None, all_projects: bool, as_json
 def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
     """What is open, numbered."""
     widest = len(str(len(value["open"])))
-    for one in value["open"]:
-        yield Line(one["text"], head=f"{one['number']:>{widest}}  ", most=3)
-        place = last_part(one["project"]) if all_projects else ""
-        session = "" if one["kind"] in ("goal", "promise") else f"session {display.short_session(one['session_id'])}"
-        yield dim(join(one["kind"], when(one["at"])[:10], session, place, one["id"], by="  "), indent=widest + 2)
+    for row in value["open"]:
+        yield Line(row["text"], head=f"{row['number']:>{widest}}  ", most=3)
+        place = last_part(row["project"]) if all_projects else ""
+        session = "" if row["kind"] in ("goal", "promise") else f"session {display.short_session(row['session_id'])}"
+        yield dim(join(row["kind"], when(row["at"])[:10], session, place, row["id"], by="  "), indent=widest + 2)
     yield dim("`csmd done NUMBER` or ID closes one", gap=True)
 
 
 def show_closed(value: dict[str, Any]) -> Screen:
     """What was closed, and how it is opened again."""
-    for one in value["closed"]:
-        yield Line(one["text"], head=f"done: {one['id']}  ", most=3)
+    for row in value["closed"]:
+        yield Line(row["text"], head=f"done: {row['id']}  ", most=3)
     yield dim("`csmd undo` opens it again" if len(value["closed"]) == 1 else "`csmd undo ID` opens one again")
 
 

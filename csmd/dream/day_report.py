@@ -94,8 +94,8 @@ def choose_decisions(stated: Iterable[Memory]) -> list[str]:
 def report_project(project: str, wall: str, sessions: Sequence[Session], *, pending: Sequence[str] = ()) -> ProjectDay:
     """Sums up the sessions of a project on a day, and what is open besides (`pending`: goals and promises).
 
-    What was changed is told by its files: what was asked for is not what was done. Of commits that say nearly the same the latest counts, and what a later session committed is neither changed only nor
-    left open by an earlier one.
+    Changes are named by their files, for what was asked for is not what was done. Of commits that say nearly the same the
+    latest counts, and what a later session committed is neither changed only nor left open by an earlier one.
     """
     entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
 

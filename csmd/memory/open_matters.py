@@ -107,19 +107,19 @@ def reopen(rows: Rows, answer: Answer, *, key: bytes, now: str) -> str:
 # --- what is said to be done
 
 
-def is_fulfilled_by(promise: str, said: str) -> bool:
+def is_fulfilled_by(promise: str, text: str) -> bool:
     """Whether a sentence says that what was promised is done: with its words, of what was done, without a doubt or a denial."""
-    read = sentence.parse(said)
-    if read.kind not in ("states", "reports") or sentence.ends_with_question(said) or read.is_musing:
+    read = sentence.parse(text)
+    if read.kind not in ("states", "reports") or sentence.ends_with_question(text) or read.is_musing:
         return False
     if any(map(tokens.turns_round, read.words)) or any(
-        sentence.has(name, "en", said) for name in ("unfinished", "left")
+        sentence.has(name, "en", text) for name in ("unfinished", "left")
     ):
         return False
-    if not (sentence.has("done", "en", said) or sentence.has("did", "en", said)):
+    if not (sentence.has("done", "en", text) or sentence.has("did", "en", text)):
         return False
-    asked, words = _subject(promise), tokens.content_stems(said)
-    return len(asked & words) >= LEAST_SHARED and similarity.share(asked, words) >= DONE_SHARE
+    subject, words = _subject(promise), tokens.content_stems(text)
+    return len(subject & words) >= LEAST_SHARED and similarity.share(subject, words) >= DONE_SHARE
 
 
 def _subject(promise: str) -> frozenset[str]:
@@ -160,7 +160,7 @@ def _look(rows: Rows) -> _Looked:
     """Compares the next promise that came in with what was said since, else the next prompts with the promises of their projects."""
     late = _open_promises(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
     if late:
-        promise = min(late, key=lambda one: one.seq)
+        promise = min(late, key=lambda memory: memory.seq)
         since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=TURNS_SINCE)
         return _Looked(promise.seq, 0, 1, _find_kept([promise], since))
     fresh = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=TURNS)
@@ -171,15 +171,15 @@ def _look(rows: Rows) -> _Looked:
     return _Looked(0, fresh[-1].seq if fresh else 0, len(fresh), kept)
 
 
-def _find_kept(promises: Sequence[Memory], said: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
+def _find_kept(promises: Sequence[Memory], prompts: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
     """The promises that a sentence of these prompts says to be done, each with the prompt's uuid."""
     subjects = {promise.id: _subject(promise.text) for promise in promises}
     kept: dict[str, tuple[Memory, str]] = {}
-    for turn in said:
+    for turn in prompts:
         words = tokens.content_stems(turn.text)
         for promise in promises:
             if turn.at <= promise.confirmed_at or similarity.share(subjects[promise.id], words) < DONE_SHARE:
                 continue
-            if any(is_fulfilled_by(promise.text, one) for one in prose.sentences(turn.text)):
+            if any(is_fulfilled_by(promise.text, text) for text in prose.sentences(turn.text)):
                 kept.setdefault(promise.id, (promise, turn.uuid))
     return list(kept.values())

@@ -355,41 +355,41 @@ class Import:
 def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
     """The imports of which something waits in some projects (None: in any), the latest first; `since` as of `unreviewed`."""
     seqs = belief_changes.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
-    found: dict[str, Import] = {}
+    imports: dict[str, Import] = {}
     for ident, reason, at in exports.imported(rows, seqs):
         source, _, rest = reason.removeprefix(_FROM).partition(": ")
         source = source if reason.startswith(_FROM) else OWN_EXPORT
         _, slash, path = rest.rpartition(", /")
         key = IMPORT_PREFIX + hashlib.sha256(f"{source}:{at}".encode()).hexdigest()[:10]
-        known = found.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
-        found[key] = replace(known, waiting=(*known.waiting, ident))
-    return sorted(found.values(), key=lambda one: (one.at, one.id), reverse=True)
+        seen = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
+        imports[key] = replace(seen, waiting=(*seen.waiting, ident))
+    return sorted(imports.values(), key=lambda brought: (brought.at, brought.id), reverse=True)
 
 
 def find_import(imports: Sequence[Import], typed: str) -> Import | None:
     """The import of an id or its beginning, of a program's name, or of a path; None for none, BadInput for several."""
-    named = [one for one in imports if typed in (one.source, one.path) or (len(typed) > 1 and one.id.startswith(typed))]
+    named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
     if len(named) > 1:
-        ids = ", ".join(one.id for one in named)
+        ids = ", ".join(row.id for row in named)
         raise BadInput(f"{typed!r} names several imports: {ids}", hint="give the id of one; `csmd review` lists them")
     return named[0] if named else None
 
 
-def answer_some(rows: Rows, idents: Sequence[str], asked: ReviewAnswer, *, item: str) -> Answer:
+def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> Answer:
     """Keeps or drops some memories of the import `item`, and notes it as one answer."""
 
     def act() -> None:
         for ident in idents:
             memory = memories.by_id(rows, ident)
             if memory is not None and not memory.superseded_by:
-                answer_memory(rows, memory, asked)
+                answer_memory(rows, memory, answer)
 
     touched = belief_changes.changed_by(rows, act)
     first = next((memory for ident in idents if (memory := memories.by_id(rows, ident))), None)
     act()
     return belief_changes.put_answer(
-        rows, item=item, answer=asked.verb, made="", was="", project=first.project_seq if first else 0, touched=touched,
-        now=asked.at,
+        rows, item=item, answer=answer.verb, made="", was="", project=first.project_seq if first else 0, touched=touched,
+        now=answer.at,
     )  # fmt: skip
 
 

@@ -308,9 +308,9 @@ def _update_superseding(
         )
 
 
-def are_brief(*told: Memory) -> bool:
+def are_brief(*stated: Memory) -> bool:
     """Whether memories are a sentence each: what an assistant says at length is mostly about something else, and no question."""
-    return all(len(prose.sentences(memory.text)) <= 1 for memory in told)
+    return all(len(prose.sentences(memory.text)) <= 1 for memory in stated)
 
 
 def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:

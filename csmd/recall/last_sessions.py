@@ -150,11 +150,11 @@ def left_open(ended: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary,
     """(session, text, whether it is a question) of what sessions left open, the latest first, that no later commit did."""
     later: list[str] = []
     for number, session in enumerate(ended):
-        said, done = session.texts("open"), [*later, *session.subjects]
-        ends = open_ends(said, done=done)
+        left, done = session.texts("open"), [*later, *session.subjects]
+        ends = open_ends(left, done=done)
         yield from ((session, end, False) for end in ends)
         if number < SESSIONS:
-            shown = [display.cut(display.squeeze(text), OPEN_CHARACTERS) for text in said]
+            shown = [display.cut(display.squeeze(text), OPEN_CHARACTERS) for text in left]
             yield from ((session, text, True) for text in shown if text not in ends and not _is_done(text, done))
         later += session.subjects
 

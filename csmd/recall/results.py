@@ -139,11 +139,11 @@ def _weighed(hits: Sequence[Hit], weigh: lens.Weigh | None) -> list[Hit]:
     return sorted(weighed, key=lambda hit: -hit.score)
 
 
-def _add_named(rows: Rows, asked: Query, pool: Pool) -> None:
+def _add_named(rows: Rows, wanted: Query, pool: Pool) -> None:
     """Adds the memories that name a thing of a kind that is asked for, next to those that hold the question's own words."""
-    names = tuple(dict.fromkeys(name for term in asked.terms for name in _NAMES.get(tokens.stem(term), ())))
-    named = replace(asked, terms=names).by_words(rows, "memory") if names else {}
-    passing = asked.filtered(rows, "memory", sorted(named))
+    names = tuple(dict.fromkeys(name for term in wanted.terms for name in _NAMES.get(tokens.stem(term), ())))
+    named = replace(wanted, terms=names).by_words(rows, "memory") if names else {}
+    passing = wanted.filtered(rows, "memory", sorted(named))
     best, best_named = max(pool.memory_words.values(), default=1.0), max(named.values(), default=1.0)
     for seq in passing:
         score = NAMED_SHARE * best * named[seq] / best_named
@@ -151,13 +151,13 @@ def _add_named(rows: Rows, asked: Query, pool: Pool) -> None:
 
 
 def _is_order(hit: Hit) -> bool:
-    """Whether a hit is what somebody ordered, asked or agreed to, and states nothing that lasts."""
+    """Whether a hit only orders, asks or agrees to something, and states nothing that lasts."""
     text = _matched(hit)
-    speaker, colon, said = text.partition(": ")
+    speaker, colon, words = text.partition(": ")
     if hit.kind == "session" or (hit.kind == "turn" and colon and speaker not in ("user", "relayed")):
         return False
-    read = [sentence.parse(one) for one in prose.sentences(said if hit.kind == "turn" and colon else text)]
-    return bool(read) and all(one.kind in ("orders", "asks", "assents") and not one.lasting for one in read)
+    read = [sentence.parse(part) for part in prose.sentences(words if hit.kind == "turn" and colon else text)]
+    return bool(read) and all(part.kind in ("orders", "asks", "assents") and not part.lasting for part in read)
 
 
 def is_close(hits: Sequence[Hit], question: str) -> bool:
@@ -167,9 +167,9 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
     """
     if tokens.unindexed(question):
         return bool(hits)
-    asked, is_question = tokens.content_stems(question), _is_question(question)
+    words, is_question = tokens.content_stems(question), _is_question(question)
     if is_question:  # "where do we keep orders" asks about orders
-        asked = asked - _PLAIN or asked
+        words = words - _PLAIN or words
     # A question word and a name, as in "why postgres", is a search for the name; a memory is a statement by itself.
     least = 2 if is_question and len(tokens.words_of(question)) > 2 else 1
     enough = CLOSE_ASKED if is_question else CLOSE_WORDS
@@ -177,8 +177,8 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
     def says_most(hit: Hit) -> bool:
         # A question is not answered by a question.
         is_asking = is_question and _matched(hit).rstrip().endswith("?")
-        is_about = len(asked) >= least or hit.kind == "memory" or hit.states != ""
-        return is_about and _share_said(hit, asked) >= enough and not is_asking
+        is_about = len(words) >= least or hit.kind == "memory" or hit.states != ""
+        return is_about and _share_said(hit, words) >= enough and not is_asking
 
     return any(hit.answers >= CLOSE or says_most(hit) for hit in hits)
 
@@ -188,11 +188,11 @@ def _matched(hit: Hit) -> str:
     return _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
 
 
-def _share_said(hit: Hit, asked: frozenset[str]) -> float:
+def _share_said(hit: Hit, words: frozenset[str]) -> float:
     """The share of a question's content words that a hit holds, or names a thing of."""
-    said = tokens.content_stems(_matched(hit))
-    named = {word for word in asked - said if not said.isdisjoint(map(tokens.stem, _NAMES.get(word, ())))}
-    return similarity.share(asked, said | named)
+    held = tokens.content_stems(_matched(hit))
+    named = {word for word in words - held if not held.isdisjoint(map(tokens.stem, _NAMES.get(word, ())))}
+    return similarity.share(words, held | named)
 
 
 def _is_question(text: str) -> bool:

@@ -514,7 +514,7 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
 
 
 class Prompted(NamedTuple):
-    """What somebody typed, as far as it is read for what they say to have done."""
+    """A prompt of the user, of which the beginning is read for what it says was done."""
 
     seq: int
     uuid: str

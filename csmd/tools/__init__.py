@@ -36,9 +36,7 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
 def named(name: str) -> Tool:
     """The tool of this name; BadInput, with the names most like it, for one that there is not."""
     if name not in TOOLS:
-        near = (
-            difflib.get_close_matches(name[:60], TOOLS, n=2) or [known for known in TOOLS if name and name in known][:3]
-        )
+        near = difflib.get_close_matches(name[:60], TOOLS, n=2) or [tool for tool in TOOLS if name and name in tool][:3]
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise BadInput(
             f"unknown tool {name[:60]!r}{meant}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"

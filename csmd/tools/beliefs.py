@@ -325,7 +325,7 @@ def _review_list(
     items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
     by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
     imports = review_answers.read_imports(rows, wanted, since=since)
-    import_of = {ident: one.id for one in imports for ident in one.waiting}
+    import_of = {ident: row.id for row in imports for ident in row.waiting}
     items += [
         {**_review_memory(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
         for seq in unsure
@@ -338,9 +338,9 @@ def _review_list(
         "elsewhere": elsewhere,
         "items": items,
         "imports": [
-            as_json(one, "id source path at waiting", waiting=len(one.waiting))
-            for one in imports
-            if len(one.waiting) > 1
+            as_json(row, "id source path at waiting", waiting=len(row.waiting))
+            for row in imports
+            if len(row.waiting) > 1
         ],
     }
 
@@ -362,7 +362,7 @@ def _answer_import(
     answer = ""
     for begin in range(0, len(named.waiting), review_answers.AT_ONCE):
         part = named.waiting[begin : begin + review_answers.AT_ONCE]
-        write = partial(review_answers.answer_some, idents=part, asked=reply, item=named.id)
+        write = partial(review_answers.answer_some, idents=part, answer=reply, item=named.id)
         answer = ctx.store.write(write).id
         yield
     if verb == "drop":
@@ -461,7 +461,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
             return answer, open_matters.reopen(writing, answer, key=key, now=ctx.now())
         memory = memories.by_id(writing, answer.item)
         touched = review_answers.undo(writing, answer, key=key, at=ctx.now())
-        return answer, memory.text if memory else next((found.text for found in touched if found.text), "")
+        return answer, memory.text if memory else next((before.text for before in touched if before.text), "")
 
     together = review_answers.answers_beside(rows, chosen) or [chosen]
     refused: CsmdError | None = None

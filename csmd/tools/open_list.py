@@ -30,8 +30,8 @@ def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
         )
         for session, text, is_question in last_sessions.left_open(ended)
     ]  # fmt: skip
-    ends = [one for one in left if one.kind == "left open"]
-    questions = [one for one in left if one.kind == "question"]
+    ends = [matter for matter in left if matter.kind == "left open"]
+    questions = [matter for matter in left if matter.kind == "question"]
     return [*open_matters.read_goals(rows, seen), *open_matters.read_promises(rows, seen), *ends, *questions]
 
 
@@ -40,7 +40,7 @@ def _list(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """List what is open: goals, promises, and what sessions left to do or asked, each with its id and number."""
     root_of = roots(rows)
     listed = read_open(rows, seen, key=ctx.store.hash_key)
-    return {"open": [{"number": number, **_matter(one, root_of)} for number, one in enumerate(listed, 1)]}
+    return {"open": [{"number": number, **_matter(matter, root_of)} for number, matter in enumerate(listed, 1)]}
 
 
 @OPEN.add("csm_open_done", mutates=True)
@@ -52,7 +52,7 @@ def _done(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str
     chosen = list(dict.fromkeys(_find(here, everywhere, typed) for typed in id_.replace(",", " ").split()))
     if not chosen:
         raise BadInput("nothing was named that could be closed", hint="`csmd done` lists what is open")
-    users = [one for one in chosen if one.authority == "user"]
+    users = [matter for matter in chosen if matter.authority == "user"]
     if users and not by_person:
         raise CsmdError(
             f"{users[0].id} was said by the user, and only a person at a terminal can call it done",
@@ -61,12 +61,14 @@ def _done(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str
     by, why = (PERSON, "a person said so") if by_person else (ASSISTANT, "an assistant said so")
     now = ctx.now()
     answers = ctx.store.write(
-        lambda writing: [open_matters.close(writing, one, by=by, why=why, now=now) for one in chosen]
+        lambda writing: [open_matters.close(writing, matter, by=by, why=why, now=now) for matter in chosen]
     )
     ctx.poke()
     root_of = roots(rows)
     return {
-        "closed": [{**_matter(one, root_of), "answer": answer.id} for one, answer in zip(chosen, answers, strict=True)]
+        "closed": [
+            {**_matter(matter, root_of), "answer": answer.id} for matter, answer in zip(chosen, answers, strict=True)
+        ]
     }
 
 
@@ -74,13 +76,15 @@ def _find(here: Sequence[OpenMatter], everywhere: Sequence[OpenMatter], typed: s
     """The open matter of a number here or of an id's beginning anywhere; BadInput for none, or for several."""
     if typed.isdigit() and 0 < int(typed) <= len(here):
         return here[int(typed) - 1]
-    named = [one for one in everywhere if one.id.startswith(typed)]
+    named = [matter for matter in everywhere if matter.id.startswith(typed)]
     if len(named) > 1:
-        raise BadInput(f"{typed!r} begins several: {', '.join(one.id for one in named)}", hint="type some more of it")
+        raise BadInput(
+            f"{typed!r} begins several: {', '.join(matter.id for matter in named)}", hint="type some more of it"
+        )
     if not named:
         raise BadInput(f"nothing open is {typed!r} here", hint="`csmd done` lists what is open, with numbers and ids")
     return named[0]
 
 
-def _matter(one: OpenMatter, root_of: dict[int, str]) -> Json:
-    return as_json(one, FIELDS, project=root_of.get(one.project_seq, ""))
+def _matter(matter: OpenMatter, root_of: dict[int, str]) -> Json:
+    return as_json(matter, FIELDS, project=root_of.get(matter.project_seq, ""))

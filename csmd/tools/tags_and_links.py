@@ -104,7 +104,7 @@ def _link(
             link = Link(from_id=origin.id, to_id=target.id, relationship=relationship, weight=weighs)
             memories.add_link(writing, link, now=ctx.now())
             if relationship == CONTRADICTS and not (origin.superseded_by or target.superseded_by):
-                older, newer = sorted((origin, target), key=lambda one: (one.confirmed_at, one.id))
+                older, newer = sorted((origin, target), key=lambda memory: (memory.confirmed_at, memory.id))
                 reason = "somebody linked them as contradicting each other"
                 supersession.ask_about(writing, older, newer, reason=reason, sure=weighs, at=ctx.now())
         elif not topics.remove_link(writing, origin.seq, target.seq, relationship):

@@ -92,7 +92,7 @@ def test_an_export_is_printed_or_written_where_it_was_asked_for_and_nowhere_else
 
 def test_status_says_what_is_kept_beyond_the_transcripts(kept: Machine) -> None:
     shown = " ".join(fits(kept.csmd("status")).split())
-    assert "the assistant 30 days of transcripts, csmd 1 session beyond" in shown
+    assert "by the assistant 30 days of transcripts; by csmd 1 session more" in shown
     value = kept.status()
     assert {"used_bytes", "limit_bytes", "tool_outputs_dropped", "tool_output_bytes_dropped"} <= set(value["storage"])
     assert value["transcripts"]["gone"] == 1
