@@ -17,7 +17,7 @@ from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
 from csmd.embedding import token_ranks
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, events, turns, vectors
@@ -144,6 +144,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "tool words": _tool_words,
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
+    "open matters": lambda stages, _: open_matters.step(stages.store, now=now_iso()),
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,

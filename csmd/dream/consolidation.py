@@ -9,8 +9,8 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
-from csmd.memory import confidence, scope, upkeep
-from csmd.text import claims, display, prose, similarity, tokens
+from csmd.memory import confidence, scope, supersession, upkeep
+from csmd.text import claims, display, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Decay, Tier
@@ -365,8 +365,8 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
-        if may and new.authority != "user" and any(len(prose.sentences(said.text)) > 1 for said in (old, new)):
-            continue  # what an assistant says at length is mostly about something else: the question would be a riddle
+        if may and new.authority != "user" and not supersession.are_brief(old, new):
+            continue  # the question would be a riddle
         found = similarity.compare(old.text, new.text, renames=gathered.renames)
         if found.is_doubtful if may else found.replaces:
             why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)
