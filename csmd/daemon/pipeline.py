@@ -19,7 +19,7 @@ from csmd.dream import day_files
 from csmd.embedding import token_ranks
 from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import failure_links, habits, remember, restatements, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, events, passages, turns, vectors
@@ -160,7 +160,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads", "tokens")
+GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "restatements", "threads", "tokens")
 
 
 class Stages:
@@ -201,6 +201,7 @@ class Stages:
         if not at_task:  # a task embeds by itself, or is not to
             worked |= bool(guard("passages", self.index))
             embedded = bool(guard("embed", self.embed))
+            worked |= not embedded and bool(guard("restatements", self.merge))
             worked |= not embedded and bool(guard("threads", self.link))
             worked |= not embedded and bool(guard("tokens", self.count))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
@@ -327,6 +328,12 @@ class Stages:
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
+
+    def merge(self) -> int:
+        """Merges new memories with those that say the same in other words, after their vectors; how many it compared."""
+        return self._repeat(
+            lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
+        )
 
     def link(self) -> int:
         """Links passages into their threads for a moment, or until somebody waits; how many."""

@@ -16,13 +16,15 @@ from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import claims, restatement, sentence, similarity, tokens
 from csmd.values import Candidate, Evidence, Memory
-from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus, Tier
+from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus, Decay, Tier
 
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
 NEAR_SHARED = 5
+#: A memory may only be merged into one that ages no faster.
+DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
 SOURCE = "upkeep"
 #: Who sets a memory aside where it is not the user.
 ASSISTANT = "assistant"
@@ -106,7 +108,7 @@ def compared(memory: Memory, left: similarity.Gist, other: Memory, right: simila
     mine, others = left.stems - right.stems, right.stems - left.stems
     differs = bool(mine and others)
     if share >= similarity.SAME_SHARE and not differs:
-        return share, True
+        return None if restatement.change_places(memory.text, other.text) else (share, True)
     is_other = differs and (len(left.stems & right.stems) < NEAR_SHARED or (_is_value(mine) and _is_value(others)))
     return None if is_other else (share, False)
 
@@ -170,6 +172,31 @@ def may_merge(memory: Memory, into: Memory) -> bool:
     return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
 
 
+def may_absorb(keeper: Memory, other: Memory) -> bool:
+    """Whether one memory may take in another that says the same without a person: it has its weight, and lasts as long."""
+    return (
+        may_merge(other, keeper)
+        and (other.gate == "correction") == (keeper.gate == "correction")
+        and DECAYS[keeper.decay] >= DECAYS[other.decay]
+        and confidence.has_warm_floor(keeper) >= confidence.has_warm_floor(other)
+        # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
+        and keeper.origin == other.origin != "inferred"
+    )
+
+
+def wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
+    """Sort key of memories that say the same in other words, the best wording first.
+
+    Pinned before not; the user's own words before an assistant's; what can be read alone before what refers to something
+    before it; the more concrete (names, numbers); the more complete.
+    """
+    said = claims.parse(memory.text)
+    return (
+        not memory.pinned, -AUTHORITY_RANK[memory.authority], sentence.parse(memory.text).goes_on,
+        -len(said.names), -len(said.stems),
+    )  # fmt: skip
+
+
 def duplicates(
     among: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
 ) -> list[Finding]:
@@ -204,6 +231,22 @@ def duplicate(keeper: Memory, other: Memory, *, share: float, exact: bool) -> Fi
     kind: CandidateKind = "duplicate" if exact else "near_duplicate"
     reason = f"{other.id} {says} {keeper.id}"
     return Finding(kind=kind, memories=(keeper, other), reason=reason, confidence=round(share, 4))
+
+
+def restated(keeper: Memory, other: Memory, reason: str) -> Finding:
+    """Describes a memory that says what another one does in other words."""
+    return Finding(
+        kind="duplicate", memories=(keeper, other), reason=f"{other.id}: {reason} as {keeper.id}", confidence=1.0
+    )
+
+
+def is_taken_apart(rows: Rows, one: Memory, other: Memory) -> bool:
+    """Whether somebody said that two memories are two: by undoing a merge, or by dropping a finding."""
+    pairs = ((one.id, other.id), (other.id, one.id))
+    if any(change.undone_at for ident, into in pairs for change in stored.merges_of(rows, ident, into)):
+        return True
+    fingerprint = " ".join(sorted((one.id, other.id)))
+    return any((one.project_seq, kind, fingerprint) in stored.dropped_pairs(rows) for kind in PAIRS)
 
 
 def _defect(kind: CandidateKind, memory: Memory) -> Finding:

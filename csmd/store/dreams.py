@@ -504,7 +504,7 @@ NOT_GENERALIZED, NOT_ASKED = "not lifted", "not asked"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
-LIKE, NEAREST = 0.75, 6
+LIKE, NEAREST = 0.74, 6
 #: A likeness of 1 - d / 2 of vectors of this length, as they are stored (csmd/embedding/worker.py).
 _LENGTH = (127 / 0.25) ** 2
 
