@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
@@ -99,6 +100,21 @@ def sessions_since(rows: Rows, at: str) -> int:
     """How many sessions of people have had a turn since a time; "" for all."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
     return rows.number(since, at=at)
+
+
+#: Stage and subject of the cursor that holds when something began to wait for a dream, in seconds since 1970.
+_WAITING = "dream", "waiting"
+
+
+def note_waiting(rows: Rows, *, at: datetime) -> None:
+    """Notes when it was noticed that there is something no dream has seen."""
+    cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
+
+
+def waiting_since(rows: Rows, *, after: str, now: str) -> str:
+    """When that was, "" where a dream has begun since (`after`), or the clock was set back."""
+    at = datetime.fromtimestamp(cursors.cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return at if max(after, "1971") < at <= now else ""
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
