@@ -13,7 +13,7 @@ from csmd import data
 from csmd.store import topics as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import clauses, display, tokens
 from csmd.text.clauses import WEAK
 from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
 
@@ -33,6 +33,10 @@ MOST_TAGS, MOST_WORDS = 3, 3
 LEAST_MEMORIES, LEAST_SESSIONS, MOST_SHARE = 2, 2, 0.2
 #: In fewer memories nothing can be told to be shared.
 LEAST_KNOWN = 5
+#: Words that are written as a name in one of so many of their memories are one.
+NAMED_PART = 3
+#: Words that are no name stand for a thing so many times as often as for what is done.
+THING_OVER_DEED = 3
 #: A shorter subject whose memories mostly say the longer one is left to it.
 SAID_LONGER = 0.6
 #: Of what is looked at of one memory.
@@ -46,8 +50,16 @@ NAMED_WEIGHT = 1.15
 
 _TOKEN = re.compile(
     r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)|(?P<file>(?:[\w.~-]*/)*[\w-]{1,60}\.(?P<ending>[A-Za-z][a-z0-9]{0,4}))(?![\w(])(?:[:#]\d[\d-]*)?"
-    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<word>--?[A-Za-z][\w-]*|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
+    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<number>\d[\d.,]*(?!\w))|(?P<word>--?[A-Za-z][\w-]*|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
 )
+#: Between these stands a thing, or what is done.
+_BEFORE_THING = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
+_BEHIND_THING = clauses.COPULA | {"of", "has", "have", "must", "should"}
+_ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
+#: Stands for a number.
+AMOUNT = "#"
+_BEFORE_DEED = clauses.WORDS["auxiliary"] | {AMOUNT, "to", "i", "we", "you", "they", "it", "let's"}
+_BEHIND_DEED = _WORDS["determiner"] | {"it", "them"}
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
 
@@ -72,13 +84,18 @@ class Tag:
 
 @dataclass(slots=True)
 class _Subject:
-    """Counts of a subject: its memories and sessions, its spellings, its positions in sentences."""
+    """Counts of a subject: its memories and sessions, its spellings, and how it is used in sentences."""
 
     memories: set[int]
     sessions: set[str]
+    things: set[str]
+    """The sessions in which it stands for a thing."""
     written: Counter[str]
+    """Its spellings, those that stand for a thing counted twice."""
     named: int = 0
     closing: int = 0
+    thing: int = 0
+    deed: int = 0
 
 
 #: A subject's words, by their stems; a file is one word with its dot.
@@ -89,6 +106,8 @@ class Phrase(NamedTuple):
     """Words that a text may be about.
 
     `is_led`: they follow an article or the like, or are a name. `closes`: they stand where a phrase has its noun.
+    `is_thing`: they stand where only a thing can, as "in the queue" or "the queue is"; `is_deed`: where a verb, an amount or a
+    heading does, as "to queue", "queue it", "3 queues", "Queue: ...".
     """
 
     key: Key
@@ -96,6 +115,8 @@ class Phrase(NamedTuple):
     is_name: bool
     is_led: bool
     closes: bool
+    is_thing: bool
+    is_deed: bool
 
 
 def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
@@ -115,14 +136,23 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
         said = [phrase for phrase in said if hash(phrase.key) in repeated]
         of[memory.seq] = sorted({phrase.key for phrase in said})
         for phrase in said:
-            one = found.setdefault(phrase.key, _Subject(set(), set(), Counter()))
+            one = found.setdefault(phrase.key, _Subject(set(), set(), set(), Counter()))
             one.memories.add(memory.seq)
             one.sessions.add(memory.session_id)
-            one.written[phrase.written] += 1
+            one.written[phrase.written] += 1 + phrase.is_thing
             one.named += phrase.is_name
             one.closing += phrase.closes
+            one.thing += phrase.is_thing
+            one.deed += phrase.is_deed
+            if phrase.is_thing or phrase.is_name:
+                one.things.add(memory.session_id)
     # What no article ever led is an adverb, a verb, or a word of another language.
-    kept = {key: one for key, one in found.items() if key[-1] in nouns and _heads(one, len(told))}
+    sessions = len({memory.session_id for memory in told})
+    kept = {
+        key: one
+        for key, one in found.items()
+        if key[-1] in nouns and _heads(one, len(told)) and _is_thing(key, one, len(told), sessions)
+    }
     score = {key: _score(key, one, len(told)) for key, one in kept.items()}
     score = {key: score[key] for key in _distinct(kept, score)}
     for _ in range(3):  # what too few memories chose is no heading: those choose again
@@ -134,8 +164,7 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
         for key in few:
             del score[key]
     chosen = {seq: _best(keys, score) for seq, keys in of.items()}
-    # The shortest spelling is the name, for more memories seldom change it.
-    names = {key: min(kept[key].written, key=lambda written: (len(written), written)) for key in score}
+    names = {key: _name(kept[key]) for key in score}
     top = max(score.values(), default=1.0)
     return [
         Tag(
@@ -159,7 +188,7 @@ def subjects(said: str) -> list[Phrase]:
     """Finds the phrases that a text may be about, in order."""
     found: list[Phrase] = []
     run: list[tuple[str, bool]] = []
-    led, opens = False, True
+    before, opens = "", True
     for token in _TOKEN.finditer(said[:MOST_CHARACTERS]):
         kind, value = token.lastgroup, token.group()
         small = value.casefold().replace("\u2019", "'")
@@ -168,20 +197,20 @@ def subjects(said: str) -> list[Phrase]:
             named = is_cased or "_" in value or "-" in value
             run.extend((part, named) for part in _parts(value))
         else:
-            found.extend(_phrases(run, led))
+            found.extend(_phrases(run, before, small))
             run.clear()
-            led = kind == "word" and small in _WORDS["determiner"]
+            before = AMOUNT if kind == "number" else small
         if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
             found.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
         elif kind == "code":
             found.extend(_of_code(token["code"]))
         opens = kind == "mark" and value not in "(/'\""
-    found.extend(_phrases(run, led))
+    found.extend(_phrases(run, before, ""))
     return found[:MOST_SUBJECTS]
 
 
 def _file(name: str) -> Phrase:
-    return Phrase((name,), name, is_name=True, is_led=True, closes=True)
+    return Phrase((name,), name, is_name=True, is_led=True, closes=True, is_thing=True, is_deed=False)
 
 
 def _of_code(code: str) -> list[Phrase]:
@@ -193,8 +222,11 @@ def _of_code(code: str) -> list[Phrase]:
     stem, dot, ending = last.partition(":")[0].rpartition(".")
     if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
         return [_file(f"{stem}.{ending}".casefold())]
-    run = [(part, True) for word in words[:MOST_WORDS] for part in _parts(word.partition("(")[0].rsplit(".", 1)[-1])]
-    return list(_phrases(run, led=False))
+    names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MOST_WORDS]]
+    run = [(part, True) for name in names for part in _parts(name)]
+    if len(run) == 1 and names[0].islower() and names[0].isalpha():
+        run = [(part, False) for part, _ in run if part not in BREAKS]  # `render` and `with` are words of a language
+    return list(_phrases(run, "", ""))
 
 
 def _parts(value: str) -> list[str]:
@@ -203,22 +235,31 @@ def _parts(value: str) -> list[str]:
     return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
 
 
-def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
-    """The phrases of up to three words in a run of words that nothing breaks."""
+def _phrases(run: Sequence[tuple[str, bool]], before: str, behind: str) -> Iterable[Phrase]:
+    """The phrases of up to three words in a run of words that nothing breaks, between two words or marks that do."""
     stems = [tokens.stem(word) if word.isalpha() else word for word, _ in run]
+    led = before in _WORDS["determiner"]
+    stands_for_thing = led or before in _BEFORE_THING or behind in _BEHIND_THING
+    # "5 minutes" are how many, and a word before a colon is a heading.
+    is_told = before in _BEFORE_DEED or (not led and (behind in _BEHIND_DEED or (behind == ":" and before in _ENDS)))
     for start in range(len(run)):
         for size in range(1, MOST_WORDS + 1):
             part = run[start : start + size]
             if len(part) < size or len({word for word, _ in part}) < size:
                 break
             said = [word for word, _ in part]
-            named = all(name for _, name in part)
+            # A part of a name is no name.
+            named = all(name for _, name in part) and (size > 1 or len(run) == 1)
             if _is_generic(said, named=named):
                 continue
             ends = start + size == len(run)  # there the noun stands of which the rest is told
             is_led = ends and (led or (named and start == 0))
             closes = is_led or (ends and size == 1 and start > 0)
-            yield Phrase(tuple(stems[start : start + size]), " ".join(said), named, is_led, closes)
+            yield Phrase(
+                tuple(stems[start : start + size]), " ".join(said), named, is_led, closes,
+                is_thing=ends and (stands_for_thing or start > 0) and not (is_told and size == len(run)),
+                is_deed=is_told and start == 0,
+            )  # fmt: skip
 
 
 def _is_generic(said: Sequence[str], *, named: bool) -> bool:
@@ -243,6 +284,26 @@ def _heads(one: _Subject, known: int) -> bool:
     if not _least(known) <= number <= max(LEAST_MEMORIES + 1, MOST_SHARE * known):
         return False
     return len(one.sessions) >= LEAST_SESSIONS and one.closing >= LEAST_CLOSING * number
+
+
+def _is_thing(key: Key, one: _Subject, known: int, sessions: int) -> bool:
+    """Whether words stand for a thing that a person would name: no verb, no adjective, and where they are no name, in enough
+    memories and sessions: one word in more than a phrase.
+    """
+    if one.named * NAMED_PART >= len(one.memories):  # at the beginning of a sentence nobody sees that it is a name
+        return 2 * one.deed <= len(one.memories)
+    rarely = math.log2(sessions) / (2 if len(key) == 1 else 2.5)
+    least = 2 * _least(known) - 1 if len(key) == 1 else _least(known)
+    return (
+        len(one.memories) >= least
+        and len(one.things) >= max(LEAST_SESSIONS, math.ceil(rarely))
+        and one.thing >= THING_OVER_DEED * one.deed
+    )
+
+
+def _name(one: _Subject) -> str:
+    """The spelling by which a subject is known: the usual one, and of those the shortest."""
+    return min(one.written, key=lambda written: (-one.written[written], len(written), written))
 
 
 def _distinct(found: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
