@@ -36,7 +36,7 @@ LEAST_KNOWN = 5
 #: Words that are written as a name in one of so many of their memories are one.
 NAMED_PART = 3
 #: Words that are no name stand for a thing so many times as often as for what is done.
-THING_OVER_DEED = 3
+THING_OVER_DEED = 2
 #: A shorter subject whose memories mostly say the longer one is left to it.
 SAID_LONGER = 0.6
 #: Of what is looked at of one memory.
@@ -59,7 +59,9 @@ _ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
 #: Stands for a number.
 AMOUNT = "#"
 _BEFORE_DEED = clauses.WORDS["auxiliary"] | {AMOUNT, "to", "i", "we", "you", "they", "it", "let's"}
-_BEHIND_DEED = _WORDS["determiner"] | {"it", "them"}
+_BEHIND_DEED = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", "back"}
+#: How words end that say how, or what became of something.
+_NO_THING = ("ly", "ed")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
 
 
@@ -239,9 +241,10 @@ def _phrases(run: Sequence[tuple[str, bool]], before: str, behind: str) -> Itera
     """The phrases of up to three words in a run of words that nothing breaks, between two words or marks that do."""
     stems = [tokens.stem(word) if word.isalpha() else word for word, _ in run]
     led = before in _WORDS["determiner"]
-    stands_for_thing = led or before in _BEFORE_THING or behind in _BEHIND_THING
     # "5 minutes" are how many, and a word before a colon is a heading.
-    is_told = before in _BEFORE_DEED or (not led and (behind in _BEHIND_DEED or (behind == ":" and before in _ENDS)))
+    opens_deed = before in _BEFORE_DEED or (behind == ":" and before in _ENDS)
+    closes_deed = behind in _BEHIND_DEED and (len(run) > 1 or not led)
+    stands_for_thing = (led or before in _BEFORE_THING or behind in _BEHIND_THING) and not closes_deed
     for start in range(len(run)):
         for size in range(1, MOST_WORDS + 1):
             part = run[start : start + size]
@@ -257,8 +260,8 @@ def _phrases(run: Sequence[tuple[str, bool]], before: str, behind: str) -> Itera
             closes = is_led or (ends and size == 1 and start > 0)
             yield Phrase(
                 tuple(stems[start : start + size]), " ".join(said), named, is_led, closes,
-                is_thing=ends and (stands_for_thing or start > 0) and not (is_told and size == len(run)),
-                is_deed=is_told and start == 0,
+                is_thing=ends and stands_for_thing and not (opens_deed and start == 0) and not said[-1].endswith(_NO_THING),
+                is_deed=(opens_deed and start == 0) or (closes_deed and ends),
             )  # fmt: skip
 
 
