@@ -121,6 +121,14 @@ class Phrase(NamedTuple):
     is_deed: bool
 
 
+class Part(NamedTuple):
+    """A word in small letters; whether it is written as a name is, and whether it is all of it."""
+
+    word: str
+    is_named: bool
+    is_whole: bool
+
+
 def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MOST_TAGS topics, the best first; in order of memories."""
     if len(told) < LEAST_KNOWN:
@@ -189,7 +197,7 @@ def name_of(typed: str) -> str:
 def subjects(said: str) -> list[Phrase]:
     """Finds the phrases that a text may be about, in order."""
     found: list[Phrase] = []
-    run: list[tuple[str, bool]] = []
+    run: list[Part] = []
     before, opens = "", True
     for token in _TOKEN.finditer(said[:MOST_CHARACTERS]):
         kind, value = token.lastgroup, token.group()
@@ -197,7 +205,8 @@ def subjects(said: str) -> list[Phrase]:
         if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
             is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
             named = is_cased or "_" in value or "-" in value
-            run.extend((part, named) for part in _parts(value))
+            parts = _parts(value)
+            run.extend(Part(part, named, len(parts) == 1) for part in parts)
         else:
             found.extend(_phrases(run, before, small))
             run.clear()
@@ -225,9 +234,11 @@ def _of_code(code: str) -> list[Phrase]:
     if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
         return [_file(f"{stem}.{ending}".casefold())]
     names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MOST_WORDS]]
-    run = [(part, True) for name in names for part in _parts(name)]
+    run = [Part(part, True, len(words) == len(parts) == 1) for parts in map(_parts, names) for part in parts]
     if len(run) == 1 and names[0].islower() and names[0].isalpha():
-        run = [(part, False) for part, _ in run if part not in BREAKS]  # `render` and `with` are words of a language
+        run = [
+            Part(word, False, True) for word, *_ in run if word not in BREAKS
+        ]  # `render` and `with` are words of a language
     return list(_phrases(run, "", ""))
 
 
@@ -237,9 +248,9 @@ def _parts(value: str) -> list[str]:
     return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
 
 
-def _phrases(run: Sequence[tuple[str, bool]], before: str, behind: str) -> Iterable[Phrase]:
+def _phrases(run: Sequence[Part], before: str, behind: str) -> Iterable[Phrase]:
     """The phrases of up to three words in a run of words that nothing breaks, between two words or marks that do."""
-    stems = [tokens.stem(word) if word.isalpha() else word for word, _ in run]
+    stems = [tokens.stem(word) if word.isalpha() else word for word, *_ in run]
     led = before in _WORDS["determiner"]
     # "5 minutes" are how many, and a word before a colon is a heading.
     opens_deed = before in _BEFORE_DEED or (behind == ":" and before in _ENDS)
@@ -248,11 +259,10 @@ def _phrases(run: Sequence[tuple[str, bool]], before: str, behind: str) -> Itera
     for start in range(len(run)):
         for size in range(1, MOST_WORDS + 1):
             part = run[start : start + size]
-            if len(part) < size or len({word for word, _ in part}) < size:
+            if len(part) < size or len({word for word, *_ in part}) < size:
                 break
-            said = [word for word, _ in part]
-            # A part of a name is no name.
-            named = all(name for _, name in part) and (size > 1 or len(run) == 1)
+            said = [word for word, *_ in part]
+            named = all(one.is_named for one in part) and (size > 1 or part[0].is_whole)
             if _is_generic(said, named=named):
                 continue
             ends = start + size == len(run)  # there the noun stands of which the rest is told

@@ -1,4 +1,4 @@
-"""Duplicates, faded memories, orphans, missing vectors: found, merged, archived."""
+"""Duplicates, restatements, faded memories, orphans, missing vectors: found, merged, archived."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, supersession, topic_tagging
 from csmd.memory.supersession import quote
-from csmd.store import belief_changes, candidates, cursors, fulltext, memories, projects, receipts, vectors
+from csmd.store import belief_changes, candidates, cursors, dreams, fulltext, memories, projects, receipts, vectors
 from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
+from csmd.store.dreams import Place
 from csmd.store.sqlite import Rows
 from csmd.text import claims, restatement, sentence, similarity, tokens
 from csmd.values import Candidate, Evidence, Memory
@@ -513,6 +514,61 @@ def _has_defect(rows: Rows, memory: Memory, kind: CandidateKind) -> bool:
 
 def _alike(left: Memory, right: Memory) -> tuple[float, bool] | None:
     return compared(left, similarity.gist(left.text), right, similarity.gist(right.text))
+
+
+# --- what is said again in other words
+#
+# A statement that repeats a memory's words confirms it as it comes in (`memory.remember`). One in other words becomes a memory
+# of its own first, since vectors are made in the background; then it goes into the standing one, or that one into it where it
+# is the better wording.
+
+RESTATED = "restatements"
+#: New memories that are compared at most: of a longer import the dream compares the rest.
+MOST_NEW = 500
+
+
+def merge_restated(store: Store, *, model: str | None, now: str) -> int:
+    """Compares the next new memories that have a vector; how many, 0 when none waits or no model is there."""
+    found = store.read(lambda rows: _find_restated(rows, model)) if model else None
+    if not found:
+        return 0
+    new, merges = found
+
+    def write(rows: Rows) -> None:
+        apply(rows, merges, by=supersession.RULE, now=now, key=store.hash_key)
+        cursors.move_cursor(rows, RESTATED, "memories", new[-1].seq)
+
+    store.write(write)
+    return len(new)
+
+
+def _find_restated(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]] | None:
+    """The next memories whose vectors have been made, and what is to be merged among them and those before."""
+    reached = vectors.embedded_up_to(rows, "memory", vectors.model_seq(rows, model))
+    start = max(cursors.cursor(rows, RESTATED, "memories"), reached - MOST_NEW)
+    new = [memory for memory in stored.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    for place, memory in enumerate(new, 1):
+        if finding := _restated(rows, memory):
+            return new[:place], [finding]  # what it leaves is what the next one is compared with
+    return (new, []) if new else None
+
+
+def _restated(rows: Rows, memory: Memory) -> Finding | None:
+    """The merge of a memory with the first, by vectors, of those before it that say the same; None for none."""
+    if not memory.is_alive:
+        return None
+    place = Place(memory.project_seq, projects.everywhere(rows, memory.project_seq))
+    near = {seq for pair in dreams.near_pairs(rows, place, [memory.seq]) for seq in pair if seq < memory.seq}
+    for other in memories.by_seqs(rows, sorted(near)).values():
+        if not other.is_alive or other.author or is_taken_apart(rows, memory, other):
+            continue
+        verdict = restatement.judge(other.text, memory.text)
+        # What stood before stays where both are worded as well.
+        sides = sorted((other, memory), key=wording)
+        for keeper, goes in (sides, sides[::-1]) if verdict.is_same else ():
+            if may_absorb(keeper, goes):
+                return restated(keeper, goes, verdict.reason)
+    return None
 
 
 # --- on request

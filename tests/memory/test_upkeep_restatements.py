@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from journal_fixtures import LAST, LATER, NOW, dump, memory_of, save_memory, sound, undo, without_version
 from memory_factory import memory
 
-from csmd.memory import restatements, upkeep
+from csmd.memory import upkeep
 from csmd.store import belief_changes, dreams, memories, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -52,7 +52,7 @@ def embed(store: Store) -> None:
 
 def compare(store: Store, *, model: str | None = MODEL) -> int:
     """Lets the stage go on until nothing waits; how many memories it compared."""
-    return sum(iter(lambda: restatements.step(store, model=model, now=LATER), 0))
+    return sum(iter(lambda: upkeep.merge_restated(store, model=model, now=LATER), 0))
 
 
 def read(store: Store, ident: str) -> Memory:
@@ -126,7 +126,7 @@ def test_what_was_taken_apart_stays_two_for_the_stage_and_for_a_dream(store: Sto
     embed(store)
     compare(store)
     store.write(lambda rows: upkeep.undo(rows, memory_of(rows, again), now=LAST, by_person=True))
-    store.write(lambda rows: rows.run("delete from cursors where stage = :stage", stage=restatements.STAGE))
+    store.write(lambda rows: rows.run("delete from cursors where stage = :stage", stage=upkeep.RESTATED))
     assert compare(store) == 2
     assert dream_for_real(store, now=LAST) == 0
     assert alive(store) == sorted((LOGS, LOGGED))
@@ -138,7 +138,7 @@ def test_of_a_flood_the_stage_compares_the_last_and_leaves_the_rest_to_the_dream
     for number, said in enumerate((LOGS, LOGGED, TRIES, TRIED)):
         say(store, said, f"u{number}")
     embed(store)
-    monkeypatch.setattr(restatements, "WAITING", 2)
+    monkeypatch.setattr(upkeep, "MOST_NEW", 2)
     assert compare(store) == 2
     assert alive(store) == sorted((LOGS, LOGGED, TRIED))
     assert dream_for_real(store, now=LAST) == 1
