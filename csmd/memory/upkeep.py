@@ -682,7 +682,7 @@ def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
 def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Finding:
     """Plans a merge that somebody asks for; BadInput if it is not allowed.
 
-    An assistant merges only what is found to say the same; a person any two that hold in the same place.
+    An assistant merges only what is found to say the same, in other words or not; a person any two that hold in one place.
     """
     for one in (memory, into):
         if not one.is_alive:
@@ -700,10 +700,12 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
         raise BadInput(
             f"{memory.id} {why}", hint=f"merge them the other way round: csmd pipeline merge {into.id} {memory.id}"
         )
-    found = _alike(memory, into)
+    found, verdict = _alike(memory, into), restatement.judge(memory.text, into.text)
+    if found is None and verdict.is_same:
+        return restated(into, memory, verdict.reason)
     if found is None and not by_person:
         raise BadInput(
-            f"{memory.id} and {into.id} do not say the same",
+            f"{memory.id} and {into.id} do not say the same: {verdict.reason}",
             hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}",
         )
     plan = duplicate(into, memory, share=found[0] if found else 0.0, exact=bool(found and found[1]))

@@ -8,6 +8,7 @@ somebody said, a missed one only leaves it twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, takewhile
@@ -56,15 +57,17 @@ _NUMBERS = {
 _ALIKE = {clauses.root(word): group for group in sorted(WORDS["alike"], reverse=True) for word in group.split("/")}
 _TOPICS, _SENTENCES = data.word_table("topic_words.txt"), data.word_table("sentence_words.txt")
 _LIGHT = WORDS["light"] | WORDS["likes"] | WORDS["weight"] | WORDS["empty"] | _TOPICS["adverb"]
-_VERBS = frozenset(map(clauses.root, _TOPICS["verb"] | _SENTENCES["order.en"] | _SENTENCES["stative.en"])) - frozenset(
-    map(clauses.root, _TOPICS["also_noun"])
-)
+_VERBS = frozenset(
+    map(clauses.root, _TOPICS["verb"] | _SENTENCES["order.en"] | _SENTENCES["stative.en"] | WORDS["holding"])
+) - frozenset(map(clauses.root, _TOPICS["also_noun"]))
+_QUOTED = re.compile(r'["\u201c\u201d]([^"\u201c\u201d\n]+)["\u201c\u201d]')
 #: Signals of a replacement that rest on a value alone.
 _VALUES = frozenset(("number", "name", "value"))
 #: What ends a clause; what is compared, and what something is of, belongs to it.
 _CLAUSE_ENDS = (clauses.STOPS | WORDS["break"]) - {"of", "than", "and", "or"}
 _HAVING, _BEING = frozenset(("has", "have", "had", "need", "needs")), clauses.COPULA | WORDS["passive"] | {"be"}
-_SUBJECTS = frozenset(("i", "we", "you", "they", "it", "that", "which", "who"))
+_SPEAKERS = frozenset(("i", "we", "you", "they"))
+_SUBJECTS = frozenset(("it", "that", "which", "who"))
 _GENERIC = frozenset(map(clauses.root, _TOPICS["generic"]))
 _OPPOSITES = [clauses.opposites(name, form) for name in ("turned", "opposite", "apart") for form in (str, clauses.root)]
 
@@ -84,6 +87,7 @@ class _Reading:
     plain: frozenset[str]
     names: frozenset[str]
     numbers: frozenset[str]
+    quoted: frozenset[str]
     verbs: frozenset[Word]
     """What stands where a verb does."""
     written: Mapping[str, Word]
@@ -129,6 +133,7 @@ def _read(text: str) -> _Reading:
         plain=frozenset(map(_bare, words)),
         names=frozenset(names),
         numbers=frozenset(key for key in written if key[0].isdigit()),
+        quoted=frozenset(map(tokens.normalise, _QUOTED.findall(text))),
         verbs=frozenset(word for at, word in enumerate(words) if _is_verb(words, at)),
         written=written,
     )
@@ -138,7 +143,7 @@ def _is_verb(words: Sequence[Word], at: int) -> bool:
     """Whether a word stands where a verb does; before a noun, as in "audit logs" and "failed jobs", it says which."""
     plain = words[at].plain
     first, second = ("", "", *(word.plain for word in words[:at]))[-2:]
-    if second in WORDS["auxiliary"] or (second == "to" and first in _HAVING):
+    if second in WORDS["auxiliary"] | _SPEAKERS or (second == "to" and first in _HAVING):
         return True
     if second in _BEING and (plain.endswith("ed") or plain in WORDS["participle"]):
         return True
@@ -172,6 +177,10 @@ def _numbers(left: _Reading, right: _Reading) -> bool:
 def _names(left: _Reading, right: _Reading) -> bool:
     stems = [frozenset(map(tokens.stem, one.plain)) for one in (left, right)]
     return not (left.names <= stems[1] and right.names <= stems[0])
+
+
+def _quoted(left: _Reading, right: _Reading) -> bool:
+    return left.quoted != right.quoted
 
 
 def _has(name: str) -> Callable[[_Reading, _Reading], bool]:
@@ -219,7 +228,9 @@ def _kinds(left: _Reading, right: _Reading) -> bool:
     """Whether they have two compounds with one end: upload and download."""
     only_left, only_right = ([word.root for word in words] for words in _unmatched(left, right))
     return any(
-        one[-LEAST_TAIL:] == other[-LEAST_TAIL:] and min(len(one), len(other)) > LEAST_TAIL
+        one[-LEAST_TAIL:] == other[-LEAST_TAIL:]
+        and min(len(one), len(other)) > LEAST_TAIL
+        and one.removeprefix("re") != other.removeprefix("re")
         for one in only_left
         for other in only_right
     )
@@ -342,6 +353,7 @@ DIFFERENCES: Mapping[str, Callable[[_Reading, _Reading], bool]] = {
     "one asks and the other states": _question,
     "their numbers differ": _numbers,
     "their names differ": _names,
+    "they quote other words": _quoted,
     "one denies and the other does not": _denial,
     "one is less certain": _has("unsure"),
     "one allows what the other does not speak of allowing": _permission,

@@ -34,6 +34,7 @@ GOLDEN = [
     ("The API listens on port 5433.", "Port 6000 is what the API listens on.", "their numbers differ"),
     ("Retry 3 times after 5 seconds.", "Retry 5 times after 3 seconds.", "what does and what is done to change places"),
     ("Secrets are read from Vault.", "We read the secrets from Doppler.", "their names differ"),
+    ('The button says "save it" in the dialog.', 'In the dialog the button says "run it".', "they quote other words"),
     ("Mock the database in tests.", "Don't mock the database in tests.", "one denies and the other does not"),
     ("We use a CDN for the images.", "For the images we might use a CDN.", "one is less certain"),
     ("We will move the queue to Kafka.", "The queue is moved to Kafka.", "one tells what is planned"),
