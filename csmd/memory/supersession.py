@@ -206,7 +206,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
         found = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
+            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
         )
         renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
@@ -219,7 +219,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
 def supersede(
     rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
 ) -> Memory:
-    """Supersedes one memory by another on somebody's word; the older one as it is then.
+    """Supersedes one memory by another at someone's request; returns the older one as it is then.
 
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """

@@ -101,10 +101,10 @@ def judge(one: str, other: str) -> Verdict:
         if differs(left, right):
             return Verdict(False, reason)
     has_unmatched = any(_unmatched(left, right))
-    for found in (similarity.compare(one, other), similarity.compare(other, one)):
+    for comparison in (similarity.compare(one, other), similarity.compare(other, one)):
         # Another value in a slot is none where every word has its counterpart.
-        if found.contradicts and (has_unmatched or not _VALUES.issuperset(found.reasons)):
-            return Verdict(False, f"one may replace the other: {', '.join(found.reasons)}")
+        if comparison.contradicts and (has_unmatched or not _VALUES.issuperset(comparison.reasons)):
+            return Verdict(False, f"one may replace the other: {', '.join(comparison.reasons)}")
     return Verdict(True, "it says the same in other words")
 
 

@@ -457,7 +457,7 @@ def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) 
 
 
 def _says_instead(claim: Against, before: Claims) -> bool:
-    """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
+    """`X instead of Y`: Y is in the older one, with the words that are beside it in the newer."""
     if not claim.what <= before.positive:
         return False
     if claim.beside and claim.beside <= before.stems - before.positive:
