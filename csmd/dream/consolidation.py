@@ -47,9 +47,9 @@ class Gathered:
     doubles: frozenset[str]
     renames: Mapping[str, str]
 
-    def says_all(self, one: Memory, other: Memory) -> bool:
+    def says_all(self, memory: Memory, other: Memory) -> bool:
         """Whether one memory says everything that another one says."""
-        return {one.id, other.id} in self.reworded or similarity.compare(other.text, one.text).says_all
+        return {memory.id, other.id} in self.reworded or similarity.compare(other.text, memory.text).says_all
 
 
 #: Gathered of a scope that is not compared.
@@ -145,7 +145,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         yield
 
     reworded: set[frozenset[str]] = set()
-    for pair in sorted(snapshot.near & near - restated - {found[::-1] for found in restated}):
+    for pair in sorted(snapshot.near & near - restated - {pair[::-1] for pair in restated}):
         if restatement.judge(*(snapshot.memories[ident].text for ident in pair)).is_same:
             reworded.add(frozenset(pair))
             restated.add(pair)

@@ -111,7 +111,8 @@ def ask_gates(settings: Settings, facts: GateFacts) -> Verdict:
     passed = f"overdue: what is new has waited for {overdue}"
     return Verdict(
         tuple(
-            Answer(one.gate, True, passed) if one.gate in OVERDUE_PASSES and not one.is_open else one for one in answers
+            Answer(answer.gate, True, passed) if answer.gate in OVERDUE_PASSES and not answer.is_open else answer
+            for answer in answers
         ),
         overdue=overdue,
     )

@@ -191,10 +191,10 @@ def wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
     Pinned before not; the user's own words before an assistant's; what can be read alone before what refers to something
     before it; the more concrete (names, numbers); the more complete.
     """
-    said = claims.parse(memory.text)
+    claimed = claims.parse(memory.text)
     return (
         not memory.pinned, -AUTHORITY_RANK[memory.authority], sentence.parse(memory.text).goes_on,
-        -len(said.names), -len(said.stems),
+        -len(claimed.names), -len(claimed.stems),
     )  # fmt: skip
 
 
@@ -241,13 +241,13 @@ def restated(keeper: Memory, other: Memory, reason: str) -> Finding:
     )
 
 
-def is_taken_apart(rows: Rows, one: Memory, other: Memory) -> bool:
-    """Whether somebody said that two memories are two: by undoing a merge, or by dropping a finding."""
-    pairs = ((one.id, other.id), (other.id, one.id))
+def is_taken_apart(rows: Rows, memory: Memory, other: Memory) -> bool:
+    """Whether a merge of two memories was undone, or a finding that they are one dropped."""
+    pairs = ((memory.id, other.id), (other.id, memory.id))
     if any(change.undone_at for ident, into in pairs for change in stored.merges_of(rows, ident, into)):
         return True
-    fingerprint = " ".join(sorted((one.id, other.id)))
-    return any((one.project_seq, kind, fingerprint) in stored.dropped_pairs(rows) for kind in PAIRS)
+    fingerprint = " ".join(sorted((memory.id, other.id)))
+    return any((memory.project_seq, kind, fingerprint) in stored.dropped_pairs(rows) for kind in PAIRS)
 
 
 def _defect(kind: CandidateKind, memory: Memory) -> Finding:
@@ -529,10 +529,9 @@ MOST_NEW = 500
 
 def merge_restated(store: Store, *, model: str | None, now: str) -> int:
     """Compares the next new memories that have a vector; how many, 0 when none waits or no model is there."""
-    found = store.read(lambda rows: _find_restated(rows, model)) if model else None
-    if not found:
+    new, merges = store.read(lambda rows: _find_restated(rows, model)) if model else ([], [])
+    if not new:
         return 0
-    new, merges = found
 
     def write(rows: Rows) -> None:
         apply(rows, merges, by=supersession.RULE, now=now, key=store.hash_key)
@@ -542,7 +541,7 @@ def merge_restated(store: Store, *, model: str | None, now: str) -> int:
     return len(new)
 
 
-def _find_restated(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]] | None:
+def _find_restated(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
     """The next memories whose vectors have been made, and what is to be merged among them and those before."""
     reached = vectors.embedded_up_to(rows, "memory", vectors.model_seq(rows, model))
     start = max(cursors.cursor(rows, RESTATED, "memories"), reached - MOST_NEW)
@@ -550,7 +549,7 @@ def _find_restated(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]
     for place, memory in enumerate(new, 1):
         if finding := _restated(rows, memory):
             return new[:place], [finding]  # what it leaves is what the next one is compared with
-    return (new, []) if new else None
+    return new, []
 
 
 def _restated(rows: Rows, memory: Memory) -> Finding | None:

@@ -2,8 +2,8 @@
 
 Vectors alone do not tell: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each table row of
 DIFFERENCES looks for one way in which two like statements say different things. What no row finds is a restatement. Every
-word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge loses what
-somebody said, a missed one only leaves it twice.
+word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge loses a
+statement, a missed one only leaves it twice.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, takewhile
+from itertools import pairwise, product, takewhile
 from typing import NamedTuple
 
 from csmd import data
@@ -89,28 +89,28 @@ class _Reading:
     numbers: frozenset[str]
     quoted: frozenset[str]
     verbs: frozenset[Word]
-    """What stands where a verb does."""
+    """Those in the place of a verb."""
     written: Mapping[str, Word]
     """In order, by what they are alike to, the words that say something."""
 
 
-def judge(one: str, other: str) -> Verdict:
+def judge(first: str, second: str) -> Verdict:
     """Whether two statements whose vectors are near say the same in other words, and why or why not."""
-    left, right = _read(one), _read(other)
+    left, right = _read(first), _read(second)
     for reason, differs in DIFFERENCES.items():
         if differs(left, right):
             return Verdict(False, reason)
     has_unmatched = any(_unmatched(left, right))
-    for comparison in (similarity.compare(one, other), similarity.compare(other, one)):
+    for comparison in (similarity.compare(first, second), similarity.compare(second, first)):
         # Another value in a slot is none where every word has its counterpart.
         if comparison.contradicts and (has_unmatched or not _VALUES.issuperset(comparison.reasons)):
             return Verdict(False, f"one may replace the other: {', '.join(comparison.reasons)}")
     return Verdict(True, "it says the same in other words")
 
 
-def change_places(one: str, other: str) -> bool:
+def change_places(first: str, second: str) -> bool:
     """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to A."""
-    left, right = _read(one), _read(other)
+    left, right = _read(first), _read(second)
     return _roles(left, right) or _ways(left, right)
 
 
@@ -140,7 +140,7 @@ def _read(text: str) -> _Reading:
 
 
 def _is_verb(words: Sequence[Word], at: int) -> bool:
-    """Whether a word stands where a verb does; before a noun, as in "audit logs" and "failed jobs", it says which."""
+    """Whether a word is in the place of a verb; before a noun, as in "audit logs" and "failed jobs", it says which."""
     plain = words[at].plain
     first, second = ("", "", *(word.plain for word in words[:at]))[-2:]
     if second in WORDS["auxiliary"] | _SPEAKERS or (second == "to" and first in _HAVING):
@@ -167,7 +167,7 @@ def _bare(word: Word) -> str:
 
 
 def _language(left: _Reading, right: _Reading) -> bool:
-    return any(sentence.language_of(" ".join(map(_bare, one.words))) not in ("en", "") for one in (left, right))
+    return any(sentence.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
 
 
 def _numbers(left: _Reading, right: _Reading) -> bool:
@@ -175,7 +175,7 @@ def _numbers(left: _Reading, right: _Reading) -> bool:
 
 
 def _names(left: _Reading, right: _Reading) -> bool:
-    stems = [frozenset(map(tokens.stem, one.plain)) for one in (left, right)]
+    stems = [frozenset(map(tokens.stem, reading.plain)) for reading in (left, right)]
     return not (left.names <= stems[1] and right.names <= stems[0])
 
 
@@ -192,9 +192,9 @@ def _denial(left: _Reading, right: _Reading) -> bool:
     return _denies(left) != _denies(right)
 
 
-def _denies(one: _Reading) -> bool:
+def _denies(reading: _Reading) -> bool:
     refusing = WORDS["denial"] | WORDS["refusing"]
-    return any(word in refusing or word.endswith("n't") for word in one.plain)
+    return any(word in refusing or word.endswith("n't") for word in reading.plain)
 
 
 def _permission(left: _Reading, right: _Reading) -> bool:
@@ -206,12 +206,13 @@ def _past(left: _Reading, right: _Reading) -> bool:
     return _tells_past(left) != _tells_past(right)
 
 
-def _tells_past(one: _Reading) -> bool:
+def _tells_past(reading: _Reading) -> bool:
     before_participle = _BEING | {"have", "has"}
-    told = (
-        word.plain in WORDS["told"] and before.plain not in before_participle for before, word in pairwise(one.words)
+    in_past = (
+        word.plain in WORDS["told"] and before.plain not in before_participle
+        for before, word in pairwise(reading.words)
     )
-    return not WORDS["earlier"].isdisjoint(one.plain) or any(told)
+    return not WORDS["earlier"].isdisjoint(reading.plain) or any(in_past)
 
 
 def _question(left: _Reading, right: _Reading) -> bool:
@@ -219,56 +220,57 @@ def _question(left: _Reading, right: _Reading) -> bool:
 
 
 def _opposites(left: _Reading, right: _Reading) -> bool:
-    of_left, of_right = ({form for word in one.words for form in (word.plain, word.root)} for one in (left, right))
+    of_left, of_right = (
+        {form for word in reading.words for form in (word.plain, word.root)} for reading in (left, right)
+    )
     only_left, only_right = of_left - of_right, of_right - of_left
     return any(table[word] & only_right for table in _OPPOSITES for word in only_left & table.keys())
 
 
 def _kinds(left: _Reading, right: _Reading) -> bool:
     """Whether they have two compounds with one end: upload and download."""
-    only_left, only_right = ([word.root for word in words] for words in _unmatched(left, right))
+    roots = [[word.root for word in words] for words in _unmatched(left, right)]
     return any(
-        one[-LEAST_TAIL:] == other[-LEAST_TAIL:]
-        and min(len(one), len(other)) > LEAST_TAIL
-        and one.removeprefix("re") != other.removeprefix("re")
-        for one in only_left
-        for other in only_right
+        first[-LEAST_TAIL:] == second[-LEAST_TAIL:]
+        and min(len(first), len(second)) > LEAST_TAIL
+        and first.removeprefix("re") != second.removeprefix("re")
+        for first, second in product(*roots)
     )
 
 
 def _more(left: _Reading, right: _Reading) -> bool:
     """Whether one has a word for a thing that the other has not; a verb may be another one, or none."""
-    return any(any(_things(*found)) for found in zip((left, right), _unmatched(left, right), strict=True))
+    of_left, of_right = _unmatched(left, right)
+    return any((*_things(left, of_left), *_things(right, of_right)))
 
 
-def _things(one: _Reading, unmatched: list[Word]) -> Iterator[bool]:
-    """Of each word without a counterpart whether it names a thing: "helper functions" are helpers, a "debug level" is debug."""
+def _things(reading: _Reading, unmatched: list[Word]) -> Iterator[bool]:
+    """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is debug."""
     before: Word | None = None
-    for word in one.written.values():
+    for word in reading.written.values():
         says_kind = word.root in _GENERIC and before is not None and before not in unmatched
-        yield word in unmatched and word not in one.verbs and not says_kind
+        yield word in unmatched and word not in reading.verbs and not says_kind
         before = word
 
 
 def _instead(left: _Reading, right: _Reading) -> bool:
     """Whether in one place each has a word of its own, between the same words: admins create users, admins delete users."""
-    unmatched = _unmatched(left, right)
-    beside = [_beside(one, words) for one, words in zip((left, right), unmatched, strict=True)]
-    return not beside[0].isdisjoint(beside[1])
+    of_left, of_right = _unmatched(left, right)
+    return not _gaps(left, of_left).isdisjoint(_gaps(right, of_right))
 
 
-def _beside(one: _Reading, unmatched: list[Word]) -> frozenset[tuple[str, str]]:
-    """What stands around each run of words that have no counterpart."""
-    found: set[tuple[str, str]] = set()
+def _gaps(reading: _Reading, unmatched: list[Word]) -> set[tuple[str, str]]:
+    """The words around each run of words that have no counterpart."""
+    gaps: set[tuple[str, str]] = set()
     before, is_open = "", False
-    for key, word in (*one.written.items(), ("", None)):
+    for key, word in (*reading.written.items(), ("", None)):
         if word in unmatched:
             is_open = True
         else:
             if is_open:
-                found.add((before, key))
+                gaps.add((before, key))
             before, is_open = key, False
-    return frozenset(found)
+    return gaps
 
 
 def _unmatched(left: _Reading, right: _Reading) -> tuple[list[Word], list[Word]]:
@@ -276,26 +278,25 @@ def _unmatched(left: _Reading, right: _Reading) -> tuple[list[Word], list[Word]]
     return _without(left, right), _without(right, left)
 
 
-def _without(one: _Reading, other: _Reading) -> list[Word]:
+def _without(reading: _Reading, opposite: _Reading) -> list[Word]:
     return [
         word
-        for key, word in one.written.items()
-        if key not in other.written and not any(_is_form(word.plain, of.plain) for of in other.written.values())
+        for key, word in reading.written.items()
+        if key not in opposite.written and not any(_is_form(word.plain, of.plain) for of in opposite.written.values())
     ]
 
 
-def _is_form(one: str, other: str) -> bool:
+def _is_form(first: str, second: str) -> bool:
     """Whether two words are forms of one: indented and indentation, night and nightly."""
-    same = next(
-        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(len(one), len(other))
-    )
-    endings = (one[same:].removeprefix(one[same - 1 : same]), other[same:].removeprefix(one[same - 1 : same]))
-    is_plural = same >= LEAST_BEGINNING - 1 and {*endings} <= {"y", "ies", "ied"}
-    return is_plural or (same >= LEAST_BEGINNING and _ENDINGS.issuperset(endings))
+    size = len([*takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False))])
+    doubled = first[size - 1 : size]  # labelled is label
+    endings = {first[size:].removeprefix(doubled), second[size:].removeprefix(doubled)}
+    is_plural = size >= LEAST_BEGINNING - 1 and endings <= {"y", "ies", "ied"}
+    return is_plural or (size >= LEAST_BEGINNING and endings <= _ENDINGS)
 
 
 def _roles(left: _Reading, right: _Reading) -> bool:
-    """Whether around a word what stood before it stands behind it and the other way round: A calls B, B calls A."""
+    """Whether the words before and behind a third one have changed places: A calls B, B calls A."""
     if _is_passive(left) != _is_passive(right):
         return False
     of_left, of_right = _clauses(left), _clauses(right)
@@ -308,9 +309,9 @@ def _roles(left: _Reading, right: _Reading) -> bool:
     )
 
 
-def _clauses(one: _Reading) -> list[Sequence[str]]:
+def _clauses(reading: _Reading) -> list[Sequence[str]]:
     """The stems of each clause, in order."""
-    return [[word.stem for word in clause if word.stem] for clause in clauses.split(one.words, _CLAUSE_ENDS)]
+    return [[word.stem for word in clause if word.stem] for clause in clauses.split(reading.words, _CLAUSE_ENDS)]
 
 
 def _around(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
@@ -318,8 +319,8 @@ def _around(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozen
     return ((pivot, frozenset(clause[:at]), frozenset(clause[at + 1 :])) for at, pivot in enumerate(clause))
 
 
-def _is_passive(one: _Reading) -> bool:
-    plain = [word.plain for word in one.words if word.plain not in WORDS["denial"]]
+def _is_passive(reading: _Reading) -> bool:
+    plain = [word.plain for word in reading.words if word.plain not in WORDS["denial"]]
     return any(
         first in _BEING and (second.endswith("ed") or second in WORDS["participle"])
         for first, second in pairwise(plain)
@@ -328,16 +329,16 @@ def _is_passive(one: _Reading) -> bool:
 
 def _ways(left: _Reading, right: _Reading) -> bool:
     """Whether something comes from where it goes to in the other."""
-    of = [{way: _behind(one, way) for way in ("from", "to")} for one in (left, right)]
+    of = [{way: _behind(reading, way) for way in ("from", "to")} for reading in (left, right)]
     return any(of[at]["from"] & of[1 - at]["to"] for at in (0, 1))
 
 
-def _behind(one: _Reading, way: str) -> frozenset[str]:
-    """The stems behind a preposition, to the end of what it stands before."""
+def _behind(reading: _Reading, way: str) -> frozenset[str]:
+    """The stems behind a preposition, to the end of its phrase."""
     return frozenset[str]().union(
         *(
-            clauses.stems_until(one.words[at + 1 :], clauses.STOPS | clauses.WAYS.keys(), most=3)
-            for at, word in enumerate(one.words)
+            clauses.stems_until(reading.words[at + 1 :], clauses.STOPS | clauses.WAYS.keys(), most=3)
+            for at, word in enumerate(reading.words)
             if word.plain == way
         )
     )

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from journal_fixtures import LAST, LATER, NOW, dump, memory_of, save_memory, sound, undo, without_version
 from memory_factory import memory
 
+from csmd.errors import BadInput
 from csmd.memory import upkeep
 from csmd.store import belief_changes, dreams, memories, vectors
 from csmd.store.core import Store
@@ -195,3 +196,11 @@ def test_a_dream_that_merges_and_its_undo_give_back_the_rows(tmp_path: Path, sai
         assert sound(store) == {}
     finally:
         store.close()
+
+
+def test_an_assistant_merges_restatements_and_is_told_why_not_what_is_no_restatement() -> None:
+    logs, logged, few = (memory(f"m{number}", said) for number, said in enumerate((LOGS, LOGGED, FAR)))
+    plan = upkeep.planned_merge(logged, logs, everywhere={1: 0}, by_person=False)
+    assert plan.memories == (logs, logged) and "in other words" in plan.reason
+    with pytest.raises(BadInput, match="do not say the same: one denies and the other does not"):
+        upkeep.planned_merge(few, logs, everywhere={1: 0}, by_person=False)
