@@ -153,7 +153,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "embed", "threads", "tokens")
+GUARDED = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "tokens")
 
 
 class Stages:
@@ -192,6 +192,7 @@ class Stages:
             worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or is not to
             embedded = bool(guard("embed", self.embed))
+            worked |= not embedded and bool(guard("restatements", self.merge))
             worked |= not embedded and bool(guard("threads", self.link))
             worked |= not embedded and bool(guard("tokens", self.count))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
@@ -318,6 +319,12 @@ class Stages:
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
+
+    def merge(self) -> int:
+        """Merges new memories with those that say the same in other words, after their vectors; how many it compared."""
+        return self._repeat(
+            lambda: upkeep.merge_restated(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
+        )
 
     def link(self) -> int:
         """Links passages into their threads for a moment, or until a client waits; returns how many."""
