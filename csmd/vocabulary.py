@@ -154,3 +154,5 @@ REVIEW_KEYS: dict[str, ReviewKey] = {
     "supersede": ReviewKey("s", "replace"),
 }  # fmt: skip
 REVIEW_LATER, REVIEW_UNDO, REVIEW_QUIT = ReviewKey("n", "later"), ReviewKey("u", "undo"), ReviewKey("q", "quit")
+#: The key that answers all that waits of an import, in the terminal; the viewer has buttons for each import.
+REVIEW_ALL = ReviewKey("a", "all of it")

@@ -55,7 +55,8 @@ def tree() -> str:
 
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by its words: `model fetch`."""
-    from csmd.cli.main import FORMER, main
+    from csmd.cli.main import main
+    from csmd.cli.verb_table import FORMER
 
     def walk(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
         context = click.Context(group)

@@ -75,6 +75,7 @@ PLACEHOLDERS = {
     "OWN": "m.seq not in (select memory_seq from team_memories)",
     "_TEAM": "t.url, t.author",
     "_PLACE": "p.seq, p.author",
+    "_PROMPTED": "select t.seq, t.at from turns t where t.kind = 'user'",
     "_SHARE": "select s.name from team_shares s",
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",

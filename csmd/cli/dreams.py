@@ -299,7 +299,7 @@ def run(dry_run: bool, **options: Any) -> None:
 
 
 @DREAM.action(
-    "undo", verb.ID, verb.flag("--yes", help="Do not ask."),
+    "undo", verb.ID, verb.yes("Do not ask."),
     verb.flag("--dry-run", help="Show what would be taken back and change nothing."),
 )  # fmt: skip
 def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:

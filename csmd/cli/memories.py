@@ -79,7 +79,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
         origin = (
-            hit["kind"],
+            "memory" if hit.get("states") else hit["kind"],
             hit["gate"],
             hit.get("author") or hit["authority"],
             hit["at"][:10],
@@ -111,8 +111,8 @@ def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of a hit's id; the whole where only a hook reported it, for such an id begins with the time."""
-    ident = str(hit["id"])
+    """The beginning of a hit's id, or of that of the memory which it states; the whole where only a hook reported it, for such an id begins with the time."""
+    ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
@@ -140,7 +140,7 @@ RELATED = {
         "--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
         help=f"What it is, where its words do not tell: {', '.join(ALL_TYPES)}.",
     ),
-    verb.flag("--yes", help="Keep a question, too, and do not ask."),
+    verb.yes("Keep a question, too, and do not ask."),
 )  # fmt: skip
 def remember(
     text: str, project: str | None, everywhere: bool, pin: bool, type_: str | None, yes: bool, as_json: bool
@@ -385,6 +385,7 @@ def _about(row: dict[str, Any]) -> str:
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
         row["origin"] == "model_saved" and "unsaid",
         row["attention"] == "COLD" and "cold",
+        row.get("tier") == "archive" and "archived",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
         row["is_refuted"] and "refuted",
         row["is_edited"] and "its code edited since",
@@ -475,6 +476,8 @@ def fading_words(value: dict[str, Any]) -> str:
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
+    if value["tier"] == "archive":
+        return "archived: found by search only"
     if value["is_refuted"]:
         return "refuted: no session is told it until it is said anew or kept in `csmd review`"
     if value["origin"] == "model_saved" and (value["authority"] == "external" or not value["pinned"]):
@@ -652,7 +655,7 @@ def show_rewording(value: dict[str, Any]) -> Screen:
     """The new wording and the memory that it replaces."""
     if not value["changed"]:
         return [f"nothing was changed: {value['id']} stays as it is"]
-    undo = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
+    undo = f"it takes the place of {value['id']}; `csmd undo` takes that back"
     return render.done(f"{value['made']}: {value['text']}", undo)
 
 

@@ -141,6 +141,8 @@ class PageReader:
 
 #: How often the gates are asked.
 LOOK_S = 60.0
+#: And how often beside background work that never ends: a dream that is overdue begins all the same.
+LATE_LOOK_S = 600.0
 #: How often the lock says that its holder is alive; another host gives it up after an hour.
 BEAT_S = 300.0
 #: How long an awaited dream pauses at most while other work keeps coming.
@@ -216,6 +218,7 @@ class Dreaming:
         latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)
         return {
             "due": verdict.ok,
+            "overdue": verdict.overdue,
             "verdict": verdict.words,
             "gates": [
                 {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
@@ -232,7 +235,11 @@ class Dreaming:
         if self._task is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
             if self._is_due(at):
-                self.order("by itself", awaited=False)
+                self.order("by itself", awaited=self._is_overdue())
+        elif self._task is None and at >= self._next_look + LATE_LOOK_S:  # the background is never idle
+            self._next_look = at
+            if self._is_due(at) and self._is_overdue():
+                self.order("by itself", awaited=True)
         task = self._task
         if task is None:
             return False
@@ -240,7 +247,9 @@ class Dreaming:
             self._next_beat = at + BEAT_S
             self.lock.beat(datetime.now(UTC))  # that it was lost, the dream's next batch finds
         if not self._is_awaited and self._context.calm_s(at) < QUIET_S["dream"]:
-            return False
+            if not self._is_overdue():
+                return False
+            self._is_awaited = True  # it would stand still for as long as sessions are at work
         self._batches = self._batches or carry_out(self._context, task, self._dream(task))
         self._last_batch = time.monotonic()
         if run_briefly(self._batches):
@@ -343,7 +352,7 @@ class Dreaming:
             state = "cancelled"
             raise
         except Exception as error:
-            why = redact(error.what, Counter()) if isinstance(error, CsmdError) else type(error).__name__
+            why = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
             raise
         finally:
             self._context.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=why, now=now_iso()))
@@ -421,10 +430,24 @@ class Dreaming:
         commits, seen = self._context.store.commits, self._seen
         if seen is None or seen[0] != commits or self._counted_from(seen[1].last_at) != seen[1].last_at:
             seen = self._seen = commits, self._context.store.read(self._look)
+        if seen[1].sessions and not seen[1].waiting_at and self._context.store.takes_writes:
+            now = self._now()
+            self._context.store.write(lambda rows: dreams.note_waiting(rows, at=now))
+            seen = self._seen = self._context.store.commits, replace(seen[1], waiting_at=iso(now))
         return self._ask_gates(seen[1], at).ok
 
+    def _is_overdue(self) -> bool:
+        """Whether the gates have let a dream pass because what is new has waited too long: it goes on beside sessions at work."""
+        settings = self._context.config.settings
+        return (
+            self._seen is not None and gates.find_waited(settings, replace(self._seen[1], now=self._now())) is not None
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromisoformat(self.now())
+
     def _counted_from(self, last_at: str) -> str:
-        return gates.counted_from(datetime.now(UTC), last_at, self._context.config.settings.dream_every_h)
+        return gates.counted_from(self._now(), last_at, self._context.config.settings.dream_every_h)
 
     def _look(self, rows: Rows) -> GateFacts:
         done, undone = dreams.last(rows), dreams.last(rows, state="undone")
@@ -432,9 +455,10 @@ class Dreaming:
         last_at, most = done.begun_at if done else "", self._context.config.settings.dream_tier_max
         crowded = dreams.crowded_tiers(rows, most=most) if most else []
         return GateFacts(
-            now=datetime.now(UTC),
+            now=self._now(),
             last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
+            waiting_at=dreams.waiting_since(rows, after=last_at, now=self.now()),
             # One that is done since has taken its place.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
             first_at=dreams.first_session(rows),
@@ -444,10 +468,12 @@ class Dreaming:
         )
 
     def _ask_gates(self, seen: GateFacts, at: float) -> Verdict:
-        now = datetime.now(UTC)
+        now, store = self._now(), self._context.store
+        no_writes = "" if store.takes_writes else "the database is damaged, or was moved or deleted"
         facts = replace(
             seen, now=now, calm_s=self._context.calm_s(at), load=machine.load_per_core(),
-            on_mains=machine.on_mains(), holder=self._holder(now),
+            on_mains=machine.on_mains(), holder=self._holder(datetime.now(UTC)),
+            no_writes=no_writes or store.last_write_error,
         )  # fmt: skip
         return gates.ask_gates(self._context.config.settings, facts)
 
@@ -471,6 +497,15 @@ STEPS: Mapping[str, Step] = {
     "archiving days": Dreaming.archive_days,
     "forgetting old dreams": Dreaming.forget_old,
 }
+
+
+def _name_error(error: Exception) -> str:
+    """An error in words, with what a person can do something about: `OSError: No space left on device (PATH)`."""
+    name = type(error).__name__
+    if not isinstance(error, OSError) or not error.strerror:
+        return name
+    path = f" ({redact(str(error.filename), Counter())})" if error.filename else ""
+    return f"{name}: {error.strerror}{path}"
 
 
 def _dreams_already(holder: Holder) -> str:

@@ -17,7 +17,7 @@ from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
 from csmd.embedding import token_ranks
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, events, turns, vectors
@@ -144,6 +144,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "tool words": _tool_words,
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
+    "open matters": lambda stages, _: open_matters.step(stages.store, now=now_iso()),
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,
@@ -152,7 +153,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "embed", "threads", "tokens")
+GUARDED = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "tokens")
 
 
 class Stages:
@@ -191,6 +192,7 @@ class Stages:
             worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or is not to
             embedded = bool(guard("embed", self.embed))
+            worked |= not embedded and bool(guard("restatements", self.merge))
             worked |= not embedded and bool(guard("threads", self.link))
             worked |= not embedded and bool(guard("tokens", self.count))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
@@ -317,6 +319,12 @@ class Stages:
             made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
+
+    def merge(self) -> int:
+        """Merges new memories with those that say the same in other words, after their vectors; how many it compared."""
+        return self._repeat(
+            lambda: upkeep.merge_restated(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
+        )
 
     def link(self) -> int:
         """Links passages into their threads for a moment, or until a client waits; returns how many."""

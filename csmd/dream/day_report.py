@@ -16,15 +16,13 @@ from csmd.values import Memory
 
 Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
 #: Kind of entry -> how many of a project are listed, the most important kind first.
-MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 3, "Decided": 3, "Open": 3}
+MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 1, "Decided": 6, "Open": 4}
 #: Lines of a day, of them around a project's entries; characters of an entry; names of files in one.
-LINES, AROUND, ENTRY, NAMES = 25, 3, 160, 3
+LINES, AROUND, ENTRY, NAMES = 25, 3, 160, 5
 #: How the subject of a commit begins that matters less to others than what it stands beside.
 _MINOR = re.compile(
     r"(?:chore|docs?|ci|tests?|style|build)\b[^:]{0,30}: |(?:fixup|squash|amend)! |Merge |Bump ", re.IGNORECASE
 )
-#: A decision of less worth is perhaps one of the moment.
-LEAST_WORTH = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,17 +81,21 @@ class ProjectDay(NamedTuple):
 
 
 def choose_decisions(stated: Iterable[Memory]) -> list[str]:
-    """What of the user's statements settles something beyond the moment, the surest first, of those that say the same one."""
+    """What of the user's statements settles something beyond the moment, the surest first, of those that say the same one.
+
+    However much of one kind was settled on a day, a day tells it: a start is told the worthiest.
+    """
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
-    candidates = [brief.Candidate(memory, worth, "") for memory, worth in rated if worth.value >= LEAST_WORTH]
+    most = len(rated)
+    candidates = [brief.Candidate(memory, worth._replace(most=most), "") for memory, worth in rated if worth.value]
     return [squeeze(one.memory.text) for one in brief.choose(candidates)]
 
 
-def report_project(project: str, wall: str, sessions: Sequence[Session]) -> ProjectDay:
-    """Sums up the sessions of a project on a day.
+def report_project(project: str, wall: str, sessions: Sequence[Session], *, pending: Sequence[str] = ()) -> ProjectDay:
+    """Sums up the sessions of a project on a day, and what is open besides (`pending`: goals and promises).
 
-    Of commits that say nearly the same the latest counts, and what a later session committed is neither changed only nor
-    left open by an earlier one.
+    Changes are named by their files, for what was asked for is not what was done. Of commits that say nearly the same the
+    latest counts, and what a later session committed is neither changed only nor left open by an earlier one.
     """
     entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
 
@@ -102,6 +104,7 @@ def report_project(project: str, wall: str, sessions: Sequence[Session]) -> Proj
             entries[kind].append(text)
 
     files: set[str] = set()
+    uncommitted: dict[str, None] = {}
     committed: set[str] = set()
     for session in sorted(sessions, key=lambda one: (one.ended, one.id), reverse=True):
         paths = [path for path, _ in session.files]
@@ -111,8 +114,8 @@ def report_project(project: str, wall: str, sessions: Sequence[Session]) -> Proj
             add("Committed", squeeze(commit.partition(" ")[2] or commit))
         if session.commits:
             committed.update(paths)
-        elif not committed.issuperset(paths):
-            add("Uncommitted", _describe_changes(session.goal, paths))
+        else:
+            uncommitted |= dict.fromkeys(path for path in paths if path not in committed)
         for decision in session.decisions:
             add("Decided", decision)
         # A check is named by its kind in front of the error; another command that failed says little of the work.
@@ -122,6 +125,9 @@ def report_project(project: str, wall: str, sessions: Sequence[Session]) -> Proj
         for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
             add("Open", end, but=entries["Decided"])
         files.update(paths)
+    for text in pending:
+        add("Open", text)
+    add("Uncommitted", _name_files(list(uncommitted)))
     entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
     told = tuple(Entry(kind, text) for kind, texts in entries.items() for text in texts)
     return ProjectDay(project, wall, len(entries["Committed"]), len(files), told)
@@ -130,10 +136,8 @@ def report_project(project: str, wall: str, sessions: Sequence[Session]) -> Proj
 CHECK_NAMES = frozenset(name for name, _ in CHECKS)
 
 
-def _describe_changes(goal: str, paths: Sequence[str]) -> str:
-    """What changed: the session's topic or, where it has none, the names of files."""
-    if topic := last_sessions.session_topic([goal]):
-        return f"{topic} ({amount(len(paths), 'file')})"
+def _name_files(paths: Sequence[str]) -> str:
+    """The names of files, each once, and how many more there are; "" for none."""
     names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in paths[:NAMES])
     return f"{names} and {len(paths) - NAMES} more" if len(paths) > NAMES else names
 

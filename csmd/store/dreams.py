@@ -7,10 +7,11 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, memories, tombstones, vectors
+from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
 from csmd.store.sqlite import Rows, as_value, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
@@ -90,6 +91,21 @@ def sessions_since(rows: Rows, at: str) -> int:
     """How many sessions of people have had a turn since a time; "" for all."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
     return rows.number(since, at=at)
+
+
+#: Stage and subject of the cursor that holds when something began to wait for a dream, in seconds since 1970.
+_WAITING = "dream", "waiting"
+
+
+def note_waiting(rows: Rows, *, at: datetime) -> None:
+    """Notes when it was noticed that there is something no dream has seen."""
+    cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
+
+
+def waiting_since(rows: Rows, *, after: str, now: str) -> str:
+    """When that was, "" where a dream has begun since (`after`), or the clock was set back."""
+    at = datetime.fromtimestamp(cursors.cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return at if max(after, "1971") < at <= now else ""
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
@@ -433,7 +449,7 @@ NOT_GENERALIZED, NOT_ASKED = "not lifted", "not asked"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
-LIKE, NEAREST = 0.75, 6
+LIKE, NEAREST = 0.74, 6
 #: A likeness of 1 - d / 2 of vectors of this length, as they are stored (csmd/embedding/worker.py).
 _LENGTH = (127 / 0.25) ** 2
 

@@ -268,6 +268,11 @@ def may_be_made(rows: Rows, repository: Project, worktree: Project) -> bool:
     return repository_of(rows, worktree) is None and wall_around(rows, worktree.root) in walls
 
 
+def all_seqs(rows: Rows) -> list[int]:
+    """The row keys of all projects."""
+    return rows.column("select seq from projects order by seq")
+
+
 def everywhere(rows: Rows, project: int) -> int:
     """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
     return rows.number(

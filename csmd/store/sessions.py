@@ -84,6 +84,13 @@ def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
+def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
+    """The row keys of the projects of some sessions, by their ids."""
+    names = {f"id{number}": ident for number, ident in enumerate(idents)}
+    keys = ", ".join(f":{name}" for name in names) or "null"
+    return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
+
+
 def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
     """When the last sessions of some projects ended, in order, without one session and without agents' own."""
     sql = (

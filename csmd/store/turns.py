@@ -511,6 +511,31 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     )
 
 
+class Prompted(NamedTuple):
+    """A prompt of the user, of which the beginning is read for what it says was done."""
+
+    seq: int
+    uuid: str
+    project_seq: int
+    at: str
+    text: str
+
+
+_PROMPTED = "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and t.provisional = 0"
+
+
+def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
+    """The next prompts past a row key that a transcript has brought, in order."""
+    sql = f"{_PROMPTED} and t.seq > :seq order by t.seq limit :limit"
+    return rows.read(Prompted, sql, seq=seq, limit=limit)
+
+
+def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prompted]:
+    """The prompts of a project (0: of all) after a time, the latest first."""
+    sql = f"{_PROMPTED} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
+    return rows.read(Prompted, sql, at=at, project=project, limit=limit)
+
+
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A turn that was quoted; None when it is gone."""
     return rows.read_one(

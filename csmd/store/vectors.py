@@ -146,12 +146,13 @@ def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
     """Queries for the rows that wait for a vector of a model, with their values."""
     again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
     return [(again, {"model": model or 0})] + [
-        (f"select 1 from {table} where seq > :after", {"after": _reached(rows, kind, model)})  # noqa: S608
+        (f"select 1 from {table} where seq > :after", {"after": embedded_up_to(rows, kind, model)})  # noqa: S608
         for kind, table in _TABLES.items()
     ]
 
 
-def _reached(rows: Rows, kind: str, model: int | None) -> int:
+def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
+    """The row key up to which rows of a kind have been given vectors of a model."""
     return 0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))
 
 
@@ -337,7 +338,7 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
         "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
         "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
     )
-    skipped = rows.value(sql, reached=_reached(rows, kind, model), **of)
+    skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
         f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(listed.keys() ^ stored.keys()),

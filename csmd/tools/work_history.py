@@ -36,10 +36,12 @@ def _today(
     """Report what changed, was decided and is left open on a day (YYYY-MM-DD, yesterday; else today)."""
     if walls:
         need_person(by_person, "look behind the walls of workspaces")
-    day = _day(date_, today=ctx.here(ctx.now()).date())
+    today = ctx.here(ctx.now()).date()
+    day = _day(date_, today=today)
     projects = day_sessions.read_day(
         rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
         is_left_out=lambda *places: ctx.excludes.place(*places) or ctx.excludes.off(*places),
+        is_today=day == today,
     )  # fmt: skip
     return {
         "date": day.isoformat(),

@@ -259,7 +259,7 @@ def list_review(visit: Visit) -> Page:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}
         item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
     return Page("review.html", {
-        "rows": fitting(waiting["items"]), "total": waiting["total"], "projects": _projects(visit), "at": visit.number("at"),
+        "rows": fitting(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"], "projects": _projects(visit), "at": visit.number("at"),
     })  # fmt: skip
 
 

@@ -310,10 +310,11 @@ def outlive(store: Store) -> None:
 
 @pytest.mark.invariant("What only a person can tell is asked once, with both lines, and waits until it is answered")
 def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(store: Store, tmp_path: Path) -> None:
-    # What a user says is asked about when it is said; what assistants say, by a dream.
+    # A question is asked when the newer one is said; what was said before csmd asked so is left to a dream.
     old = say(store, "We use Postgres for the job queue", day=1, authority="assistant")
     new = say(store, "We decided against Postgres", day=5, authority="assistant")
     near = frozenset({tuple(sorted((old, new)))})
+    store.write(lambda rows: rows.run("delete from candidates"))
 
     def ask(rows: Rows) -> int:
         seen = replace(

@@ -359,3 +359,11 @@ def test_an_assistants_statement_ends_no_part_of_a_users(store: Store, origin: s
     new = store.write(save)
     assert memory_of(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
+
+
+def test_of_an_assistants_statements_a_sentence_each_is_asked_about_and_none_that_says_more(store: Store) -> None:
+    old = say(store, "The ledger lives in Riga.", 1, authority="assistant")
+    say(store, "The ledger lives in Turku, probably. The till was moved to the cellar.", 2, authority="assistant")
+    assert waiting(store) == []
+    new = say(store, "The ledger lives in Vaasa, probably.", 3, authority="assistant")
+    assert waiting(store) == [(old, new)]

@@ -216,7 +216,22 @@ def test_what_replaced_something_in_other_words_comes_with_it(shelf: Shelf) -> N
         shelf.store.write(
             lambda rows, heir=heir: rows.run("update memories set superseded_by = :n where id = :o", n=heir, o=old)
         )
-        assert [hit.id for hit in shelf.find("which packages in the web client?", kind="memory")] == found
+        assert [hit.id for hit in shelf.find("what is in the web client?", kind="memory")] == found
+
+
+def test_a_search_for_a_kind_of_thing_finds_what_names_one_before_orders_that_hold_the_word(shelf: Shelf) -> None:
+    asked = shelf.say("Fix the database timeout in the worker.", session="s1")
+    decided = shelf.state("The ledger is kept in mariadb, for the accountants know it.", session="s2")
+    for query in ("database", "which database do we use?"):
+        hits = shelf.find(query)
+        assert [hit.id for hit in hits if hit.kind != "session"] == [decided, asked], query
+        assert results.is_close(hits, query)
+
+
+def test_a_turn_that_states_a_memory_names_it(shelf: Shelf) -> None:
+    decided = shelf.state("Use npm in the web client for packages", session="s1")
+    (hit,) = shelf.find("npm web client")
+    assert (hit.kind, hit.states, hit.gate) == ("turn", decided, "epistemic") or hit.id == decided
 
 
 def test_a_session_that_speaks_of_all_of_it_comes_before_one_that_names_a_word(shelf: Shelf) -> None:
@@ -262,6 +277,8 @@ def test_a_search_for_what_nobody_spoke_of_says_that_nothing_is_close(shelf: She
         ("who owns the gateway?", "user: who owns the gateway?", False),
         ("why standup", "We deploy on Tuesdays, after the standup.", True),
         ("why kafka", "We deploy on Tuesdays, after the standup.", False),
+        ("where do we keep the standup?", "user: Where do we keep it?", False),
+        ("where do we keep orders and invoices?", "The orders are in mariadb.", True),
         ("kafka retention", "user: Set the retention to a week.\n[after] assistant: Kafka is not used here.", False),
     ],
 )

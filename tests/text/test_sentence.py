@@ -254,6 +254,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
+    "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
     "settled.en": "we agreed on ledgers",
     "says.en": "the clerk claims that it is closed", "says.de": "er behauptet dass es zu ist", "says.es": "ella dice que no hay libro",
     "says.fr": "il affirme que le livre ne marche pas", "says.pt": "ela alega que o livro não existe", "says.ru": "он утверждает что книга закрыта",

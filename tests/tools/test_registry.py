@@ -61,13 +61,13 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     )
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_lesson", "csm_memory_delete", "csm_belief_scan", "csm_belief_promote", "csm_project_alias", "csm_project_merge", "csm_project_split",
-        "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",
+        "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_import", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",
         "csm_project_workspace", "csm_project_lens", "csm_import", "csm_memory_export", "csm_sync", "csm_model_add",
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
         "csm_backup_make", "csm_probe_take", "csm_checkpoint_create",
-        "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
+        "csm_checkpoint_restore", "csm_goal_set", "csm_open_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
         "csm_memory_tag", "csm_memory_untag", "csm_memory_link", "csm_dream_run", "csm_dream_undo",
         "csm_provider_add", "csm_provider_test", "csm_provider_remove", "csm_provider_embed",
