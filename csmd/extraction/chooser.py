@@ -574,11 +574,28 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     if len(outline) > FEW_SENTENCES:
         return []
     return [
-        Passage(at, at, stated.text, frozenset(content_words(stated.text)))
-        for at, stated in enumerate(outline)
-        if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
-        or _is_sure_order(stated, weights)
+        *_switches(outline),
+        *(
+            Passage(at, at, stated.text, frozenset(content_words(stated.text)))
+            for at, stated in enumerate(outline)
+            if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
+            or _is_sure_order(stated, weights)
+        ),
     ]
+
+
+def _switches(outline: Sequence[prose.Sentence]) -> list[Passage]:
+    """What leaves one thing for another, in whatever words: a sentence, or two in a row of which neither does alone."""
+    texts = [stated.text for stated in outline]
+    rows = [(at, at, text) for at, text in enumerate(texts)]
+    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
+    passages: list[Passage] = []
+    for first, last, text in rows:
+        reads = [parse(each) for each in texts[first : last + 1]]
+        is_plain = all(read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads)
+        if is_plain and parse(text).switches and not any(read.switches for read in reads[: last - first]):
+            passages.append(Passage(first, last, text, frozenset(content_words(text))))
+    return passages
 
 
 def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:

@@ -133,8 +133,10 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
 
 def _is_decision(memory: Memory) -> bool:
     """Whether a sentence says that something was decided, as a choice or as a switch from one thing to another."""
-    settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in _sentences(memory))
-    return memory.category == "decision" and settles and _lays_down(memory, strictly=False)
+    reads = _sentences(memory)
+    settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
+    is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
+    return is_settled or any(read.switches and _is_said_of_things(read) for read in reads)
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
@@ -148,6 +150,8 @@ def _is_said_of_things(read: Sentence) -> bool:
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = _first_word(read) == "it" or refers_back(read) or _announces(read.text)
+    if read.switches:  # what was so, what went wrong with it and who changed it belong to what is so now
+        return is_plain and not (is_at_hand or refers or _ASKS.search(read.text))
     is_over = not _PAST.isdisjoint(read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
     return is_plain and not (is_over or is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
@@ -190,15 +194,17 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("decided", 1.0, 12.0, 8, _is_decision),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
+#: What is so instead of something that was said before, in whatever words.
+REPLACES = Evidence("replaces what was said before", 1.0, 12.0, 8, lambda memory: False)
 #: What a later word in passing may have changed.
 FIRM = frozenset({"pinned", "asked to remember", "said again", "a rule without exception"})
 
 
-def rate(memory: Memory, *, sessions_since: int) -> Worth:
-    """What a memory is worth, `sessions_since` it was last said or used in its project."""
+def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Worth:
+    """What a memory is worth, `sessions_since` it was last said or used in its project; `replaces`: another one, said before."""
     if against := _why_not(memory):
         return Worth(0.0, against)
-    found = next((one for one in EVIDENCE if one.shows(memory)), None)
+    found = next((one for one in EVIDENCE if one.shows(memory)), REPLACES if replaces else None)
     if found is None:
         states = any(read.kind == "states" and not _thinks(read) for read in _sentences(memory))
         return Worth(0.0, PLAIN if states else "of the matter at hand")

@@ -236,10 +236,15 @@ def words_of(text: str) -> list[Word]:
     return words
 
 
+def without_fillers(text: str) -> list[Word]:
+    """Every word and mark of a text, in order, but for its fillers."""
+    return _without(words_of(text), _FILLER)
+
+
 @cached(4096)
 def read(text: str) -> Reading:
     """Reads a text; the words of the same text are the same objects."""
-    words = _without(words_of(text), _FILLER)
+    words = without_fillers(text)
     while words and (size := match(_LEAD, words, 0) or words[0].plain in STOPS):
         words = words[size:]
     words = _without(_simplify(words), _HERE) if words else []

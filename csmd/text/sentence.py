@@ -15,6 +15,7 @@ from typing import Literal
 
 from csmd import data
 from csmd.cache import cached
+from csmd.text.switches import find_switch
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
@@ -120,6 +121,8 @@ class Sentence:
     """Whether it says that it holds now, and no longer."""
     is_musing: bool
     """Whether somebody thinks aloud."""
+    switches: bool
+    """Whether it leaves one thing for another (switches.py)."""
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
@@ -142,6 +145,9 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
     lasting = _lasting(language, _without_indirect_question(words) if language == "en" else words, head, refutes)
+    switches = language == "en" and speaker == "user" and find_switch(head) is not None
+    if switches and lasting not in RULES:
+        lasting = "choice"
     first = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
         text=text, body=_from(text, tokens, strict), core=core, language=language,
@@ -150,6 +156,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         opens_with_question=language == "en" and _opens_with_question(words),
         is_of_moment=_has("moment", language, words, head),
         is_musing=any(_phrase(_WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
+        switches=switches,
     )  # fmt: skip
 
 
