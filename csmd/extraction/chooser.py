@@ -574,7 +574,7 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     if len(outline) > FEW_SENTENCES:
         return []
     return [
-        *_switches(outline),
+        *_settled(outline),
         *(
             Passage(at, at, stated.text, frozenset(content_words(stated.text)))
             for at, stated in enumerate(outline)
@@ -584,8 +584,8 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     ]
 
 
-def _switches(outline: Sequence[prose.Sentence]) -> list[Passage]:
-    """What leaves one thing for another, in whatever words: a sentence, or two in a row of which neither does alone."""
+def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
+    """What says how things are to be, in whatever words: a sentence, or two in a row of which neither does alone."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
@@ -593,7 +593,7 @@ def _switches(outline: Sequence[prose.Sentence]) -> list[Passage]:
     for first, last, text in rows:
         reads = [parse(each) for each in texts[first : last + 1]]
         is_plain = all(read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads)
-        if is_plain and parse(text).switches and not any(read.switches for read in reads[: last - first]):
+        if is_plain and parse(text).settles and not (last > first and any(read.settles for read in reads)):
             passages.append(Passage(first, last, text, frozenset(content_words(text))))
     return passages
 

@@ -136,7 +136,7 @@ def _is_decision(memory: Memory) -> bool:
     reads = _sentences(memory)
     settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
     is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
-    return is_settled or any(read.switches and _is_said_of_things(read) for read in reads)
+    return is_settled or any(read.settles and _is_said_of_things(read) for read in reads)
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
@@ -150,7 +150,7 @@ def _is_said_of_things(read: Sentence) -> bool:
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = _first_word(read) == "it" or refers_back(read) or _announces(read.text)
-    if read.switches:  # what was so, what went wrong with it and who changed it belong to what is so now
+    if read.settles:  # what was so, what went wrong with it and who changed it belong to what is so now
         return is_plain and not (is_at_hand or refers or _ASKS.search(read.text))
     is_over = not _PAST.isdisjoint(read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)

@@ -150,7 +150,7 @@ def recall(
     asks = query.is_about_last_session(prompt)
     blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id, key=key) if asks else []
     asked = as_query(rows, prompt, places, embed, degraded)
-    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    terms = weigh_terms(rows, asked, prompt, degraded)
     # The same prompt, put before, decides nothing.
     found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
     hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
@@ -198,6 +198,14 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
     terms = [term for term in terms if not query.names_nothing(term)]
     vector = hybrid_search.embed_query(rows, question, embed, degraded) if terms else None
     return Query(terms=terms, vector=vector, places=places)
+
+
+def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> SearchTerms:
+    """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
+    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    last = prose.sentences(display.squeeze(query.unquoted(prompt)))[-1:]
+    asks = any(sentence.parse(one).kind == "asks" for one in last)
+    return replace(terms, orders=frozenset() if asks else query.orders() & terms.rarity.keys())
 
 
 # --- what is warm
@@ -282,7 +290,7 @@ def find_lines(
         Line(
             text=text,
             statement=one,
-            values=ranking.line_features(text, terms, one.features, by_user=by_user),
+            values=ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
             turn=one.passage.turn_seq if one.passage else 0,
             ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
             asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
@@ -417,13 +425,13 @@ def _has_words(text: str, least: int) -> bool:
 
 def rate_subject(terms: SearchTerms) -> float:
     """How rare the words are together that a prompt names besides what is to be done: none for "commit" and "fix it", 0-1."""
-    rarest = sorted((rarity for stem, rarity in terms.rarity.items() if stem not in query.orders()), reverse=True)
+    rarest = sorted(terms.subject.values(), reverse=True)
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
 
 
 def _answers(line: Line) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
-    is_rule = line.values["user"] and line.values["lasting"]
+    is_rule = line.values["user"] and (line.values["lasting"] or line.statement.replaced)
     return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
 
 
@@ -447,7 +455,7 @@ def _applies(line: Line, terms: SearchTerms) -> bool:
     memory = line.statement.memory
     if memory is None or evidence.is_pick(memory) or not evidence.rate(memory, sessions_since=0).value:
         return False
-    named = terms.rarity.keys() - query.orders() or terms.rarity.keys()
+    named = terms.subject.keys() or terms.rarity.keys()
     opening = ranking.stems(" ".join(line.text.split()[:1]))
     return 2 * len(named & ranking.stems(line.text)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
 

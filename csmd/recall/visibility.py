@@ -203,7 +203,7 @@ def statement_filter(
                 older = [memory for memory in own if memory.gives_way or memory.id in given_up]
                 heirs = [supersession.find_heir(rows, given_up.get(memory.id, memory)) for memory in older]
                 warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
-                chosen += [replace(one, memory=heir, passage=None) for heir in warm]
+                chosen += [replace(one, memory=heir, passage=None, replaced=one.text) for heir in warm]
                 continue
             if not own and supersession.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
                 continue
