@@ -401,6 +401,8 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
         what = classifier.classify(passage.text, speaker="assistant")
     if speaker == "user" and what.category == "preference" and _only_orders(passage.text):
         what = replace(what, gate="epistemic", category="fact")
+    if what.gate == "relational" and sentence.is_of_program(parse(passage.text, speaker).words):
+        what = replace(what, gate="epistemic", category="fact")
     wording = trimmed(passage.text)
     statement = Statement(
         text=wording, gate=what.gate, category=what.category, confidence=what.confidence, authority=authority,

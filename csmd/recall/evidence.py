@@ -131,12 +131,21 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     )
 
 
+def _is_for_always(memory: Memory) -> bool:
+    """Whether a rule says itself that it holds at all times."""
+    reads = _sentences(memory)
+    is_said = any(read.lasting in RULES and has("at_all_times", "en", read.core) for read in reads)
+    return is_said and _lays_down(memory, strictly=True)
+
+
 def _is_decision(memory: Memory) -> bool:
     """Whether a sentence says that something was decided, as a choice or as a switch from one thing to another."""
     reads = _sentences(memory)
     settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
     is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
-    return is_settled or any(read.settles and _is_said_of_things(read) for read in reads)
+    return is_settled or any(
+        read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in reads
+    )
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
@@ -190,6 +199,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("picked", 1.0, 6.0, 5, _is_choice),
     Evidence("said again", 1.5, math.inf, 10,
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
+    Evidence("said for always", 1.2, math.inf, 16, lambda memory: _is_for_always(memory)),
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
     Evidence("decided", 1.0, 12.0, 8, _is_decision),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
@@ -197,7 +207,7 @@ EVIDENCE: tuple[Evidence, ...] = (
 #: What is so instead of something that was said before, in whatever words.
 REPLACES = Evidence("replaces what was said before", 1.0, 12.0, 8, lambda memory: False)
 #: What a later word in passing may have changed.
-FIRM = frozenset({"pinned", "asked to remember", "said again", "a rule without exception"})
+FIRM = frozenset({"pinned", "asked to remember", "said again", "said for always", "a rule without exception"})
 
 
 def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Worth:

@@ -14,7 +14,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import curations, digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
+from csmd.text.sentence import bare_order, behind, ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 
@@ -71,12 +71,19 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
     """
     notes: list[Note] = []
     later: list[str] = []
-    for session in ended[:LATEST_SESSIONS]:
-        note = _session_note(session, later, every=every, is_last=not notes)
+    for number, session in enumerate(ended[:LATEST_SESSIONS]):
+        is_work = number == 0 and _is_work(session)
+        note = _session_note(session, later, every=every or is_work, is_last=not notes)
         later += session.subjects
         if note is not None and len(notes) < SESSIONS:
             notes.append(note)
     return tuple(notes)
+
+
+def _is_work(session: SessionSummary) -> bool:
+    """Whether somebody had something done in a session, even where nothing shows what it changed."""
+    goal = next(iter(session.texts("goal")), "")
+    return bool(session.texts("last")) and parse(goal).kind == "orders" and not parse(goal).lasting
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
@@ -146,7 +153,7 @@ def _is_done(said: str, commits: Sequence[str]) -> bool:
 def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     return [
-        display.cut(display.squeeze(text), OPEN_CHARACTERS)
+        display.cut(display.squeeze(behind("left", "en", text).lstrip(" :") or text).rstrip("."), OPEN_CHARACTERS)
         for text in said
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)

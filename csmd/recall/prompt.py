@@ -203,9 +203,11 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
 def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> SearchTerms:
     """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
     terms = hybrid_search.weigh_terms(rows, asked, degraded)
-    last = prose.sentences(display.squeeze(query.unquoted(prompt)))[-1:]
-    asks = any(sentence.parse(one).kind == "asks" for one in last)
-    return replace(terms, orders=frozenset() if asks else query.orders() & terms.rarity.keys())
+    orders = query.orders() & terms.rarity.keys()
+    read = sentence.parse(prompt)
+    is_question = read.kind == "asks" and sentence.opens("wh", "en", read.core) or sentence.opens("when", "en", read.core)
+    # "What do we build with?" asks about building.
+    return terms if is_question and orders == terms.rarity.keys() else replace(terms, orders=orders)
 
 
 # --- what is warm

@@ -241,13 +241,18 @@ def without_fillers(text: str) -> list[Word]:
     return _without(words_of(text), _FILLER)
 
 
+def without_here(words: list[Word]) -> list[Word]:
+    """The words without those that say that something holds in the project at hand."""
+    return _without(words, _HERE)
+
+
 @cached(4096)
 def read(text: str) -> Reading:
     """Reads a text; the words of the same text are the same objects."""
     words = without_fillers(text)
     while words and (size := match(_LEAD, words, 0) or words[0].plain in STOPS):
         words = words[size:]
-    words = _without(_simplify(words), _HERE) if words else []
+    words = without_here(_simplify(words)) if words else []
     kept: list[Word] = []
     reasons: set[tuple[str, ...]] = set()
     at = 0

@@ -146,7 +146,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
     lasting = _lasting(language, _without_indirect_question(words) if language == "en" else words, head, refutes)
-    settles = language == "en" and speaker == "user" and _settles(head, words)
+    settles = language == "en" and speaker == "user" and not _ends_talk(words) and _settles(head, words)
     if settles and lasting not in RULES:
         lasting = "choice"
     first = next((word for word in all_words if word[0].isalnum()), "")
@@ -501,7 +501,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         and not (requested == 2 and second == "we" and not _is_verb(words[2:3]))
     ):
         return "orders"
-    if marked or _begins("wonder.en", words):
+    if marked or _begins("wonder.en", words) or _ponders(words):
         return "asks"
     subjects = _WORDS["subject.en"]
     if first in _WORDS["wh.en"] and not (second in subjects and first == "what"):
@@ -521,6 +521,25 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
     if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
         return "orders"
     return None
+
+
+#: Within so many words somebody who asks themselves something says what.
+PONDERED_WITHIN = 9
+_SELF = frozenset("i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split())
+
+
+def _ponders(words: Sequence[str]) -> bool:
+    """Whether somebody asks themselves something: "let me think about whether", "I keep wondering if"."""
+    at = next((at for at, word in enumerate(words[:PONDERED_WITHIN]) if word in ("whether", "if")), 0)
+    pondering = [word for word in words[:at] if word in _WORDS["ponder.en"]]
+    others = {word for word in words[:at] if word not in _WORDS["ponder.en"] and word not in _WORDS["adverb"]}
+    return bool(pondering) and not _SELF.isdisjoint(words[:2]) and others <= _SELF
+
+
+def _ends_talk(words: Sequence[str]) -> bool:
+    """Whether a sentence is about the conversation and asks to leave a subject: "no more talk of the roadmap"."""
+    opens_so = tuple(words[:2]) == ("no", "more") or words[:1] == ("enough",) or words[:1] == ("stop",) or words[:2] == ("let's", "not")
+    return opens_so and (words[1:2] == ("about",) or not _WORDS["talk.en"].isdisjoint(words[1:6]))
 
 
 def _opens_with_question(words: Sequence[str]) -> bool:
@@ -559,17 +578,44 @@ def _is_of_now(language: str, words: Sequence[str], head: str) -> bool:
 
 
 def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
+    if language == "en" and _ends_talk(tuple(words)):
+        return ""
     if language == "en" and words[:1] == ("no",) and len(words) > 2 and _WORDS["nothing.en"].isdisjoint(words):
         return "ban"
     if language == "en" and refutes and words and words[0] in _WORDS["choose.en"]:
         return "choice"
-    return next((name for name in LASTING if _has(name, language, words, head)), "")
+    return next(
+        (
+            name
+            for name in LASTING
+            if _has(name, language, words, head) and not (name == "role" and is_of_program(words))
+        ),
+        "",
+    )
+
+
+#: Whose part in something is told is named within so many words.
+NAMED_WITHIN = 5
+
+
+def is_of_program(words: Sequence[str]) -> bool:
+    """Whether the subject of an English sentence is a part of a program: "the Go client", and no person or team."""
+    for at, word in enumerate(words[:NAMED_WITHIN]):
+        if word in _WORDS["finite.en"] | _WORDS["role.en"]:
+            return False
+        if word in _WORDS["program.en"] and at and _WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
+            return at > 1 or words[0] not in _WORDS["subject.en"]
+    return False
 
 
 def _settles(head: str, words: Sequence[str]) -> bool:
     """Whether an English sentence says how things are to be from then on (see `Sentence.settles`)."""
     if _WORDS["supposes.en"] & set(words[:1]) or not _WORDS["soon.en"].isdisjoint(words):
         return False
+    several = _phrase(_WORDS["of_several.en"], words)
+    if several and words[several : several + 1] and words[several] in _WORDS["hold.en"]:
+        how = next((at for at, word in enumerate(words) if at > several + 1 and word in _HOW), 0)
+        return bool(how) and bool(words[how + 1 :]) and words[how + 1] not in _ONE
     return _sets_value(words) or _foresees(words) or _wants_throughout(words) or find_switch(head) is not None
 
 
@@ -627,6 +673,8 @@ def _wants_throughout(words: Sequence[str]) -> bool:
         to = next((at for at, word in enumerate(rest) if at and word == "to"), 0)
         stays = bool(to) and rest[to + 1 : to + 2] in (["be"], ["stay"]) and rest[0] not in _ONE - {"the"}
         return bool(rest) and (rest[0] in _THROUGHOUT or (stays and not _HOW.isdisjoint(rest[to:])) )
+    if plain[:1] == ["no"] and len(plain) > 2 and plain[-1] in ("here", "anywhere", "ever") and _WORDS["nothing.en"].isdisjoint(plain):
+        return True
     size = {("i", "don't", "want"): 3, ("we", "don't", "want"): 3, ("i", "do", "not"): 4, ("we", "do", "not"): 4}.get(tuple(plain[:3]), 0)
     return bool(size) and plain[size - 1 : size] == ["want"] and bool(plain[size:]) and plain[size] not in _ONE
 
@@ -832,7 +880,7 @@ def objects(text: str) -> bool:
 
 #: Words that ask for what follows them; "we should" belongs to it.
 _COURTESY = (
-    _WORDS["request.en"] | _WORDS["insist.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
+    _WORDS["request.en"] | _WORDS["insist.en"] | _WORDS["set_out.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
 )
 
 

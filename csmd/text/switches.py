@@ -6,6 +6,7 @@ and materials do; another part, or what follows a preposition, says what comes i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
 from typing import NamedTuple
@@ -20,14 +21,16 @@ _LEAVE, _MOVE, _ENTER = roots("leave"), roots("move"), roots("enter")
 _ENDS, _LEFT_STATES, _INTO = WORDS["left_ends"] | COPULA, WORDS["left_state"], WORDS["into"]
 _BREAKS = STOPS | frozenset("and but so because since".split())
 #: What says of no thing that it is left.
-_NO_MATTER = WORDS["left_ends"] | {"longer", "more", "mind", "place", "rather"}
+_IDLE = roots("left_ends") | frozenset(map(clauses.root, ("longer", "more", "mind", "place", "rather")))
 #: What opens a part in which nothing is stated.
 _SUPPOSED = frozenset("because since if when whenever once until unless before after while whether".split())
 #: What stands before one thing among others, at hand or named before: no name and no material.
 _ARTICLES = frozenset("the a an this that these those it them they its their my your his her some any another one".split())
-_ORDERS = data.word_table("sentence_words.txt")["order.en"] - WORDS["enter"]
+_SENTENCE_WORDS = data.word_table("sentence_words.txt")
+_ORDERS, _AT_HAND = _SENTENCE_WORDS["order.en"] - WORDS["enter"], _SENTENCE_WORDS["thing.en"]
 #: Without one of these words nothing is left, or it ends in "n't".
 _TRIGGERS = frozenset("from off away no not never instead rather mind too go goes has".split()) | WORDS["leave_form"] | _LEFT_STATES
+_QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: What is left, and what comes instead where nothing else is said of it, is a name or a few words.
 MOST_NAMED = 3
 
@@ -52,10 +55,12 @@ class _Left(NamedTuple):
 @cached(2048)
 def find_switch(text: str) -> Switch | None:
     """What a statement or an order leaves for something else; None where it does not, or asks or supposes so."""
-    words = clauses.without_fillers(text)
+    words = clauses.without_here(clauses.without_fillers(text))
     plain = [word.plain for word in words]
     if (_TRIGGERS.isdisjoint(plain) and not any(one.endswith("n't") for one in plain)) or "?" in plain:
         return None
+    if _QUOTED.search(text):
+        return None  # one wording for another
     parts = [part for part in clauses.split(words, _BREAKS) if part]
     for at, part in enumerate(parts):
         own = part[part[0].plain in _BREAKS :]
@@ -77,10 +82,11 @@ def _switch(old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], 
     slots = clauses.slots(rest)
     new = stems(word for word in rest if word.is_name or word.is_capital)
     new |= frozenset[str]().union(*(slot.value for slot in slots if slot.way in ("means", "is")))
-    new |= frozenset[str]().union(*(stems(some) for some in comes if len(stems(some)) < MOST_NAMED))
+    plainly = [list(takewhile(lambda word: word.plain not in WORDS["extent"], some)) for some in comes]
+    new |= frozenset[str]().union(*(stems(some) for some in plainly if len(stems(some)) < MOST_NAMED))
     places = frozenset[str]().union(*(slot.value for slot in slots if slot.way in ("place", "extent")))
-    beside = stems(word for word in rest if word.root not in _LEAVE | _MOVE | _ENTER and word.plain not in _NO_MATTER)
-    return Switch(old, new - old, beside - old - new, places - old - new)
+    beside = stems(word for word in rest if word.root not in _LEAVE | _MOVE | _ENTER)
+    return Switch(old, new - old - _IDLE, beside - old - new - _IDLE, places - old - new - _IDLE)
 
 
 def is_left(older: str, switch: Switch) -> bool:
@@ -91,9 +97,8 @@ def is_left(older: str, switch: Switch) -> bool:
     if not switch.old <= claims.positive or not (is_value or stems(words[: len(switch.old)]) == switch.old):
         return False
     own = said - switch.old
-    is_elsewhere = bool(switch.places - said) and any(slot.way in ("place", "extent") for slot in slots if slot.value != switch.old)
     is_beside = bool(own & switch.beside and own - switch.beside - switch.new and switch.beside - own)
-    return not (is_elsewhere or is_beside)
+    return switch.places <= said and not is_beside
 
 
 def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
@@ -113,7 +118,7 @@ def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
         is_denied = not WORDS["negation"].isdisjoint(plain[:at]) or any(one.endswith("n't") for one in plain[:at])
         if word.root in _LEAVE and not stems(part[:at]) and not is_denied:
             yield from taken(at + 1 + (behind[:1] == ["about"]))
-        elif word.plain in ("from", "off") and any(other.root in _MOVE for other in part[:at]):
+        elif word.plain in ("from", "off") and any(other.root in _MOVE for other in part[:at]) and not _is_step(part[:at]):
             yield from taken(at + 1)
         elif word.plain in ("instead", "rather", "place") and behind[:1] in (["of"], ["than"]):
             yield from taken(at + 2)
@@ -135,6 +140,11 @@ def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
             old = [other for other in part[:at] if other.plain not in ("the", "our")]
             yield _Left(old, (), ())
             return
+
+
+def _is_step(before: Sequence[Word]) -> bool:
+    """Whether what is moved is one thing of the code at hand: "move the function from"."""
+    return before[0].root in _MOVE and any(word.plain in _AT_HAND for word in before[1:])
 
 
 def _denied_at(part: Sequence[Word], start: int) -> int:

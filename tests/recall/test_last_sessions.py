@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
     "what is left open": (
         (("goal", "Port the build"), ("file", "a.go"), ("open", "The Windows build is still missing."), ("open", "Shall I go on?"),
          ("open", "asked and not answered: what now")), "committed",
-        "Port the build: changed a.go; left open: The Windows build is still missing.",
+        "Port the build: changed a.go; left open: The Windows build is still missing",
     ),
     "how it ended, where nothing was committed": (
         (("goal", "Review this: the parser loses its zone"), ("file", "a.go"), ("last", "The parser keeps the zone now.")), "checked",
