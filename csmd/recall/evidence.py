@@ -143,8 +143,9 @@ def _is_decision(memory: Memory) -> bool:
     reads = _sentences(memory)
     settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
     is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
+    whole = parse(compose.durable_text(memory))  # two sentences may say together that one thing is left for another
     return is_settled or any(
-        read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in reads
+        read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in (*reads, whole)
     )
 
 

@@ -22,6 +22,8 @@ from csmd.text.tokens import content_words
 SESSIONS, LATEST_SESSIONS = 3, 12
 #: Most files, commits and reasons; characters of a session's topic, of each commit, and of what was left open.
 FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
+#: Fewest content words of what a session ends with that say where it stands.
+LEAST_LAST = 4
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
@@ -82,8 +84,9 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
 
 def _is_work(session: SessionSummary) -> bool:
     """Whether somebody had something done in a session, even where nothing shows what it changed."""
-    goal = next(iter(session.texts("goal")), "")
-    return bool(session.texts("last")) and parse(goal).kind == "orders" and not parse(goal).lasting
+    goal, last = (next(iter(session.texts(kind)), "") for kind in ("goal", "last"))
+    is_ordered = parse(goal).kind == "orders" and not parse(goal).lasting
+    return is_ordered and len(content_words(last)) >= LEAST_LAST and not is_passing(last, "assistant")
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:

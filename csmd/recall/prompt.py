@@ -69,8 +69,9 @@ HALF_AS_LIKELY, LATE = 6, 18
 SHORT, WHOLE = (4, 120), (12, 400)
 #: Most conversations that are told; a line has at least this share of the best one's score.
 BLOCKS, LEAST_SHARE = 5, 0.15
-#: How surely a line is needed that has all words of a prompt: a rule of the user's, another one.
-ON_SUBJECT, ALIKE = 0.99, 0.55
+#: How surely a line is needed that has all words of a prompt: a rule of the user's, what they stated where it is asked for,
+#: another one.
+ON_SUBJECT, STATED, ALIKE = 0.99, 0.85, 0.55
 #: From this share of the floor on a conversation is pointed at.
 POINTED = 0.9
 #: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic; tokens besides its text.
@@ -155,6 +156,7 @@ def recall(
     found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
     hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
     names_nothing = rate_subject(terms) < LEAST_SUBJECT
+    asks_of_work = query.is_about_work(prompt)
     if hits:
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -166,7 +168,8 @@ def recall(
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, [line for line in lines if not line.is_cold], terms)
         offered = [line for line in lines if not line.is_cold]
-        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *map(_answers, offered), 0.0)
+        answers = [0.0 if names_nothing else _answers(line, terms) for line in offered]
+        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *answers, 0.0)
         sure = _as_late(sure, _count_prompts(rows, session_id))
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
         rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
@@ -175,7 +178,7 @@ def recall(
         if sure >= floor:
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible, session_id)
-        if not (blocks or names_nothing) and sure >= POINTED * floor:
+        if not (blocks or names_nothing) and (asks_of_work or (terms.asks and sure >= POINTED * floor)):
             blocks = _point(rows, filter_visible(hits), session_id, asking)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(made, degraded=tuple(sorted(set(degraded))))
@@ -205,9 +208,9 @@ def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> S
     terms = hybrid_search.weigh_terms(rows, asked, degraded)
     orders = query.orders() & terms.rarity.keys()
     read = sentence.parse(prompt)
-    is_question = read.kind == "asks" and sentence.opens("wh", "en", read.core) or sentence.opens("when", "en", read.core)
+    asks = read.kind == "asks" and any(sentence.opens(name, "en", read.core) for name in ("wh", "when"))
     # "What do we build with?" asks about building.
-    return terms if is_question and orders == terms.rarity.keys() else replace(terms, orders=orders)
+    return replace(terms, orders=frozenset() if asks and orders == terms.rarity.keys() else orders, asks=asks)
 
 
 # --- what is warm
@@ -431,10 +434,11 @@ def rate_subject(terms: SearchTerms) -> float:
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
 
 
-def _answers(line: Line) -> float:
+def _answers(line: Line, terms: SearchTerms) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
     is_rule = line.values["user"] and (line.values["lasting"] or line.statement.replaced)
-    return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
+    is_stated = terms.asks and line.memory is not None and line.memory.is_personal
+    return line.values["covers"] * (ON_SUBJECT if is_rule else STATED if is_stated else ALIKE)
 
 
 def _count_prompts(rows: Rows, session_id: str) -> int:

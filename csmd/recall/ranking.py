@@ -55,12 +55,13 @@ class SearchTerms:
     """The stems that are looked for, each with its rarity (0: in every passage, 1: once in the home).
 
     `sessions` is how many there are to search: the more, the likelier is a good match by chance. `orders` are those of them
-    that say what is to be done and not with what; a question has none.
+    that say what is to be done and not with what.
     """
 
     rarity: Mapping[str, float]
     sessions: int = 0
     orders: frozenset[str] = frozenset()
+    asks: bool = False
 
     @property
     def subject(self) -> Mapping[str, float]:

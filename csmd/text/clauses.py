@@ -95,7 +95,7 @@ def opposites(word_class: str, form: Callable[[str], str]) -> dict[str, frozense
     return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
 
 
-_WEAK_STEMS = roots("weak")
+_WEAK_STEMS, _UNITS = roots("weak"), roots("unit")
 
 
 # --- phrases
@@ -425,4 +425,4 @@ def has_number(words: Iterable[str]) -> bool:
 
 
 def is_date_or_number(value: frozenset[str]) -> bool:
-    return has_number(value) and all(word[0].isdigit() or word in _MONTHS for word in value)
+    return has_number(value) and all(word[0].isdigit() or word in _MONTHS or word in _UNITS for word in value)

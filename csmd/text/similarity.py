@@ -451,7 +451,8 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
     numbers = is_date_or_number(slot.value - change.thing) and is_date_or_number(change.value)
     if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING):
         return False
-    if slot.value & change.value or (slot.value & change.thing and not numbers):
+    same = slot.value & change.value
+    if (has_number(same) if numbers else same) or (slot.value & change.thing and not numbers):
         return False
     if slot.value & before.names and change.is_common:
         return False
