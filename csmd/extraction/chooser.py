@@ -587,7 +587,7 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
 
 
 def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
-    """What says how things are to be, in whatever words: a sentence, or two in a row of which neither does alone."""
+    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does alone."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
@@ -595,7 +595,9 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
     for first, last, text in rows:
         reads = [parse(each) for each in texts[first : last + 1]]
         is_plain = all(read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads)
-        if is_plain and parse(text).settles and not (last > first and any(read.settles for read in reads)):
+        read = parse(text)
+        settles = read.settles or (read.lasting in sentence.RULES and sentence.has("at_all_times", "en", read.core))
+        if is_plain and settles and not (last > first and any(each.settles for each in reads)):
             passages.append(Passage(first, last, text, frozenset(content_words(text))))
     return passages
 

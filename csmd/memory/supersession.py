@@ -334,7 +334,7 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     if new.authority == "external":
         return Comparison(relation="unrelated")
     how = compare(old.text, new.text, renames=renames)
-    switch = None if how.contradicts or new.authority != "user" else find_switch(new.text)
+    switch = None if how.parts or new.authority != "user" else find_switch(new.text)
     if switch is None or not is_left(old.text, switch):
         return how
     return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_LEFT,))

@@ -336,11 +336,15 @@ def _is_of_the_present(said: str) -> bool:
     return has("present", "en", said) or opens("opens_present", "en", said)
 
 
+def _is_asked_for(said: str) -> bool:
+    return bool(request_in(said)) and not parse(said).settles
+
+
 TRANSIENT: tuple[Transience, ...] = (
     Transience("about to change", "user", lambda said: _is_of_the_present(said) or has("mends", "en", said)),
     Transience("about to change", "assistant", _is_of_the_present),
     Transience(DOUBTED, "user", lambda said: has("doubt", "en", said)),
-    Transience("done at once", "user", lambda said: bool(request_in(said)), frozenset({"promissory"})),
+    Transience("done at once", "user", _is_asked_for, frozenset({"promissory"})),
     Transience("of other projects", "assistant", lambda said: _OF_OTHERS.search(said) is not None),
     Transience("a report", "assistant", _is_report),
 )

@@ -37,6 +37,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
+from csmd.text.switches import find_switch, is_left
 from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
@@ -164,7 +165,7 @@ def recall(
         lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
         known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
-        lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
+        lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, [line for line in lines if not line.is_cold], terms)
         offered = [line for line in lines if not line.is_cold]
@@ -349,6 +350,16 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
         if not in_context.isdisjoint([passage_id(one), *(memory.id for memory in stated.get(one.uuid, ()))])
     }
     return [line for line in lines if seen.isdisjoint(following.get(line.statement.key[0], ()))]
+
+
+def _without_left(lines: Sequence[Line]) -> list[Line]:
+    """The lines without those for what the user leaves in a later one, whether a memory says them or not."""
+    left = [(line.statement.at, switch) for line in lines if line.values["user"] and (switch := find_switch(line.text))]
+    return [
+        line
+        for line in lines
+        if not any(at > line.statement.at and is_left(line.text, switch) for at, switch in left)
+    ]
 
 
 def _without_overtaken(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[Line]:

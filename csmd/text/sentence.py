@@ -15,7 +15,7 @@ from typing import Literal
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text.switches import find_switch
+from csmd.text.switches import find_switch, holds_now
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
@@ -616,7 +616,9 @@ def _settles(head: str, words: Sequence[str]) -> bool:
     if several and words[several : several + 1] and words[several] in _WORDS["hold.en"]:
         how = next((at for at, word in enumerate(words) if at > several + 1 and word in _HOW), 0)
         return bool(how) and bool(words[how + 1 :]) and words[how + 1] not in _ONE
-    return _sets_value(words) or _foresees(words) or _wants_throughout(words) or find_switch(head) is not None
+    if _sets_value(words) or _foresees(words) or _wants_throughout(words) or find_switch(head) is not None:
+        return True
+    return _WORDS["trouble.en"].isdisjoint(words) and holds_now(head)
 
 
 _NUMBER = re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?")

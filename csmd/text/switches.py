@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from csmd import data
 from csmd.cache import cached
@@ -18,6 +18,8 @@ from csmd.text.claims import parse
 from csmd.text.clauses import COPULA, STOPS, WORDS, Word, roots, stems
 
 _LEAVE, _MOVE, _ENTER = roots("leave"), roots("move"), roots("enter")
+_LEADS = clauses.phrases("leads_to_left")
+_PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
 _ENDS, _LEFT_STATES, _INTO = WORDS["left_ends"] | COPULA, WORDS["left_state"], WORDS["into"]
 _BREAKS = STOPS | frozenset("and but so because since".split())
 #: What says of no thing that it is left.
@@ -29,7 +31,7 @@ _ARTICLES = frozenset("the a an this that these those it them they its their my 
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _ORDERS, _AT_HAND = _SENTENCE_WORDS["order.en"] - WORDS["enter"], _SENTENCE_WORDS["thing.en"]
 #: Without one of these words nothing is left, or it ends in "n't".
-_TRIGGERS = frozenset("from off away no not never instead rather mind too go goes has".split()) | WORDS["leave_form"] | _LEFT_STATES
+_TRIGGERS = frozenset("from off no not instead rather too than go goes has have had was were".split()) | _LEADS.keys() | WORDS["leave_form"] | _LEFT_STATES
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: What is left, and what comes instead where nothing else is said of it, is a name or a few words.
 MOST_NAMED = 3
@@ -50,6 +52,8 @@ class _Left(NamedTuple):
     old: Sequence[Word]
     before: Sequence[Word]
     behind: Sequence[Word]
+    is_past: bool = False
+    """Whether it is only said how it was."""
 
 
 @cached(2048)
@@ -71,7 +75,9 @@ def find_switch(text: str) -> Switch | None:
             old = stems(left.old)
             if not 0 < len(old) <= MOST_NAMED:
                 continue
-            comes = [*filter(None, [_comes_in(left)]), *(other for other in others if _takes_place(other))]
+            comes = [*filter(None, [_comes_in(left)]), *filter(_takes_place, others)]
+            if left.is_past:
+                comes = [some for some in comes if _is_so_now(some)]
             if comes:
                 return _switch(old, left, others, comes)
     return None
@@ -84,9 +90,26 @@ def _switch(old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], 
     new |= frozenset[str]().union(*(slot.value for slot in slots if slot.way in ("means", "is")))
     plainly = [list(takewhile(lambda word: word.plain not in WORDS["extent"], some)) for some in comes]
     new |= frozenset[str]().union(*(stems(some) for some in plainly if len(stems(some)) < MOST_NAMED))
-    places = frozenset[str]().union(*(slot.value for slot in slots if slot.way in ("place", "extent")))
+    of_part = clauses.slots([*left.before, *left.behind])
+    places = frozenset[str]().union(
+        *(slot.value for slot in slots if slot.way == "extent"), *(slot.value for slot in of_part if slot.way == "place")
+    )
+    if left.before and left.before[-1].plain in ("from", "off"):  # "the jobs from A to B"
+        places |= stems(takewhile(lambda word: word.root not in _MOVE, reversed(left.before[:-1]))) - new
     beside = stems(word for word in rest if word.root not in _LEAVE | _MOVE | _ENTER)
     return Switch(old, new - old - _IDLE, beside - old - new - _IDLE, places - old - new - _IDLE)
+
+
+def holds_now(text: str) -> bool:
+    """Whether a statement says by name or number what something is, has or does now: "the proxy listens on 8081 now"."""
+    words = [word for word in clauses.without_fillers(text) if word.plain not in STOPS]
+    plain = [word.plain for word in words]
+    if plain[-1:] not in (["now"], ["again"]) or plain[0] in _ARTICLES - {"the", "a", "an"} | _SUPPOSED | _ORDERS:
+        return False
+    if "?" in text or any(one == "not" or one.endswith("n't") or one in _SUPPOSED for one in plain):
+        return False
+    named = stems(word for at, word in enumerate(words) if word.is_name or word.is_number or (at and word.is_capital))
+    return any(slot.value & named for slot in clauses.slots(words))
 
 
 def is_left(older: str, switch: Switch) -> bool:
@@ -114,31 +137,28 @@ def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
             yield _Left(old, part[:start], behind)
 
     for at, word in enumerate(part):
-        behind = plain[at + 1 : at + 4]
         is_denied = not WORDS["negation"].isdisjoint(plain[:at]) or any(one.endswith("n't") for one in plain[:at])
-        if word.root in _LEAVE and not stems(part[:at]) and not is_denied:
-            yield from taken(at + 1 + (behind[:1] == ["about"]))
+        denies = word.plain == "not" or word.plain.endswith("n't")
+        if is_denied:
+            continue
+        if size := clauses.match(_LEADS, part, at):
+            yield from taken(at + size)
+        elif word.root in _LEAVE and not stems(part[:at]):
+            yield from taken(at + 1 + (plain[at + 1 : at + 2] == ["about"]))
         elif word.plain in ("from", "off") and any(other.root in _MOVE for other in part[:at]) and not _is_step(part[:at]):
             yield from taken(at + 1)
-        elif word.plain in ("instead", "rather", "place") and behind[:1] in (["of"], ["than"]):
-            yield from taken(at + 2)
-        elif word.plain == "no" and behind[:1] == ["more"]:
-            yield from taken(at + 2)
-        elif word.plain == "no" and behind[:1] == ["longer"]:
+        elif word.plain == "than" and "rather" in plain[:at]:
+            yield from taken(at + 1)
+        elif word.plain == "no" and plain[at + 1 : at + 2] == ["longer"]:
             yield from taken(_denied_at(part, at + 2))
-        elif word.plain == "mind" and behind[:1] in (["about"], ["on"]):
-            yield from taken(at + 2)
-        elif word.plain in ("stop", "stopped", "quit") and behind[:1] in (["using"], ["with"]):
-            yield from taken(at + 2)
-        elif word.plain in ("done", "through") and behind[:1] == ["with"] and not is_denied:
-            yield from taken(at + 2)
-        elif word.plain in ("rid", "up") and behind[:1] in (["of"], ["on"]) and at and part[at - 1].root in ("get", "give", "got", "gave"):
-            yield from taken(at + 2)
-        elif (word.plain == "not" or word.plain.endswith("n't")) and (opener == "," and at == 0 or _is_over(plain[at:]) or "want" in behind[:2]):
+        elif word.plain == "no" and _is_over(plain[at:]):
+            yield from taken(at + 1)
+        elif denies and ((opener == "," and at == 0) or _is_over(plain[at:]) or "want" in plain[at + 1 : at + 3]):
             yield from taken(_denied_at(part, at + 1))
-        elif at and word.plain in COPULA | {"go", "goes", "has"} and not is_denied and _is_left_state(plain[at:]):
+        elif at and word.plain in _PREDICATES and (state := _left_state(plain[at:])):
             old = [other for other in part[:at] if other.plain not in ("the", "our")]
-            yield _Left(old, (), ())
+            if state == "gone" or part[0].plain not in _ARTICLES:
+                yield _Left(old, (), (), is_past=state == "past")
             return
 
 
@@ -163,14 +183,16 @@ def _is_over(plain: Sequence[str]) -> bool:
     )
 
 
-def _is_left_state(plain: Sequence[str]) -> bool:
-    """Whether a predicate says that its subject is gone, goes, or is too much of something."""
-    said = [word for word in plain[1:] if word not in ("now", "all", "finally", "completely", "just", "all", "simply")]
+def _left_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
+    """Whether a predicate says that its subject is gone, goes or is too much of something, or only how it was."""
+    said = [word for word in plain[1:] if word not in ("now", "all", "finally", "completely", "just", "simply")]
     if plain[0] in ("go", "goes"):
-        return not said
-    if plain[0] == "has":
-        return said[:2] == ["to", "go"]
-    return bool(said) and (said[0] in _LEFT_STATES or (said[0] == "too" and len(said) > 1))
+        return "" if said else "gone"
+    if plain[0] in ("has", "have", "had"):
+        return "gone" if said[:2] == ["to", "go"] else ""
+    if said and (said[0] in _LEFT_STATES or (said[0] == "too" and len(said) > 1)):
+        return "gone"
+    return "past" if plain[0] in ("was", "were") and said else ""
 
 
 def _comes_in(left: _Left) -> Sequence[Word]:
@@ -178,8 +200,10 @@ def _comes_in(left: _Left) -> Sequence[Word]:
     for at, word in enumerate(left.behind):
         if word.plain in _INTO and stems(left.behind[at + 1 :]):
             return left.behind[at + 1 :]
-    last = [word.plain for word in left.before[-2:]]
-    return left.before[:-2] if last in (["instead", "of"], ["rather", "than"], ["place", "of"]) and stems(left.before) else ()
+    leads = [word.plain for word in left.before[-2:]]
+    if leads[-1:] in (["of"], ["than"]):  # "instead of A we use B", "B rather than A"
+        return left.before[:-2] if stems(left.before[:-2]) else left.behind if clauses.slots(left.behind) else ()
+    return ()
 
 
 def _takes_place(part: Sequence[Word]) -> bool:
@@ -188,4 +212,12 @@ def _takes_place(part: Sequence[Word]) -> bool:
     is_said_of = any(word.plain in COPULA for word in part[1:])
     if not named or part[0].plain in _SUPPOSED | _ARTICLES or (part[0].plain in _ORDERS and not is_said_of):
         return False
-    return len(named) <= MOST_NAMED or is_said_of or any(word.root in _ENTER for word in part)
+    says_how = is_said_of or any(word.root in _ENTER for word in part) or clauses.slots(part)
+    return len(named) <= MOST_NAMED or bool(says_how)
+
+
+def _is_so_now(part: Sequence[Word]) -> bool:
+    """Whether a part says what is so in the place of something that was, and nothing more of that itself."""
+    plain = [word.plain for word in part]
+    is_of_it = not _ARTICLES.isdisjoint(plain[:1]) or any(word.partition("'")[0] in ("it", "they") for word in plain)
+    return not is_of_it and any(word.plain in ("now", "back", "instead") or word.root in _ENTER for word in part)
