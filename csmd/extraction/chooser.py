@@ -454,6 +454,8 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
         and (not parsed.lasting or parsed.kind != "states" or parsed.is_of_moment)
     ):
         return False
+    if speaker == "user" and sentence.complains(parsed):
+        return False
     if speaker == "assistant" and sentence.has("proposes", parsed.language, text):
         return False  # the user decides; see acceptance.py
     has_words = len(_WORDY.findall(text)) >= 3 or (parsed.language in sentence.UNSPACED and len(text) >= LEAST_UNSPACED)

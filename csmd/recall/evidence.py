@@ -22,6 +22,7 @@ from csmd.text.sentence import (
     Sentence,
     ends_with_question,
     has,
+    is_imperative,
     opens,
     parse,
     refers_back,
@@ -67,6 +68,8 @@ LONGEST_RULE = 160
 LEAST_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
 LEAST_WORDS, LEAST_LAID_DOWN = 3, 5
+#: What makes a rule one for always stands among so many words at its end.
+ENDING_WORDS = 3
 #: In so many sessions something was said again.
 SAID_AGAIN = 2
 #: What needs no strict word: who is in charge of something, and what somebody likes.
@@ -132,10 +135,18 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
 
 
 def _is_for_always(memory: Memory) -> bool:
-    """Whether a rule says itself that it holds at all times."""
-    reads = _sentences(memory)
-    is_said = any(read.lasting in RULES and has("at_all_times", "en", read.core) for read in reads)
-    return is_said and _lays_down(memory, strictly=True)
+    """Whether a rule for people says itself that it holds at all times; "the ref is never deleted" says how something is."""
+    return _lays_down(memory, strictly=True) and any(
+        read.lasting in RULES
+        and has("at_all_times", "en", read.core)
+        and (is_imperative(read) or opens("for_people", "en", read.core) or has("at_all_times", "en", _ending(read)))
+        for read in _sentences(memory)
+    )
+
+
+def _ending(read: Sentence) -> str:
+    """The last words of a sentence."""
+    return " ".join(read.core.split()[-ENDING_WORDS:])
 
 
 def _is_decision(memory: Memory) -> bool:
@@ -202,11 +213,11 @@ EVIDENCE: tuple[Evidence, ...] = (
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
     Evidence("said for always", 1.2, math.inf, 16, lambda memory: _is_for_always(memory)),
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
-    Evidence("decided", 1.0, 12.0, 8, _is_decision),
+    Evidence("decided", 1.0, math.inf, 12, _is_decision),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
 #: What is so instead of something that was said before, in whatever words.
-REPLACES = Evidence("replaces what was said before", 1.0, 12.0, 8, lambda memory: False)
+REPLACES = Evidence("replaces what was said before", 1.0, math.inf, 8, lambda memory: False)
 #: What a later word in passing may have changed.
 FIRM = frozenset({"pinned", "asked to remember", "said again", "said for always", "a rule without exception"})
 

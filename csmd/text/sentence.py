@@ -604,7 +604,7 @@ def is_of_program(words: Sequence[str]) -> bool:
         if word in _WORDS["finite.en"] | _WORDS["role.en"]:
             return False
         if word in _WORDS["program.en"] and at and _WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
-            return at > 1 or words[0] not in _WORDS["subject.en"]
+            return at > 1 or word != "client"  # one who pays is "our client" as well
     return False
 
 
@@ -884,6 +884,16 @@ def objects(text: str) -> bool:
 _COURTESY = (
     _WORDS["request.en"] | _WORDS["insist.en"] | _WORDS["set_out.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
 )
+
+
+_ONCE_MORE = frozenset("still again yet already".split())
+
+
+def complains(sentence: Sentence) -> bool:
+    """Whether a sentence only says of what is at hand that it goes wrong, or still does: "it still shows two rows"."""
+    is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in _WORDS["pronoun.en"]
+    goes_wrong = not (_ONCE_MORE | _WORDS["trouble.en"]).isdisjoint(sentence.words)
+    return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"
 
 
 def bare_order(text: str) -> str:

@@ -15,7 +15,7 @@ from csmd.values import Memory, Provenance
 #: Name -> (what the user said, the evidence or the reason against it).
 SAID: dict[str, tuple[str, str]] = {
     "a ban": ("never write to the archive bucket from a worker", "said for always"),
-    "a rule behind a reason": ("the vendor bills by call, so always batch the lookups", "said for always"),
+    "a rule behind a reason": ("the vendor bills by call, so always batch the lookups", "a rule without exception"),
     "a ban with its always at the end": ("don't hand-edit the tariff tables, ever", "said for always"),
     "a rule that allows nothing else": ("rates come from the treasury, no exceptions", "said for always"),
     "a duty": ("invoices must carry the order number", "a rule without exception"),
@@ -36,7 +36,7 @@ SAID: dict[str, tuple[str, str]] = {
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
     "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
-    "a yes to what lays something down": ("Retries are always capped at three. -> yes", "said for always"),
+    "a yes to what lays something down": ("Retries are always capped at three. -> yes", "a rule without exception"),
     "an opinion on the matter at hand": ("I'd always go with the second one here", "of the matter at hand"),
     "an order for the moment": ("only touch the parser in this commit", evidence.PLAIN),
     "a guess": ("maybe we should never cache that", evidence.PLAIN),

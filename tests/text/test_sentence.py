@@ -36,6 +36,9 @@ PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "objects": lambda module, text: module.objects(text),
     "bare order": lambda module, text: module.bare_order(text),
     "tells what was done": lambda module, text: module.tells_what_was_done(text),
+    "settles": lambda module, text: module.parse(text).settles,
+    "is of a program": lambda module, text: module.is_of_program(module.parse(text).words),
+    "complains": lambda module, text: module.complains(module.parse(text)),
 }
 
 # fmt: off
@@ -56,6 +59,8 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("<b>the ledger</b>", "printed"),
         ("the ledger keeps `a | b | c` in one row", "states"),
         ('the ledger answers {"port": 1} where it is open', "states"),
+        ("let me think about whether ledgers are better", "asks"), ("I keep wondering if we need a ledger", "asks"),
+        ("we check whether the ledger is open", "states"), ("you decide whether the ledger is open", "states"),
         ("which port does the gateway use", "asks"),
         ("Where is the ledger kept", "asks"),
         ("is the ledger shared", "asks"),
@@ -247,6 +252,28 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("then close the ledger", "close the ledger"), ("first ledgers are closed", "first ledgers are closed"),
         ("`close()` the ledger", "`close()` the ledger"), ("(a ledger)", "(a ledger)"),
         ("can you please now close the ledger?", "close the ledger?"), ("can you", "can you"),
+        ("get going on the ledger", "the ledger"), ("let's continue with the ledger", "the ledger"),
+    ],
+    "settles": [
+        ("set the ledger limit to 40 rows", True), ("cap ledgers at 40 kb", True), ("lower the ledger limit to 1.5", True),
+        ("set the margin of the ledger to 40 pixels", False), ("set the margin of the ledger to 40px", False),
+        ("bump the ledger version to 1.4", False), ("bump the ledger to 1.4.2", False), ("lower it to 40", False),
+        ("we'll keep ledgers as text", True), ("ledgers are going to be read by column", True), ("our keys will be ULIDs", True),
+        ("we won't support old ledgers", True), ("we aren't going to use ledgers", True), ("we'll keep it", False),
+        ("we'll keep the ledger open tomorrow", False), ("we'll look at the ledger", False), ("I'll keep ledgers", False),
+        ("it will be kept in memory", False), ("the ledger will be ready", False), ("if we drop Redis we'll use Valkey", False),
+        ("I don't want ledgers in here", True), ("I'd like all ledgers closed", True), ("I want the ledger closed", False),
+        ("I don't want to wait", False), ("I don't want this ledger", False), ("no ledgers here", True), ("no change here", False),
+        ("let's represent ledgers as rows", True), ("let's write a ledger", False), ("let's keep ledgers", False),
+        ("Redis is out, Valkey is in", True), ("the till listens on 8082 now", True), ("the till fails on 8082 now", False),
+        ("no more Redis talk, Valkey it is", False),
+    ],
+    "is of a program": [
+        ("the Go client times out", True), ("our worker is late", True), ("the server team is late", False),
+        ("ines owns the client", False), ("the clerk is late", False),
+    ],
+    "complains": [
+        ("it still shows two ledgers", True), ("it fails", True), ("it is never read", False), ("the ledger fails", False),
     ],
     "tells what was done": [
         ("Renamed the ledger", True), ("Both ledgers are committed", True), ("The ledger is open", False),
@@ -254,7 +281,8 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
-    "settled.en": "we agreed on ledgers",
+    "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
+    "at_all_times.en": "close no ledger at any time",
     "says.en": "the clerk claims that it is closed", "says.de": "er behauptet dass es zu ist", "says.es": "ella dice que no hay libro",
     "says.fr": "il affirme que le livre ne marche pas", "says.pt": "ela alega que o livro não existe", "says.ru": "он утверждает что книга закрыта",
     "says.zh": "有人说账本没了",
