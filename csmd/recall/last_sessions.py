@@ -14,7 +14,7 @@ from csmd.recall.compose import Block, Note
 from csmd.store import curations, digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
-from csmd.text.sentence import bare_order, behind, ends_with_question, has, is_passing, opens, parse
+from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
 from csmd.text.similarity import gist, is_twin, share
 from csmd.text.tokens import content_words
 
@@ -22,6 +22,8 @@ from csmd.text.tokens import content_words
 SESSIONS, LATEST_SESSIONS = 3, 12
 #: Most files, commits and reasons; characters of a session's topic, of each commit, and of what was left open.
 FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
+#: Most words before a colon that only say that something is left.
+LEAD_WORDS = 3
 #: Fewest content words of what a session ends with that say where it stands.
 LEAST_LAST = 4
 #: Headings and weights of the blocks; the least weight is trimmed first.
@@ -156,13 +158,19 @@ def _is_done(said: str, commits: Sequence[str]) -> bool:
 def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     return [
-        display.cut(display.squeeze(behind("left", "en", text).lstrip(" :") or text).rstrip("."), OPEN_CHARACTERS)
+        display.cut(display.squeeze(_behind_lead(text)).rstrip("."), OPEN_CHARACTERS)
         for text in said
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)
         and not opens("offers", "en", text)
         and not _is_done(text, done)
     ]
+
+
+def _behind_lead(text: str) -> str:
+    """What is left, without the words that say only that it is: "what is left: the week numbers"."""
+    lead, _, rest = text.partition(": ")
+    return rest if rest and len(lead.split()) <= LEAD_WORDS and opens("left", "en", lead) else text
 
 
 def session_topic(goals: Sequence[str]) -> str:

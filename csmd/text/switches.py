@@ -29,12 +29,17 @@ _SUPPOSED = frozenset("because since if when whenever once until unless before a
 #: What stands before one thing among others, at hand or named before: no name and no material.
 _ARTICLES = frozenset("the a an this that these those it them they its their my your his her some any another one".split())
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
+_TROUBLE = _SENTENCE_WORDS["trouble.en"]
 _ORDERS, _AT_HAND = _SENTENCE_WORDS["order.en"] - WORDS["enter"], _SENTENCE_WORDS["thing.en"]
 #: Without one of these words nothing is left, or it ends in "n't".
 _TRIGGERS = frozenset("from off no not instead rather too than go goes has have had was were".split()) | _LEADS.keys() | WORDS["leave_form"] | _LEFT_STATES
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: What is left, and what comes instead where nothing else is said of it, is a name or a few words.
 MOST_NAMED = 3
+
+
+#: What is said of it in a part without a verb that is known has so many words at most.
+MOST_SAID = 5
 
 
 class Switch(NamedTuple):
@@ -119,7 +124,7 @@ def is_left(older: str, switch: Switch) -> bool:
     is_value = any(switch.old <= slot.value and len(slot.value) <= MOST_NAMED for slot in slots)
     if not switch.old <= claims.positive or not (is_value or stems(words[: len(switch.old)]) == switch.old):
         return False
-    own = said - switch.old
+    own = said - switch.old - {slot.verb for slot in slots if switch.old <= slot.value}
     is_beside = bool(own & switch.beside and own - switch.beside - switch.new and switch.beside - own)
     return switch.places <= said and not is_beside
 
@@ -210,10 +215,14 @@ def _takes_place(part: Sequence[Word]) -> bool:
     """Whether another part of the sentence says what is so instead, and orders nothing else."""
     named = stems(part)
     is_said_of = any(word.plain in COPULA for word in part[1:])
-    if not named or part[0].plain in _SUPPOSED | _ARTICLES or (part[0].plain in _ORDERS and not is_said_of):
+    if not named or not _TROUBLE.isdisjoint(word.plain for word in part):
         return False
-    says_how = is_said_of or any(word.root in _ENTER for word in part) or clauses.slots(part)
-    return len(named) <= MOST_NAMED or bool(says_how)
+    if part[0].plain in _SUPPOSED | _ARTICLES or (part[0].plain in _ORDERS and not is_said_of):
+        return False
+    if len(named) <= MOST_NAMED or is_said_of:
+        return True
+    says_how = any(word.root in _ENTER for word in part) or clauses.slots(part)
+    return bool(says_how) or len(named) <= MOST_SAID
 
 
 def _is_so_now(part: Sequence[Word]) -> bool:

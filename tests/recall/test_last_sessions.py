@@ -112,6 +112,15 @@ CASES: dict[str, tuple[Items, str, str]] = {
     ),
     "where nothing changed": ((("goal", "Plan the move"), ("stands", "The move is approved and not begun.")), "answered", "The move is approved and not begun"),
     "nothing changed": ((("goal", "Explain the build to me"),), "answered", ""),
+    "work of which nothing shows what it changed": (
+        (("goal", "start on the month view"), ("last", "The month view draws its grid from the ledger.")), "answered",
+        "the month view: at its end: The month view draws its grid from the ledger.",
+    ),
+    "work that ended with nothing said": ((("goal", "start on the month view"), ("last", "OK, done.")), "answered", ""),
+    "what is said to be left": (
+        (("goal", "get going on the month view"), ("file", "a.go"), ("open", "What is left: the week numbers.")), "unchecked",
+        "the month view: changed a.go; left open: the week numbers",
+    ),
 }  # fmt: skip
 
 
