@@ -139,14 +139,15 @@ def _is_for_always(memory: Memory) -> bool:
     return _lays_down(memory, strictly=True) and any(
         read.lasting in RULES
         and has("at_all_times", "en", read.core)
-        and (is_imperative(read) or opens("for_people", "en", read.core) or has("at_all_times", "en", _ending(read)))
+        and (is_imperative(read) or opens("for_people", "en", read.core) or _says_always(read))
         for read in _sentences(memory)
     )
 
 
-def _ending(read: Sentence) -> str:
-    """The last words of a sentence."""
-    return " ".join(read.core.split()[-ENDING_WORDS:])
+def _says_always(read: Sentence) -> bool:
+    """Whether a sentence begins or ends with words that say that it holds at all times."""
+    ending = " ".join(read.core.split()[-ENDING_WORDS:])
+    return opens("at_all_times", "en", read.core) or has("at_all_times", "en", ending)
 
 
 def _is_decision(memory: Memory) -> bool:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text.switches import find_switch, holds_now
+from csmd.text.decisions import decides
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
@@ -146,7 +146,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
     lasting = _lasting(language, _without_indirect_question(words) if language == "en" else words, head, refutes)
-    settles = language == "en" and speaker == "user" and not _ends_talk(words) and _settles(head, words)
+    settles = language == "en" and speaker == "user" and not _ends_talk(words) and decides(head, words)
     if settles and lasting not in RULES:
         lasting = "choice"
     first = next((word for word in all_words if word[0].isalnum()), "")
@@ -606,79 +606,6 @@ def is_of_program(words: Sequence[str]) -> bool:
         if word in _WORDS["program.en"] and at and _WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
             return at > 1 or word != "client"  # one who pays is "our client" as well
     return False
-
-
-def _settles(head: str, words: Sequence[str]) -> bool:
-    """Whether an English sentence says how things are to be from then on (see `Sentence.settles`)."""
-    if _WORDS["supposes.en"] & set(words[:1]) or not _WORDS["soon.en"].isdisjoint(words):
-        return False
-    several = _phrase(_WORDS["of_several.en"], words)
-    if several and words[several : several + 1] and words[several] in _WORDS["hold.en"]:
-        how = next((at for at, word in enumerate(words) if at > several + 1 and word in _HOW), 0)
-        return bool(how) and bool(words[how + 1 :]) and words[how + 1] not in _ONE
-    if _sets_value(words) or _foresees(words) or _wants_throughout(words) or find_switch(head) is not None:
-        return True
-    return _WORDS["trouble.en"].isdisjoint(words) and holds_now(head)
-
-
-_NUMBER = re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?")
-#: What a number is that is no setting: a version, and a measure of how something looks.
-_NO_SETTING = re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)")
-#: A value that is set has at most so many words behind its number: its unit.
-UNIT_WORDS = 2
-
-
-def _sets_value(words: Sequence[str]) -> bool:
-    """Whether an order sets a value that goes on to hold: "cap the retries at 5"; no look of something, and no version."""
-    at = next((at for at, word in enumerate(words) if at > 1 and word in ("to", "at") and _NUMBER.fullmatch(words[at + 1 : at + 2][0] if words[at + 1 : at + 2] else "")), 0)
-    if not at or words[0] not in _WORDS["adjust.en"] or not _WORDS["pronoun.en"].isdisjoint(words[1:2]):
-        return False
-    unit = [word for word in words[at + 2 :] if word[0].isalnum()]
-    is_look = _NO_SETTING.fullmatch(words[at + 1]) or not _WORDS["looks_unit.en"].isdisjoint(unit)
-    return not is_look and len(unit) <= UNIT_WORDS and not (words[at - 1] == "version" and "." in words[at + 1])
-
-
-_BE = frozenset("is are be isn't aren't not".split())
-_HOW = frozenset("as by in with on through over without from only never".split())
-
-
-def _foresees(words: Sequence[str]) -> bool:
-    """Whether a sentence says how things will be: "we'll keep dates as text", "the API is going to be versioned by header"."""
-    for at, word in enumerate(words):
-        subject = (*words[:at], word.removesuffix("'ll")) if word.endswith("'ll") else words[:at]
-        if word in ("will", "won't", "gonna") or word.endswith("'ll"):
-            start = at + 1
-        elif words[at : at + 2] == ("going", "to") and at and (words[at - 1] in _BE or words[at - 1].endswith("'re")):
-            subject, start = (*words[: at - 1], words[at - 1].removesuffix("'re")), at + 2
-        else:
-            continue
-        subject = tuple(one for one in subject if one[0].isalnum() and one not in _BE)
-        if not subject or subject[0] in _WORDS["pronoun.en"] | {"i", "you", "he", "she", "there", "who", "what"}:
-            return False
-        rest = [one for one in words[start:] if one not in ("not", "always", "also", "just", "still", "all")]
-        if rest[:1] == ["be"]:
-            return not _HOW.isdisjoint(rest[1:]) or (len(rest) == 2 and rest[1].endswith("s") and subject[-1].endswith("s"))
-        return len(rest) > 1 and rest[0] in _WORDS["hold.en"] and rest[1] not in _WORDS["pronoun.en"]
-    return False
-
-
-#: What is wanted of these is wanted of all there is.
-_THROUGHOUT = frozenset("all every everything everyone everybody only no".split())
-_ONE = frozenset("to you the a an this that these those it them me us more".split())
-
-
-def _wants_throughout(words: Sequence[str]) -> bool:
-    """Whether a user wants something of everything, in one way throughout, or not at all: "I don't want jQuery in here"."""
-    plain = [word for word in words if word[0].isalnum() and word != "really"]
-    if plain[:2] in (["i'd", "like"], ["we'd", "like"], ["i", "want"], ["we", "want"]):
-        rest = plain[2:]
-        to = next((at for at, word in enumerate(rest) if at and word == "to"), 0)
-        stays = bool(to) and rest[to + 1 : to + 2] in (["be"], ["stay"]) and rest[0] not in _ONE - {"the"}
-        return bool(rest) and (rest[0] in _THROUGHOUT or (stays and not _HOW.isdisjoint(rest[to:])) )
-    if plain[:1] == ["no"] and len(plain) > 2 and plain[-1] in ("here", "anywhere", "ever") and _WORDS["nothing.en"].isdisjoint(plain):
-        return True
-    size = {("i", "don't", "want"): 3, ("we", "don't", "want"): 3, ("i", "do", "not"): 4, ("we", "do", "not"): 4}.get(tuple(plain[:3]), 0)
-    return bool(size) and plain[size - 1 : size] == ["want"] and bool(plain[size:]) and plain[size] not in _ONE
 
 
 #: What an order asks for begins within so many words behind its verb: "tell me which", "check in the code whether".

@@ -23,11 +23,13 @@ _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split
 _ENDS, _LEFT_STATES, _INTO = WORDS["left_ends"] | COPULA, WORDS["left_state"], WORDS["into"]
 _BREAKS = STOPS | frozenset("and but so because since".split())
 #: What says of no thing that it is left.
-_IDLE = roots("left_ends") | frozenset(map(clauses.root, ("longer", "more", "mind", "place", "rather")))
+_END = Word(".", ".", "")
+_IDLE = roots("left_ends") | frozenset(map(clauses.root, ("longer", "more", "mind", "place", "rather", "shall")))
 #: What opens a part in which nothing is stated.
 _SUPPOSED = frozenset("because since if when whenever once until unless before after while whether".split())
 #: What stands before one thing among others, at hand or named before: no name and no material.
 _ARTICLES = frozenset("the a an this that these those it them they its their my your his her some any another one".split())
+_DEFINITE = frozenset("the a an".split())
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _TROUBLE = _SENTENCE_WORDS["trouble.en"]
 _ORDERS, _AT_HAND = _SENTENCE_WORDS["order.en"] - WORDS["enter"], _SENTENCE_WORDS["thing.en"]
@@ -73,10 +75,12 @@ def find_switch(text: str) -> Switch | None:
     parts = [part for part in clauses.split(words, _BREAKS) if part]
     for at, part in enumerate(parts):
         own = part[part[0].plain in _BREAKS :]
+        if part[0].plain == "because" and own and own[0].plain == "of":  # its reason stands before who does it
+            own = part = own[next((place for place, word in enumerate(own) if word.plain in ("we", "i")), len(own)) :]
         if not own or part[0].plain in _SUPPOSED or own[0].plain in _SUPPOSED:
             continue
         others = [other[other[0].plain in _BREAKS :] for place, other in enumerate(parts) if place != at]
-        for left in _find_left(own, opener=part[0].plain):
+        for left in _find_left(own, opener=part[0].plain, subject=_subject(parts[0]) if at else ()):
             old = stems(left.old)
             if not 0 < len(old) <= MOST_NAMED:
                 continue
@@ -89,7 +93,7 @@ def find_switch(text: str) -> Switch | None:
 
 
 def _switch(old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], comes: Sequence[Sequence[Word]]) -> Switch:
-    rest = [*left.before, *left.behind, *(word for other in others for word in other)]
+    rest = [*left.before, *left.behind, *(word for other in others for word in (_END, *other))]
     slots = clauses.slots(rest)
     new = stems(word for word in rest if word.is_name or word.is_capital)
     new |= frozenset[str]().union(*(slot.value for slot in slots if slot.way in ("means", "is")))
@@ -101,6 +105,9 @@ def _switch(old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], 
     )
     if left.before and left.before[-1].plain in ("from", "off"):  # "the jobs from A to B"
         places |= stems(takewhile(lambda word: word.root not in _MOVE, reversed(left.before[:-1]))) - new
+    if left.before and left.before[-1].plain in ("of", "than"):  # "the shop uses A instead of B"
+        verb = next((at for at, word in enumerate(left.before) if word.root in _ENTER or word.plain in COPULA), 0)
+        places |= stems(left.before[:verb])
     beside = stems(word for word in rest if word.root not in _LEAVE | _MOVE | _ENTER)
     return Switch(old, new - old - _IDLE, beside - old - new - _IDLE, places - old - new - _IDLE)
 
@@ -125,12 +132,17 @@ def is_left(older: str, switch: Switch) -> bool:
     if not switch.old <= claims.positive or not (is_value or stems(words[: len(switch.old)]) == switch.old):
         return False
     own = said - switch.old - {slot.verb for slot in slots if switch.old <= slot.value}
-    is_beside = bool(own & switch.beside and own - switch.beside - switch.new and switch.beside - own)
+    is_beside = bool(own & switch.beside and own - switch.beside - switch.new and switch.beside - said)
     return switch.places <= said and not is_beside
 
 
-def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
-    """What a part of a sentence leaves."""
+def _subject(part: Sequence[Word]) -> Sequence[Word]:
+    """The name or material with which a part of a sentence begins."""
+    return part[:1] if part[0].stem and part[0].plain not in _ORDERS else ()
+
+
+def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) -> Iterator[_Left]:
+    """What a part of a sentence leaves; `subject` is what it may call "it"."""
     plain = [word.plain for word in part]
 
     def taken(start: int) -> Iterator[_Left]:
@@ -138,7 +150,12 @@ def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
         behind = part[start + len(old) :]
         if len(old) > 2 and old[0].plain == "the" and old[-1].plain in WORDS["kind"]:  # "the tabs rule"
             old = old[1:-1]
-        if old and old[0].plain not in _ARTICLES:
+        if old[1:] and old[-1].plain in ("one", "ones"):
+            old = old[:-1]
+        if [word.plain for word in old] in (["it"], ["them"]):
+            old = list(subject)
+        is_said = part[0].plain not in _SENTENCE_WORDS["order.en"] and part[start - 1].plain in ("of", "than")  # no order for the moment
+        if old and (old[0].plain not in _ARTICLES or (is_said and old[0].plain == "the")):
             yield _Left(old, part[:start], behind)
 
     for at, word in enumerate(part):
@@ -148,7 +165,13 @@ def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
             continue
         if size := clauses.match(_LEADS, part, at):
             yield from taken(at + size)
-        elif word.root in _LEAVE and not stems(part[:at]):
+        elif word.plain in WORDS["leave_by_us"] and plain[at - 1 : at] and plain[at - 1].partition("'")[0] in ("we", "i"):
+            yield from taken(at + 1)
+        elif (
+            word.root in _LEAVE
+            and not stems(other for other in part[:at] if other.plain not in WORDS["aside"])
+            and {"from", "off"}.isdisjoint(plain[at:])
+        ):
             yield from taken(at + 1 + (plain[at + 1 : at + 2] == ["about"]))
         elif word.plain in ("from", "off") and any(other.root in _MOVE for other in part[:at]) and not _is_step(part[:at]):
             yield from taken(at + 1)
@@ -158,6 +181,8 @@ def _find_left(part: Sequence[Word], *, opener: str) -> Iterator[_Left]:
             yield from taken(_denied_at(part, at + 2))
         elif word.plain == "no" and _is_over(plain[at:]):
             yield from taken(at + 1)
+        elif denies and stems(part[:at]) and _is_over(plain[at:]) and _is_unused(part[at + 1 :]):
+            yield _Left(part[:at], (), ())
         elif denies and ((opener == "," and at == 0) or _is_over(plain[at:]) or "want" in plain[at + 1 : at + 3]):
             yield from taken(_denied_at(part, at + 1))
         elif at and word.plain in _PREDICATES and (state := _left_state(plain[at:])):
@@ -178,7 +203,14 @@ def _denied_at(part: Sequence[Word], start: int) -> int:
     first = next((at for at in places if part[at].stem or part[at].plain in WORDS["weak"]), len(part))
     if part[first : first + 1] and not part[first].plain in WORDS["weak"]:
         first = next((at for at in places if part[at].plain in clauses.WAYS), first)
-    return next((at for at in range(first, len(part)) if part[at].stem), len(part))
+    named = next((at for at in range(first, len(part)) if part[at].stem), len(part))
+    return named - (part[named - 1].plain in _ARTICLES)
+
+
+def _is_unused(predicate: Sequence[Word]) -> bool:
+    """Whether what is denied of a subject is that it is used, wanted or there."""
+    said = [word.plain for word in predicate if word.stem or word.plain in WORDS["in_use"]]
+    return said[:1] != [] and said[0] in WORDS["in_use"]
 
 
 def _is_over(plain: Sequence[str]) -> bool:
@@ -192,7 +224,7 @@ def _left_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
     """Whether a predicate says that its subject is gone, goes or is too much of something, or only how it was."""
     said = [word for word in plain[1:] if word not in ("now", "all", "finally", "completely", "just", "simply")]
     if plain[0] in ("go", "goes"):
-        return "" if said else "gone"
+        return "gone" if said in ([], ["out"]) else ""
     if plain[0] in ("has", "have", "had"):
         return "gone" if said[:2] == ["to", "go"] else ""
     if said and (said[0] in _LEFT_STATES or (said[0] == "too" and len(said) > 1)):
@@ -215,9 +247,17 @@ def _takes_place(part: Sequence[Word]) -> bool:
     """Whether another part of the sentence says what is so instead, and orders nothing else."""
     named = stems(part)
     is_said_of = any(word.plain in COPULA for word in part[1:])
-    if not named or not _TROUBLE.isdisjoint(word.plain for word in part):
+    if not named or not _TROUBLE.isdisjoint(word.plain for word in part) or part[0].plain in _SUPPOSED:
         return False
-    if part[0].plain in _SUPPOSED | _ARTICLES or (part[0].plain in _ORDERS and not is_said_of):
+    is_of_it = part[0].plain.partition("'")[0] in ("it", "they")
+    if is_of_it and not any(slot.way != "is" for slot in clauses.slots(part)):
+        return False
+    if part[0].plain in _ARTICLES - _DEFINITE and not is_of_it:
+        return False
+    is_at_hand = part[1:2] == [] or part[1].plain in _ARTICLES or not clauses.slots(part)
+    if part[0].plain in _ORDERS and not is_said_of and is_at_hand:
+        return False
+    if part[0].plain in _DEFINITE and not (is_said_of or clauses.slots(part)):
         return False
     if len(named) <= MOST_NAMED or is_said_of:
         return True
@@ -229,4 +269,4 @@ def _is_so_now(part: Sequence[Word]) -> bool:
     """Whether a part says what is so in the place of something that was, and nothing more of that itself."""
     plain = [word.plain for word in part]
     is_of_it = not _ARTICLES.isdisjoint(plain[:1]) or any(word.partition("'")[0] in ("it", "they") for word in plain)
-    return not is_of_it and any(word.plain in ("now", "back", "instead") or word.root in _ENTER for word in part)
+    return not is_of_it and any(word.plain in ("now", "back", "again", "instead") or word.root in _ENTER for word in part)
