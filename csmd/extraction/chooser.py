@@ -596,7 +596,9 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
     passages: list[Passage] = []
     for first, last, text in rows:
         reads = [parse(each) for each in texts[first : last + 1]]
-        is_plain = all(read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads)
+        is_plain = all(
+            read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads
+        )
         read = parse(text)
         settles = read.settles or (read.lasting in sentence.RULES and sentence.has("at_all_times", "en", read.core))
         if is_plain and settles and not (last > first and any(each.settles for each in reads)):

@@ -218,7 +218,7 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
 #: What is so instead of something that was said before, in whatever words.
-REPLACES = Evidence("replaces what was said before", 1.0, math.inf, 8, lambda memory: False)
+REPLACES = Evidence("replaces what was said before", 1.0, math.inf, 8, lambda _: True)
 #: What a later word in passing may have changed.
 FIRM = frozenset({"pinned", "asked to remember", "said again", "said for always", "a rule without exception"})
 

@@ -17,7 +17,10 @@ _WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("
 _PRONOUNS, _TROUBLE, _NOTHING = (_OF_SENTENCES[name] for name in ("pronoun.en", "trouble.en", "nothing.en"))
 _HOW, _ONE, _SKIPPED = _WORDS["how"], _WORDS["one"], _WORDS["adverb"]
 #: A number, what it is where it sets nothing (a version, a measure of a look), and how many words its unit has at most.
-_NUMBER, _NO_SETTING = re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?"), re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)")
+_NUMBER, _NO_SETTING = (
+    re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?"),
+    re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)"),
+)
 UNIT_WORDS = 2
 
 
@@ -56,15 +59,17 @@ def _foresees(words: Sequence[str]) -> bool:
             subject, start = (*words[: at - 1], words[at - 1].removesuffix("'re")), at + 2
         else:
             continue
-        named = [one for one in subject if one[0].isalnum() and one not in _WORDS["be"]]
+        named = [one for one in subject if one[0].isalnum()]
         if not named or named[0] in _PRONOUNS or named[0] in _WORDS["nobody_else"]:
             return False
         rest = tuple(one for one in words[start:] if one not in _SKIPPED)
         if rest[:1] == ("be",) and rest[1:2] and _holds(rest[1]) and rest[1].endswith("ing"):
             return len(rest) > 2 and rest[2] not in _ONE
         if rest[:1] == ("be",):
-            return not _HOW.isdisjoint(rest[1:]) or (len(rest) == 2 and rest[1].endswith("s") and named[-1].endswith("s"))
-        is_of_things = named[-1] != "we" and _is_done_so(rest, least=1) and _TROUBLE.isdisjoint(rest)
+            return not _HOW.isdisjoint(rest[1:]) or (
+                len(rest) == 2 and rest[1].endswith("s") and named[-1].endswith("s")
+            )
+        is_of_things = named[0] != "we" and _is_done_so(rest, least=1) and _TROUBLE.isdisjoint(rest)
         return len(rest) > 1 and ((_holds(rest[0]) and rest[1] not in _PRONOUNS) or is_of_things)
     return False
 

@@ -525,7 +525,9 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
 
 #: Within so many words somebody who asks themselves something says what.
 PONDERED_WITHIN = 9
-_SELF = frozenset("i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split())
+_SELF = frozenset(
+    "i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
+)
 
 
 def _ponders(words: Sequence[str]) -> bool:
@@ -538,7 +540,12 @@ def _ponders(words: Sequence[str]) -> bool:
 
 def _ends_talk(words: Sequence[str]) -> bool:
     """Whether a sentence is about the conversation and asks to leave a subject: "no more talk of the roadmap"."""
-    opens_so = tuple(words[:2]) == ("no", "more") or words[:1] == ("enough",) or words[:1] == ("stop",) or words[:2] == ("let's", "not")
+    opens_so = (
+        tuple(words[:2]) == ("no", "more")
+        or words[:1] == ("enough",)
+        or words[:1] == ("stop",)
+        or words[:2] == ("let's", "not")
+    )
     return opens_so and (words[1:2] == ("about",) or not _WORDS["talk.en"].isdisjoint(words[1:6]))
 
 
@@ -809,7 +816,10 @@ def objects(text: str) -> bool:
 
 #: Words that ask for what follows them; "we should" belongs to it.
 _COURTESY = (
-    _WORDS["request.en"] | _WORDS["insist.en"] | _WORDS["set_out.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
+    _WORDS["request.en"]
+    | _WORDS["insist.en"]
+    | _WORDS["set_out.en"]
+    | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
 )
 
 

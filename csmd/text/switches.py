@@ -6,6 +6,7 @@ and materials do; another part, or what follows a preposition, says what comes i
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -28,13 +29,20 @@ _IDLE = roots("left_ends") | frozenset(map(clauses.root, ("longer", "more", "min
 #: What opens a part in which nothing is stated.
 _SUPPOSED = frozenset("because since if when whenever once until unless before after while whether".split())
 #: What stands before one thing among others, at hand or named before: no name and no material.
-_ARTICLES = frozenset("the a an this that these those it them they its their my your his her some any another one".split())
+_ARTICLES = frozenset(
+    "the a an this that these those it them they its their my your his her some any another one".split()
+)
 _DEFINITE = frozenset("the a an".split())
 _SENTENCE_WORDS = data.word_table("sentence_words.txt")
 _TROUBLE = _SENTENCE_WORDS["trouble.en"]
 _ORDERS, _AT_HAND = _SENTENCE_WORDS["order.en"] - WORDS["enter"], _SENTENCE_WORDS["thing.en"]
 #: Without one of these words nothing is left, or it ends in "n't".
-_TRIGGERS = frozenset("from off no not instead rather too than go goes has have had was were".split()) | _LEADS.keys() | WORDS["leave_form"] | _LEFT_STATES
+_TRIGGERS = (
+    frozenset("from off no not instead rather too than go goes has have had was were".split())
+    | _LEADS.keys()
+    | WORDS["leave_form"]
+    | _LEFT_STATES
+)
 _QUOTED = re.compile(r"[\"\u201c][^\"\u201d]+[\"\u201d]")
 #: What is left, and what comes instead where nothing else is said of it, is a name or a few words.
 MOST_NAMED = 3
@@ -92,7 +100,9 @@ def find_switch(text: str) -> Switch | None:
     return None
 
 
-def _switch(old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], comes: Sequence[Sequence[Word]]) -> Switch:
+def _switch(
+    old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], comes: Sequence[Sequence[Word]]
+) -> Switch:
     rest = [*left.before, *left.behind, *(word for other in others for word in (_END, *other))]
     slots = clauses.slots(rest)
     new = stems(word for word in rest if word.is_name or word.is_capital)
@@ -101,7 +111,8 @@ def _switch(old: frozenset[str], left: _Left, others: Sequence[Sequence[Word]], 
     new |= frozenset[str]().union(*(stems(some) for some in plainly if len(stems(some)) < MOST_NAMED))
     of_part = clauses.slots([*left.before, *left.behind])
     places = frozenset[str]().union(
-        *(slot.value for slot in slots if slot.way == "extent"), *(slot.value for slot in of_part if slot.way == "place")
+        *(slot.value for slot in slots if slot.way == "extent"),
+        *(slot.value for slot in of_part if slot.way == "place"),
     )
     if left.before and left.before[-1].plain in ("from", "off"):  # "the jobs from A to B"
         places |= stems(takewhile(lambda word: word.root not in _MOVE, reversed(left.before[:-1]))) - new
@@ -154,7 +165,10 @@ def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) ->
             old = old[:-1]
         if [word.plain for word in old] in (["it"], ["them"]):
             old = list(subject)
-        is_said = part[0].plain not in _SENTENCE_WORDS["order.en"] and part[start - 1].plain in ("of", "than")  # no order for the moment
+        is_said = part[0].plain not in _SENTENCE_WORDS["order.en"] and part[start - 1].plain in (
+            "of",
+            "than",
+        )  # no order for the moment
         if old and (old[0].plain not in _ARTICLES or (is_said and old[0].plain == "the")):
             yield _Left(old, part[:start], behind)
 
@@ -165,7 +179,9 @@ def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) ->
             continue
         if size := clauses.match(_LEADS, part, at):
             yield from taken(at + size)
-        elif word.plain in WORDS["leave_by_us"] and plain[at - 1 : at] and plain[at - 1].partition("'")[0] in ("we", "i"):
+        elif (
+            word.plain in WORDS["leave_by_us"] and plain[at - 1 : at] and plain[at - 1].partition("'")[0] in ("we", "i")
+        ):
             yield from taken(at + 1)
         elif (
             word.root in _LEAVE
@@ -173,9 +189,11 @@ def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) ->
             and {"from", "off"}.isdisjoint(plain[at:])
         ):
             yield from taken(at + 1 + (plain[at + 1 : at + 2] == ["about"]))
-        elif word.plain in ("from", "off") and any(other.root in _MOVE for other in part[:at]) and not _is_step(part[:at]):
-            yield from taken(at + 1)
-        elif word.plain == "than" and "rather" in plain[:at]:
+        elif (
+            word.plain in ("from", "off")
+            and any(other.root in _MOVE for other in part[:at])
+            and not _is_step(part[:at])
+        ) or (word.plain == "than" and "rather" in plain[:at]):
             yield from taken(at + 1)
         elif word.plain == "no" and plain[at + 1 : at + 2] == ["longer"]:
             yield from taken(_denied_at(part, at + 2))
@@ -201,7 +219,7 @@ def _denied_at(part: Sequence[Word], start: int) -> int:
     """Where it stands what is denied from a place on: the object of a verb that says little, else what a preposition leads to."""
     places = range(start, len(part))
     first = next((at for at in places if part[at].stem or part[at].plain in WORDS["weak"]), len(part))
-    if part[first : first + 1] and not part[first].plain in WORDS["weak"]:
+    if part[first : first + 1] and part[first].plain not in WORDS["weak"]:
         first = next((at for at in places if part[at].plain in clauses.WAYS), first)
     named = next((at for at in range(first, len(part)) if part[at].stem), len(part))
     return named - (part[named - 1].plain in _ARTICLES)
@@ -215,9 +233,7 @@ def _is_unused(predicate: Sequence[Word]) -> bool:
 
 def _is_over(plain: Sequence[str]) -> bool:
     """Whether a negation says that something is so no more."""
-    return "anymore" in plain or any(
-        pair in (("any", "more"), ("any", "longer")) for pair in zip(plain, plain[1:], strict=False)
-    )
+    return "anymore" in plain or any(pair in (("any", "more"), ("any", "longer")) for pair in itertools.pairwise(plain))
 
 
 def _left_state(plain: Sequence[str]) -> Literal["", "gone", "past"]:
@@ -269,4 +285,6 @@ def _is_so_now(part: Sequence[Word]) -> bool:
     """Whether a part says what is so in the place of something that was, and nothing more of that itself."""
     plain = [word.plain for word in part]
     is_of_it = not _ARTICLES.isdisjoint(plain[:1]) or any(word.partition("'")[0] in ("it", "they") for word in plain)
-    return not is_of_it and any(word.plain in ("now", "back", "again", "instead") or word.root in _ENTER for word in part)
+    return not is_of_it and any(
+        word.plain in ("now", "back", "again", "instead") or word.root in _ENTER for word in part
+    )

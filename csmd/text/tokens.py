@@ -249,8 +249,8 @@ def _relative_day(found: re.Match[str], since: date) -> date:
         number = int(part["nth"])
         month = since.replace(day=1) if number >= since.day else month_on
         return month.replace(day=min(number, calendar.monthrange(month.year, month.month)[1]))
-    is_next, is_month = "next" in (part["end"] or part["stretch"] and "next"), "month" in part["end"] + part["stretch"]
-    if not is_month:
+    is_next = bool(part["stretch"]) or "next" in part["end"]
+    if "month" not in part["end"] + part["stretch"]:
         return sunday + timedelta(days=7 * is_next)
     month = month_on if is_next else since.replace(day=1)
     return month.replace(day=calendar.monthrange(month.year, month.month)[1])

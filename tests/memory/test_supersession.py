@@ -393,5 +393,8 @@ def test_what_is_given_up_without_a_word_of_its_matter_is_asked_about_and_known_
 
 
 def test_what_is_given_up_for_a_matter_that_both_name_is_replaced(store: Store) -> None:
-    old, new = say(store, "Fonts are managed with fontconfig.", 1), say(store, "fontconfig is out, swash loads fonts", 2)
+    old, new = (
+        say(store, "Fonts are managed with fontconfig.", 1),
+        say(store, "fontconfig is out, swash loads fonts", 2),
+    )
     assert known(store, old).superseded_by == new

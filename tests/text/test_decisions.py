@@ -69,7 +69,9 @@ def test_a_sentence_decides_or_does_not(said: str) -> None:
 def test_each_class_of_words_is_needed(word_class: str, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = data.word_table
     monkeypatch.setattr(
-        data, "word_table", lambda name: whole(name) | ({word_class: frozenset()} if name == "decision_words.txt" else {})
+        data,
+        "word_table",
+        lambda name: whole(name) | ({word_class: frozenset()} if name == "decision_words.txt" else {}),
     )
     spec = importlib.util.find_spec("csmd.text.decisions")
     assert spec is not None and spec.loader is not None
