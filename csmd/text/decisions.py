@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
-from csmd.text.switches import find_switch, holds_now
+from csmd.text.switches import find_switch, holds_now, may_switch
 
 _WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("sentence_words.txt")
 _PRONOUNS, _TROUBLE, _NOTHING = (_OF_SENTENCES[name] for name in ("pronoun.en", "trouble.en", "nothing.en"))
@@ -29,12 +29,14 @@ def decides(text: str, words: Sequence[str]) -> bool:
     words = tuple(words)
     if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
         return False
-    ordered = words[1:] if words[:1] in (("let's",), ("lets",)) else words
-    if _sets_value(ordered) or (ordered != words and _is_done_so(ordered, least=2)):
+    asked = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
+    is_of_several = "_".join(words[:asked]) in _OF_SENTENCES["of_several.en"]
+    if _sets_value(words[asked:]) or (is_of_several and _is_done_so(words[asked:], least=2)):
         return True
-    if _foresees(words) or _wants_throughout(words) or find_switch(text) is not None:
+    if _foresees(words) or _wants_throughout(words) or (may_switch(words) and find_switch(text) is not None):
         return True
-    return _TROUBLE.isdisjoint(words) and holds_now(text)
+    is_now = any(word in ("now", "again") for word in words[-2:])
+    return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
 
 
 def _sets_value(words: Sequence[str]) -> bool:
@@ -100,4 +102,6 @@ def _wants_throughout(words: Sequence[str]) -> bool:
         is_throughout = bool(rest) and rest[0] in _WORDS["throughout"]
         return is_throughout or (stays and not _HOW.isdisjoint(rest[to:]))
     size = next((size for size in (4, 3) if "_".join(plain[:size]) in _WORDS["no_wish"]), 0)
-    return size > 0 and plain[size : size + 1] != () and plain[size] not in _ONE
+    is_bare = plain[size : size + 1] != () and plain[size] not in _ONE
+    is_at_large = plain[size : size + 1] in (("a",), ("an",), ("the",)) and plain[-1] in _WORDS["at_large"]
+    return size > 0 and (is_bare or is_at_large)

@@ -512,6 +512,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         first in _WORDS["aux.en"]
         and (second in subjects or second[:1] in "[`")
         and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
+        and not (first == "don't" and second == "you")  # "don't you dare"
     ):
         return "asks"
     if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
@@ -526,7 +527,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
 #: Within so many words somebody who asks themselves something says what.
 PONDERED_WITHIN = 9
 _SELF = frozenset(
-    "i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
+    "on i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
 )
 
 
@@ -684,6 +685,8 @@ def is_passing(text: str, speaker: Speaker) -> bool:
 def states_something(text: str) -> bool:
     """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
     sentence = parse(text)
+    if sentence.settles:
+        return True
     if sentence.kind in ("asks", "printed", "assents") or request_in(text)[:5].casefold() in _TO_ANOTHER:
         return False
     return (

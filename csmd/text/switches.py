@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import takewhile
 from typing import Literal, NamedTuple
 
@@ -23,9 +23,12 @@ _LEADS = clauses.phrases("leads_to_left")
 _PREDICATES = COPULA | frozenset("go goes has have had got became becomes".split())
 _ENDS, _LEFT_STATES, _INTO = WORDS["left_ends"] | COPULA, WORDS["left_state"], WORDS["into"]
 _BREAKS = STOPS | frozenset("and but so because since".split())
-#: What says of no thing that it is left.
+#: A mark between the parts of a sentence.
 _END = Word(".", ".", "")
-_IDLE = roots("left_ends") | frozenset(map(clauses.root, ("longer", "more", "mind", "place", "rather", "shall")))
+#: What says of no thing that it is left.
+_IDLE = roots("left_ends") | frozenset(
+    map(clauses.root, ("longer", "more", "mind", "place", "rather", "shall", "away"))
+)
 #: What opens a part in which nothing is stated.
 _SUPPOSED = frozenset("because since if when whenever once until unless before after while whether".split())
 #: What stands before one thing among others, at hand or named before: no name and no material.
@@ -71,15 +74,19 @@ class _Left(NamedTuple):
     """Whether it is only said how it was."""
 
 
+def may_switch(words: Collection[str]) -> bool:
+    """Whether some words, in small letters, could be those of a switch: reading them as one costs ten times as much."""
+    return not _TRIGGERS.isdisjoint(words) or any(word.endswith("n't") for word in words)
+
+
 @cached(2048)
 def find_switch(text: str) -> Switch | None:
     """What a statement or an order leaves for something else; None where it does not, or asks or supposes so."""
-    words = clauses.without_here(clauses.without_fillers(text))
-    plain = [word.plain for word in words]
-    if (_TRIGGERS.isdisjoint(plain) and not any(one.endswith("n't") for one in plain)) or "?" in plain:
+    if "?" in text or _QUOTED.search(text):  # a question, or one wording for another
         return None
-    if _QUOTED.search(text):
-        return None  # one wording for another
+    words = clauses.without_here(clauses.without_fillers(text))
+    if not may_switch([word.plain for word in words]):
+        return None
     parts = [part for part in clauses.split(words, _BREAKS) if part]
     for at, part in enumerate(parts):
         own = part[part[0].plain in _BREAKS :]
@@ -195,6 +202,8 @@ def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) ->
             and not _is_step(part[:at])
         ) or (word.plain == "than" and "rather" in plain[:at]):
             yield from taken(at + 1)
+        elif word.plain in WORDS["takes_place_of"] and stems(part[:at]):
+            yield from taken(at + 1)
         elif word.plain == "no" and plain[at + 1 : at + 2] == ["longer"]:
             yield from taken(_denied_at(part, at + 2))
         elif word.plain == "no" and _is_over(plain[at:]):
@@ -253,6 +262,8 @@ def _comes_in(left: _Left) -> Sequence[Word]:
     for at, word in enumerate(left.behind):
         if word.plain in _INTO and stems(left.behind[at + 1 :]):
             return left.behind[at + 1 :]
+    if left.before and left.before[-1].plain in WORDS["takes_place_of"]:
+        return left.before[:-1]
     leads = [word.plain for word in left.before[-2:]]
     if leads[-1:] in (["of"], ["than"]):  # "instead of A we use B", "B rather than A"
         return left.before[:-2] if stems(left.before[:-2]) else left.behind if clauses.slots(left.behind) else ()
@@ -286,5 +297,5 @@ def _is_so_now(part: Sequence[Word]) -> bool:
     plain = [word.plain for word in part]
     is_of_it = not _ARTICLES.isdisjoint(plain[:1]) or any(word.partition("'")[0] in ("it", "they") for word in plain)
     return not is_of_it and any(
-        word.plain in ("now", "back", "again", "instead") or word.root in _ENTER for word in part
+        word.plain in ("now", "back", "again", "instead") or word.root in _ENTER | _MOVE for word in part
     )

@@ -22,6 +22,8 @@ SAID: dict[str, str] = {
     "I don't want Cairo any more, use Skia": "cairo",
     "use Skia, not Cairo": "cairo",
     "Cairo was slow, so we use Skia now": "cairo",
+    "Skia replaces Cairo for the labels": "cairo",
+    "I want to get away from Cairo, Skia for the labels": "cairo",
     "I changed my mind about Cairo: Skia draws the invoices": "cairo",
     "Cairo had to go, Skia is faster": "cairo",
     "scrap the Cairo idea, Skia it is": "cairo",
