@@ -325,6 +325,8 @@ def _of_source(
             continue
         if _is_repeated(passage, [*known, *map(_said, chosen)], is_assertion=is_assertion):
             continue
+        if user and passage.first == passage.last and sentence.complains(parse(passage.text)):
+            continue
         if user and before and _quotes(passage.text, _bare(before)):
             continue
         chosen.append(_chosen(turn, passage, prompt))
@@ -453,8 +455,6 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
         and parsed.language != "en"
         and (not parsed.lasting or parsed.kind != "states" or parsed.is_of_moment)
     ):
-        return False
-    if speaker == "user" and sentence.complains(parsed):
         return False
     if speaker == "assistant" and sentence.has("proposes", parsed.language, text):
         return False  # the user decides; see acceptance.py

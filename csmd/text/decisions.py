@@ -31,9 +31,15 @@ def decides(text: str, words: Sequence[str]) -> bool:
         return False
     asked = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
     is_of_several = "_".join(words[:asked]) in _OF_SENTENCES["of_several.en"]
-    if _sets_value(words[asked:]) or (is_of_several and _is_done_so(words[asked:], least=2)):
+    if _sets_value(words[asked:]) or (
+        is_of_several and _holds("".join(words[asked : asked + 1])) and _is_done_so(words[asked:], least=2)
+    ):
         return True
-    if _foresees(words) or _wants_throughout(words) or (may_switch(words) and find_switch(text) is not None):
+    if (
+        (not asked and _foresees(words))
+        or _wants_throughout(words)
+        or (may_switch(words) and find_switch(text) is not None)
+    ):
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])
     return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)

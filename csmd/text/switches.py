@@ -197,12 +197,14 @@ def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) ->
         ):
             yield from taken(at + 1 + (plain[at + 1 : at + 2] == ["about"]))
         elif (
-            word.plain in ("from", "off")
-            and any(other.root in _MOVE for other in part[:at])
-            and not _is_step(part[:at])
-        ) or (word.plain == "than" and "rather" in plain[:at]):
-            yield from taken(at + 1)
-        elif word.plain in WORDS["takes_place_of"] and stems(part[:at]):
+            (
+                word.plain in ("from", "off")
+                and any(other.root in _MOVE for other in part[:at])
+                and not _is_step(part[:at])
+            )
+            or (word.plain == "than" and "rather" in plain[:at])
+            or (word.plain in WORDS["takes_place_of"] and stems(part[:at]))
+        ):
             yield from taken(at + 1)
         elif word.plain == "no" and plain[at + 1 : at + 2] == ["longer"]:
             yield from taken(_denied_at(part, at + 2))
@@ -210,7 +212,9 @@ def _find_left(part: Sequence[Word], *, opener: str, subject: Sequence[Word]) ->
             yield from taken(at + 1)
         elif denies and stems(part[:at]) and _is_over(plain[at:]) and _is_unused(part[at + 1 :]):
             yield _Left(part[:at], (), ())
-        elif denies and ((opener == "," and at == 0) or _is_over(plain[at:]) or "want" in plain[at + 1 : at + 3]):
+        elif (denies and (_is_over(plain[at:]) or "want" in plain[at + 1 : at + 3])) or (
+            word.plain == "not" and opener == "," and at == 0
+        ):
             yield from taken(_denied_at(part, at + 1))
         elif at and word.plain in _PREDICATES and (state := _left_state(plain[at:])):
             old = [other for other in part[:at] if other.plain not in ("the", "our")]

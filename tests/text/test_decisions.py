@@ -35,6 +35,8 @@ SAID: dict[str, bool] = {
     "I'll keep ledgers": False,
     "there will be ledgers in rows": False,
     "it will be kept in memory": False,
+    "can you ensure ledgers will be kept in memory": False,
+    "let's pause, a ledger can go without any rows": False,
     "the ledger will be ready": False,
     "if we drop Redis we'll use Valkey": False,
     "I don't want ledgers in here": True,

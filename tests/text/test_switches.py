@@ -40,6 +40,7 @@ SAID: dict[str, str] = {
     "use the other renderer for this, not the Cairo one": "",
     "use the plotter instead of the printer for this": "",
     "Cairo isn't in the list any more, add it again": "",
+    "draw no labels twice, don't test Skia, and see that it is fast": "",
     # A step at hand, a case, a question, a wording.
     "drop the second argument and use a keyword": "",
     "remove the Cairo import, then run the tests": "",
