@@ -131,7 +131,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     if session.outcome == "failing":
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
-    parts += [f"left open: {end}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
+    parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if is_last:
@@ -158,7 +158,7 @@ def _is_done(said: str, commits: Sequence[str]) -> bool:
 def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     return [
-        display.cut(display.squeeze(_behind_lead(text)).rstrip("."), OPEN_CHARACTERS)
+        display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
         for text in said
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)
@@ -178,7 +178,7 @@ def session_topic(goals: Sequence[str]) -> str:
     whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
-    bare = bare_order(goal).rstrip(".:,; ")
+    bare = bare_order(goal, sets_out=True).rstrip(".:,; ")
     return "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
 
 

@@ -819,10 +819,7 @@ def objects(text: str) -> bool:
 
 #: Words that ask for what follows them; "we should" belongs to it.
 _COURTESY = (
-    _WORDS["request.en"]
-    | _WORDS["insist.en"]
-    | _WORDS["set_out.en"]
-    | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
+    _WORDS["request.en"] | _WORDS["insist.en"] | {phrase for phrase in _WORDS["wants.en"] if phrase.endswith("_to")}
 )
 
 
@@ -836,14 +833,18 @@ def complains(sentence: Sentence) -> bool:
     return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"
 
 
-def bare_order(text: str) -> str:
-    """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there."""
+def bare_order(text: str, *, sets_out: bool = False) -> str:
+    """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there.
+
+    Where it `sets_out` on something ("get going on the ledger"), that.
+    """
+    courtesy = _COURTESY | _WORDS["set_out.en"] if sets_out else _COURTESY
     head = parse(text).body or text
     tokens = _tokens(head[:MOST_READ])
     words = [word for word, _ in tokens]
     at = end = 0
     while at < len(words):
-        if size := _phrase(_COURTESY, words[at : at + 4]):
+        if size := _phrase(courtesy, words[at : at + 4]):
             end = at + size
         elif size := _phrase(_WORDS["connective"] | _WORDS["adverb"], words[at : at + 4]):
             end = at + size if is_imperative(parse(_from(head, tokens, at + size).rstrip(" ?"))) else end

@@ -35,6 +35,7 @@ PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "request": lambda module, text: module.request_in(text),
     "objects": lambda module, text: module.objects(text),
     "bare order": lambda module, text: module.bare_order(text),
+    "what it sets out on": lambda module, text: module.bare_order(text, sets_out=True),
     "tells what was done": lambda module, text: module.tells_what_was_done(text),
     "settles": lambda module, text: module.parse(text).settles,
     "is of a program": lambda module, text: module.is_of_program(module.parse(text).words),
@@ -252,7 +253,10 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("then close the ledger", "close the ledger"), ("first ledgers are closed", "first ledgers are closed"),
         ("`close()` the ledger", "`close()` the ledger"), ("(a ledger)", "(a ledger)"),
         ("can you please now close the ledger?", "close the ledger?"), ("can you", "can you"),
-        ("get going on the ledger", "the ledger"), ("let's continue with the ledger", "the ledger"),
+        ("start with the ledger", "start with the ledger"),
+    ],
+    "what it sets out on": [
+        ("get going on the ledger", "the ledger"), ("let's continue with the ledger", "the ledger"), ("close the ledger", "close the ledger"),
     ],
     "settles": [("let's represent ledgers as rows", True), ("no more Redis talk, Valkey it is", False)],
     "is of a program": [
