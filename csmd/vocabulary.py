@@ -1,6 +1,6 @@
 """The words for what values may be, and the tables that say what follows from them; no I/O.
 
-Policy that maps one vocabulary to another stands in the one table CATEGORIES.
+Policy that maps one vocabulary to another is in the one table CATEGORIES.
 """
 
 from __future__ import annotations

@@ -596,7 +596,7 @@ def test_no_module_bears_a_name_that_alludes() -> None:
 #: Folders of tests that are about no single module: stages together, the whole program, its hooks, what it withstands.
 OF_THE_WHOLE = {"contract", "e2e", "encryption", "faults", "fuzz", "hooks", "integration", "service"}
 #: Tests of the tree itself, its documents, and the guards around the tests.
-OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_guards"}
+OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_english", "test_guards"}
 #: A small module with one importer -> why it is a file of its own.
 SEAMS = {
     "memory.speakers": "a job of its own, which the daemon runs",

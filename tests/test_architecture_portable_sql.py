@@ -156,7 +156,7 @@ PLACEHOLDERS = {
     "source.key": "t.seq",
     "source.at": "t.at",
     "source.session": "s.id",
-    "source.told": "t.text",
+    "source.content": "t.text",
     "source.rows": "turns t join sessions s on s.seq = t.session_seq",
     "kinds_named": "'user', 'assistant'",
     "keys": "1, 2",

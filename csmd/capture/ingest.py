@@ -2,7 +2,7 @@
 
 `csmd doctor` sends a probe through the hook: a turn that says nothing but the word that names its session. It is stored
 and found like any other, but never distilled nor counted, and deleted again. Because the name and the word must be the
-same, nothing that somebody said can be kept out of capture this way.
+same, nothing that was said can be kept out of capture this way.
 
 A session that was purged is dropped, with what is said in it later; of a purged project what is older than the purge; a
 purged turn is stored empty, and purged text as `[purged]`.

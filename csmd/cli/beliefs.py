@@ -543,7 +543,7 @@ def show_item(value: dict[str, Any], *, number: int, total: int, undo: bool) -> 
 
 @render.if_empty("items", "nothing waits for you here")
 def show_waiting(value: dict[str, Any]) -> Screen:
-    """The list, where nobody can press a key, with the commands that answer it."""
+    """The list with the commands that answer it, for an output on which no key can be pressed."""
     for item in value["items"]:
         both = [f"{name}{memory['text']}" for name, memory in zip(_names_of_two(item), item["memories"], strict=False)]
         for number, text in enumerate(both or [item["text"]]):

@@ -263,7 +263,7 @@ _DAYS = {"d": 1, "w": 7}
 
 
 def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
-    """A day, or so many days or weeks ago, as the beginning of a stored time; "" for none."""
+    """A day, or a number of days or weeks ago, as the beginning of a stored time; "" for none."""
     span = _SPAN.fullmatch(typed.strip())
     try:
         if span:
@@ -328,7 +328,7 @@ def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple
 
 
 def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
-    """Memories by project and gate, in each what a person said and what is surest first, at most so many of a gate."""
+    """Memories by project and gate, in each what a person said and what is surest first, at most `most` of a gate."""
     if not rows:
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
         yield f"none of {many(known, 'memory')} is such" if known else nothing

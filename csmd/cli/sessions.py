@@ -406,7 +406,7 @@ CHECKPOINT = VERBS.add_group(
 
 @CHECKPOINT.action("create", _SESSION, _NOTE)
 def create(session: str, note: str, as_json: bool) -> None:
-    """Keep what a session stands at, now."""
+    """Keep a session's state as it is now."""
     session = session or assistant_session()[2]
     options = {"session": session, "note": note, "project": None, "as_json": as_json}
     verb.reply("csm_checkpoint_create", show_checkpoint, options)

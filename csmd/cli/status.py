@@ -506,7 +506,7 @@ def _later_lines(path: Path, begin: int) -> Iterator[str]:
 
 
 def _lines_of(file: BinaryIO, path: Path, begin: int) -> Iterator[str]:
-    """The lines of a log behind its first `begin` bytes, until another file stands in its place."""
+    """The lines of a log after its first `begin` bytes, until another file replaces it."""
     file.seek(begin)
     rest = b""
     while True:

@@ -244,9 +244,9 @@ def who() -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks before something is opened that was closed, or gains authority; CsmdError where nobody can be asked.
+    """Asks before something is opened that was closed, or gains authority; CsmdError if no one can be asked.
 
-    `yes` answers it, but not for an assistant: a bump in its way, no lock, for it can hide what marks it.
+    `yes` answers it, but not for an assistant. That is an obstacle, no lock: an assistant can hide what marks it.
     """
     if yes:
         if mark := assistant_mark():

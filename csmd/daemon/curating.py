@@ -42,7 +42,7 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
 
 def why_not_now(context: Context) -> str:
-    """Why nobody is asked by itself now: the user works, or the machine runs on battery; "" where nothing speaks against it."""
+    """Why no provider is asked unprompted now: the user works, or the machine runs on battery; "" if nothing prevents it."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if time.monotonic() - context.heard_at < QUIET_S else ""
@@ -56,7 +56,7 @@ def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
     until = time.monotonic() + THREAD_S
     while (wait := machine.start_in_thread(lambda: (work(),))) is None:
         if time.monotonic() >= until:
-            log.warning("nobody is asked: no thread can be started")
+            log.warning("no provider is asked: no thread can be started")
             raise NoThread("no thread can be started to ask on; nothing was sent", hint=machine.THREADS_HINT)
         time.sleep(LOOK_S)
         yield

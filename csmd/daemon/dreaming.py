@@ -69,7 +69,7 @@ class PageReader:
         stamp = self._stamp()
         if stamp == self._read:
             return False
-        if stamp != self._seen or self._context.backlog or self._context.somebody_waits():
+        if stamp != self._seen or self._context.backlog or self._context.client_is_waiting():
             self._seen, self._next_look = stamp, now + SETTLED_S
             return False
         return self.read() > 0
@@ -128,8 +128,8 @@ class PageReader:
         return instruction_files.stamp(map(str, [*self._folders(), *self._files()]))
 
     def _files(self) -> list[Path]:
-        found = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
-        return list(islice(found, MOST_PAGES))
+        paths = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
+        return list(islice(paths, MOST_PAGES))
 
     def _folders(self) -> list[Path]:
         memory = self._context.config.paths.memory
@@ -438,9 +438,9 @@ class Dreaming:
     def forget_old(self, _: Dream) -> Iterator[None]:
         """Forgets the journals of dreams that are too old to undo."""
         store, settings = self._context.store, self._context.config.settings
-        known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+        history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
         days, hours = settings.dream_keep_days, settings.dream_every_h
-        old = undo.find_outlived(known, now=self.now(), keep_days=days, every_h=hours)
+        old = undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
         while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
             yield
         yield
@@ -496,7 +496,7 @@ class Dreaming:
         return gates.ask_gates(self._context.config.settings, facts)
 
     def _holder(self, now: datetime) -> str:
-        """Why the lock cannot be had, in words, "" where it can: somebody has it, or its file is not one's own."""
+        """Why the lock cannot be had, in words, "" if it can: another process has it, or its file is another user's."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:

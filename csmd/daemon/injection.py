@@ -99,7 +99,7 @@ def _unread_notice(context: Context, event: Event) -> str:
 def _compose_brief(
     rows: Rows, context: Context, event: Event, left_s: float, beside: Brief | None
 ) -> tuple[Brief, int]:
-    """What an event's session is told, and the row of its project; `beside` is what its prompt is told already."""
+    """The brief for an event, and the row of its project; `beside` is the brief that its prompt gets already."""
     places = visibility.scopes(rows, event.cwd, start=ingest.started_in(event.transcript_path))
     if event.name == "session_start":
         told = _start_brief(rows, context, event, places, beside)
@@ -212,7 +212,7 @@ class Rehearsal:
         self._store = store
         self._done = done
         self._expected: deque[int] = deque([0])
-        """Projects in which somebody is about to ask; 0 for the one of the latest session."""
+        """Projects in which a prompt is expected; 0 for the one of the latest session."""
         self._prompts: deque[tuple[int, str]] = deque()
         self._rehearsed_at: dict[int, float] = {}
         self._reading: Future[tuple[int, list[str]]] | None = None

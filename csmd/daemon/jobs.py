@@ -74,13 +74,13 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
+    """A row of the table; `name` is for the log and for error reports, `step` returns something true if it did anything.
 
-    It is due in each pass, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
-    after it did something, and after one that is `quiet` nothing more is due, whatever it did. One that works `in_pieces`
-    does a short piece in each pass, and the next pass comes after a rest, not a second later. `when`: always; sound,
-    where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
-    this pass and nobody waits.
+    It is due in each pass, or `every_s` seconds and for the first time after `first_s`. One that `repeats` is due again at
+    once after it did something; one that is `quiet` never makes the next pass due sooner, whatever it did. One that works
+    `in_pieces` does a short piece in each pass, and the next pass comes after a rest, not a second later. `when`: always;
+    sound, if the store takes writes; no_task, if also no task is running; idle, if nothing was done in this pass and
+    no client waits.
     """
 
     name: str
@@ -242,14 +242,14 @@ class Background(threading.Thread):
         self._did_piece = jobs_pass.did_piece
         if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
-        return jobs_pass.is_busy or self.context.somebody_waits()
+        return jobs_pass.is_busy or self.context.client_is_waiting()
 
     def _is_due(self, job: Job, jobs_pass: Pass) -> bool:
         if job.when != "always" and not jobs_pass.takes_writes:
             return False
         if job.when in ("no_task", "idle") and jobs_pass.task_running:
             return False
-        if job.when == "idle" and (jobs_pass.is_busy or self.context.somebody_waits()):
+        if job.when == "idle" and (jobs_pass.is_busy or self.context.client_is_waiting()):
             return False
         return not job.every_s or jobs_pass.now >= self._due[job.name]
 
@@ -259,7 +259,7 @@ class Background(threading.Thread):
             self._due[job.name] = now + job.every_s
 
     def _is_urgent(self) -> bool:
-        return self.tasks.is_urgent or self.dreaming.is_urgent or self.context.somebody_waits()
+        return self.tasks.is_urgent or self.dreaming.is_urgent or self.context.client_is_waiting()
 
     # --- steps that concern several parts
 
@@ -285,7 +285,7 @@ class Background(threading.Thread):
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
     def _do_task(self, jobs_pass: Pass) -> None:
-        """One that somebody waits for has as long as everything else of the last pass took, however much comes in."""
+        """Steps the task that a client waits for, for as long as all else in the last pass took, however much comes in."""
         began = time.monotonic()
         jobs_pass.worked |= self.tasks.step()
         jobs_pass.task_running = self.tasks.is_urgent
@@ -313,13 +313,13 @@ class Background(threading.Thread):
             store.checkpoint()
 
     def _dream(self, jobs_pass: Pass) -> bool:
-        waits = self.context.somebody_waits()
+        waits = self.context.client_is_waiting()
         if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
             return False
         began, idle = time.monotonic(), jobs_pass.takes_writes and not (jobs_pass.is_busy or waits)
         try:
             did = more = self.dreaming.step(jobs_pass.now, idle=idle)
-            while more and not self.context.somebody_waits():
+            while more and not self.context.client_is_waiting():
                 if time.monotonic() - began >= min(self._rest_s, MOST_DREAM_S):
                     break
                 more = self.dreaming.step(jobs_pass.now, idle=False)

@@ -104,7 +104,7 @@ def _habits(stages: Stages, force: bool) -> int:
     if not settings.stages_candidates:
         return 0
     observed = packets.step(stages.store)
-    if observed or stages.context.is_read_for_somebody:
+    if observed or stages.context.has_reading_task:
         return observed
     quiet_before = "" if force else iso_before(QUIET_S)
     return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
@@ -234,11 +234,11 @@ class Stages:
         self._released_commits = self.store.commits
 
     def distill(self) -> int:
-        """Distils what is settled, or a part of it when somebody waits; the number of statements."""
+        """Distils what is settled, or a part of it if a client waits; returns the number of statements."""
         found = 0
         for count in self.distilling(force=False):
             found += count
-            if found and self.context.somebody_waits():
+            if found and self.context.client_is_waiting():
                 break
         return found
 
@@ -262,15 +262,15 @@ class Stages:
             yield self.context.guard("distilling session", work, about=session.session_id, strict=force) or 0
 
     def carry(self, name: str) -> int:
-        """Has one stage go through all that waits, or a part of it when somebody waits; how many rows."""
+        """Runs one stage on all that waits, or on a part of it if a client waits; returns how many rows."""
         return self._repeat(partial(AFTER_DISTILLING[name], self, False))
 
     def _repeat(self, batch: Callable[[], int], slice_s: float = math.inf) -> int:
-        """Does batches until one finds nothing, somebody waits or time is up; how many rows they went through."""
+        """Runs batches until one finds nothing, a client waits or time is up; returns how many rows they processed."""
         total, until = 0, time.monotonic() + slice_s
         while not self.context.stopping and (found := batch()):
             total += found
-            if time.monotonic() >= until or self.context.somebody_waits():
+            if time.monotonic() >= until or self.context.client_is_waiting():
                 break
         return total
 
@@ -288,13 +288,13 @@ class Stages:
                     total += found
                     yield found
                     # A day's file is written anew for each line of a session at work.
-                    if (passed or name == "daily") and self.context.somebody_waits():
+                    if (passed or name == "daily") and self.context.client_is_waiting():
                         break
             if not total:
                 return
 
     def embed(self) -> int:
-        """Embeds rows for a moment, or until somebody waits; how many."""
+        """Embeds rows for a moment, or until a client waits; returns how many."""
         return self._repeat(self.embed_some, SLICE_S)
 
     def embed_some(self) -> int:
@@ -329,7 +329,7 @@ class Stages:
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
 
     def link(self) -> int:
-        """Links passages into their threads for a moment, or until somebody waits; how many."""
+        """Links passages into their threads for a moment, or until a client waits; returns how many."""
         return self._repeat(self.link_some, SLICE_S)
 
     def link_some(self) -> int:
@@ -337,7 +337,7 @@ class Stages:
         return threads.step(self.store, model=self.context.model_name())
 
     def count(self) -> int:
-        """Counts the tokens of turns for a moment, or until somebody waits; how many turns."""
+        """Counts the tokens of turns for a moment, or until a client waits; returns how many turns."""
         return self._repeat(self.count_some, SLICE_S)
 
     def count_some(self) -> int:
@@ -377,7 +377,7 @@ class Stages:
     # --- stores of before passages
 
     def index(self) -> int:
-        """Indexes passages of turns for a moment, or until somebody waits; how many turns or parts."""
+        """Indexes passages of turns for a moment, or until a client waits; returns how many turns or parts."""
         return self._repeat(self.index_some, SLICE_S)
 
     def index_some(self) -> int:

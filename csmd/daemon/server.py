@@ -1,7 +1,8 @@
 """The ROUTER socket: requests in, each answered once, hooks before their deadline.
 
 A hook that gets no answer takes the daemon for hung, and hooks are silent for a while. So a hook whose deadline is near
-is answered as it stands: `ok` where its event is stored, else `retry`, upon which it spools; a replay is known by its id.
+gets whatever answer is ready: `ok` if its event is stored, else `retry`, and then it spools the event. A replayed event
+is recognised by its id.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ class WaitingRoom:
                 self._hook_priority.set_answering(any(other.is_hook for other in self._exchanges))
 
     def timeout_ms(self) -> int | None:
-        """Milliseconds until a hook has to be answered as it stands; None while no hook waits."""
+        """Milliseconds until a hook must get whatever answer is ready; None while no hook waits."""
         ends = [exchange.until for exchange in self._exchanges if exchange.is_hook]
         return max(0, math.ceil((min(ends) - EARLY_ANSWER_S - time.monotonic()) * 1000)) if ends else None
 

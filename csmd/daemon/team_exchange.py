@@ -1,6 +1,6 @@
 """Exchanges with the team's server while other work goes on: one process at a time beside the daemon, and rests between.
 
-Nobody waits for it, hooks least of all: what is to be sent waits in the store, however long the server is away.
+Nothing waits for an exchange, least of all hooks: what is to be sent stays in the store, however long the server is away.
 """
 
 from __future__ import annotations
@@ -103,9 +103,9 @@ class TeamExchange:
 
     def _join(self, order: Mapping[str, Any]) -> Work:
         url, store = sharing.check_url(str(order["url"])), self._context.store
-        known = store.read(team.find_team)
-        if known is not None and known.url != url:
-            raise BadInput(f"this home shares on {known.url}", hint="csmd team leave")
+        current = store.read(team.find_team)
+        if current is not None and current.url != url:
+            raise BadInput(f"this home shares on {current.url}", hint="csmd team leave")
         yield {"step": "joining"}
         answer = yield from _ask({"do": "join", "url": url})
         joined = TeamRow(
@@ -148,10 +148,10 @@ class TeamExchange:
                 vector = context.embedder.embed([query], deadline_s=ASKED_S, start=True)[0]
             except EmbeddingUnavailable:
                 log.info("the team's server is searched by words alone: no vector was made")
-        asked = sharing.search_order(
+        search = sharing.search_order(
             joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
         )
-        return {"query": query, "hits": (yield from _ask(asked))["hits"]}
+        return {"query": query, "hits": (yield from _ask(search))["hits"]}
 
 
 def _ask(order: Mapping[str, Any]) -> Generator[None, None, dict[str, Any]]:

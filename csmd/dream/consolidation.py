@@ -260,7 +260,7 @@ def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
 
 
 def _are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
-    """Whether somebody said that two memories are two: by undoing a merge, or by dropping a finding."""
+    """Whether a person said that two memories are two: by undoing a merge, or by dropping a finding."""
     reached: set[str] = set()
     new = {one.id}
     while new - reached:  # also of one into a second, and of that into a third
@@ -355,7 +355,7 @@ def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: lis
 
 
 def _ask(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    """Where no rule may end a contradicted memory, or nobody can tell whether it is contradicted, a person is asked."""
+    """Asks a person if no rule may end a contradicted memory, or if it is unclear whether it is contradicted."""
     for contested in _contested(snapshot, gathered):
         yield _question(snapshot, gathered, *contested) if contested else None
 

@@ -163,7 +163,7 @@ def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
 
 
 def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values())) -> list[str]:
-    """The lines of a list, at most so many of a kind; "1 more" would take as much room as that entry itself."""
+    """The lines of a list, at most `most` of a kind; a single further entry is shown, as "1 more" would need its room."""
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():

@@ -79,7 +79,7 @@ class Verdict:
         return "; ".join([f"next dream {AFTER}{awaited}", *others]) if awaited else f"waits: {'; '.join(others)}"
 
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
-        """The reasons of the closed gates; of a `forced` dream only of those that nobody passes."""
+        """The reasons of the closed gates; of a `forced` dream only of those that cannot be forced."""
         closed = (answer for answer in self.answers if not answer.is_open)
         return tuple(answer.reason for answer in closed if not forced or answer.gate in NOT_FORCEABLE)
 

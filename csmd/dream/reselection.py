@@ -68,10 +68,10 @@ class Plan:
 
 def match_statements(held: Sequence[Memory], located: Sequence[LocatedStatement], *, before: int = 0) -> Plan:
     """What becomes of the memories `held` where `located` is all that is chosen now."""
-    words = [tokens.content_stems(one.statement.text) for one in located]
+    words = [tokens.content_stems(entry.statement.text) for entry in located]
     by_turn: dict[str, list[int]] = defaultdict(list)
-    for place, one in enumerate(located):
-        by_turn[one.uuid].append(place)
+    for place, entry in enumerate(located):
+        by_turn[entry.uuid].append(place)
     pairs: list[tuple[float, bool, str, int, int]] = []
     for number, memory in enumerate(held):
         wanted = tokens.content_stems(memory.text)
@@ -90,7 +90,7 @@ def match_statements(held: Sequence[Memory], located: Sequence[LocatedStatement]
     restating = {place for *_, number, place in pairs if number in kept}
     return Plan(
         kept=tuple((held[number], located[place]) for number, place in sorted(kept.items())),
-        made=tuple(one for place, one in enumerate(located) if place not in restating),
+        made=tuple(entry for place, entry in enumerate(located) if place not in restating),
         archived=tuple(memory for number, memory in enumerate(held) if number not in kept),
         before=before,
     )
@@ -117,20 +117,22 @@ def plan_reselection(read: Read, *, key: bytes) -> Steps[Plan]:
 def _choose(rows: Rows, *, session: Behind, key: bytes) -> list[LocatedStatement]:
     reached = cursors.cursor(rows, statements.STAGE, str(session.session_seq))
     return [
-        LocatedStatement(one.statement, one.turn.uuid, one.turn.session_id, one.turn.at, one.turn.project_seq)
-        for one in statements.choose_from_session(rows, session, key=key)
-        if one.turn.ordinal <= reached
+        LocatedStatement(
+            choice.statement, choice.turn.uuid, choice.turn.session_id, choice.turn.at, choice.turn.project_seq
+        )
+        for choice in statements.choose_from_session(rows, session, key=key)
+        if choice.turn.ordinal <= reached
     ]
 
 
 def _unknown(rows: Rows, located: Sequence[LocatedStatement], key: bytes) -> list[LocatedStatement]:
     """The statements that were not forgotten and that no memory of their turn says, be it a person's or archived."""
-    known = memories.memories_by_turn(rows, [one.uuid for one in located])
+    stored = memories.memories_by_turn(rows, [entry.uuid for entry in located])
     return [
-        one
-        for one in located
-        if not any(similarity.repeats(one.statement.text, other.text) for other in known.get(one.uuid, ()))
-        and not _is_forgotten(rows, one, home=one.project_seq, key=key)
+        entry
+        for entry in located
+        if not any(similarity.repeats(entry.statement.text, other.text) for other in stored.get(entry.uuid, ()))
+        and not _is_forgotten(rows, entry, home=entry.project_seq, key=key)
     ]
 
 
@@ -191,7 +193,7 @@ def _make(rows: Rows, *, located: LocatedStatement, journal: Journal, now: str, 
 
     if _is_forgotten(rows, located, home=project, key=key):
         return
-    touched = [one.memory_id for one in belief_changes.changed_by(rows, act)]
+    touched = [change.memory_id for change in belief_changes.changed_by(rows, act)]
     if touched:
         journal(
             rows, kind="choose", project=project, reason="it is chosen by how csmd chooses now",

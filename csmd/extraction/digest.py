@@ -67,7 +67,7 @@ def versions(
 ) -> list[Digest]:
     """Every version of a session's digest, in order; `why` is the reason of the last. [] for a session without words.
 
-    A summary inside the conversation stands where a compaction was: what came before it has a version of its own.
+    A summary inside the conversation marks a compaction: what came before it has a version of its own.
     """
     ends = [entry.ordinal for entry in entries if entry.kind == "summary"]
     borders = [end for end in ends if any(entry.ordinal < end for entry in entries)]

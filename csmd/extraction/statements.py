@@ -58,7 +58,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         for call in calls:
             said = chooser.source_of_call(call.turn, call.tool, call.result)
             if said is not None and call.turn.ordinal <= upto:
-                passages.add_words(rows, call.turn.seq, said.turn.text, given=call.turn.text)
+                passages.add_words(rows, call.turn.seq, said.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
         return upto - session.position
 
@@ -80,7 +80,7 @@ def behind(store: Store) -> list[Behind]:
 
 
 def is_settled(session: Behind, *, quiet_before: str) -> bool:
-    """Whether nobody is in the middle of a turn: the host said so, or nothing came since `quiet_before`."""
+    """Whether no turn is in progress: the host said so, or nothing came since `quiet_before`."""
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 

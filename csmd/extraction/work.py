@@ -364,7 +364,7 @@ def find_goal(prompts: Sequence[str]) -> str:
 
 
 def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
-    """The first prompt with a line of so many content words, and what it says; else the first that says anything, or ""."""
+    """The first prompt with a line of at least `least` content words, and its text; else the first with any, or ""."""
     first = 0, ""
     for number, prompt in enumerate(prompts):
         plan, _ = tool_calls.plan_in_prompt(prompt)

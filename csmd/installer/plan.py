@@ -116,9 +116,9 @@ def installed_hosts(paths: Paths) -> list[str]:
 
 def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
     """The configuration with the directories of these assistants, too."""
-    known = dict.fromkeys(configuration.host_dirs)
+    before = dict.fromkeys(configuration.host_dirs)
     new = dict.fromkeys((host, FILES[host].directory()) for host in hosts if host != CLAUDE.host)
-    return replace(configuration, host_dirs=(*known, *(place for place in new if place not in known)))
+    return replace(configuration, host_dirs=(*before, *(place for place in new if place not in before)))
 
 
 def _server_of(name: str, host: Host) -> Kind:
@@ -734,10 +734,10 @@ def plan_purge(paths: Paths) -> Purge:
             ("state", folders[1], (f"{mark_of(paths.home)}.sock",)),
         ]
     going: Purge = {what: {} for what in HOME_FILES}
-    known: set[Path] = set()
+    counted: set[Path] = set()
     for what, root, globs in rows:
-        new = {path: size for path, size in _files(root, globs) if path not in known}
-        known |= new.keys()
+        new = {path: size for path, size in _files(root, globs) if path not in counted}
+        counted |= new.keys()
         going[what] |= new
     return {what: files for what, files in going.items() if files}
 

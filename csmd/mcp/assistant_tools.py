@@ -112,15 +112,15 @@ class ModelTool:
         required = [name for name, (_, default, _) in self.parameters.items() if default is None]
         return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
-    def checked(self, given: Arguments) -> dict[str, Any]:
+    def checked(self, arguments: Arguments) -> dict[str, Any]:
         """The arguments with defaults; BadInput says which one is wrong. `"5"` is 5 and `"true"` is true."""
-        unknown = sorted(set(given) - set(self.parameters))
+        unknown = sorted(set(arguments) - set(self.parameters))
         if unknown:
             hint = f"give one of {', '.join(self.parameters)}" if self.parameters else "give none"
             raise BadInput(f"there is no argument {unknown[0][:60]!r}", hint=hint)
         checked: dict[str, Any] = {}
         for name, (kind, default, _) in self.parameters.items():
-            value = given.get(name, default)
+            value = arguments.get(name, default)
             if kind is int and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
                 value = int(value)
             if kind is bool and value in ("true", "false"):
@@ -185,7 +185,7 @@ def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
     ranked += [(hit["score"], hit) for hit in turns if stated.keys().isdisjoint(hit["source_uuids"])]
     ordered: list[Hit] = []
     for _, hit in sorted(ranked, key=lambda row: -row[0]):
-        older = (at for at, one in enumerate(ordered) if one["superseded_by"] == hit["id"])
+        older = (at for at, hit_above in enumerate(ordered) if hit_above["superseded_by"] == hit["id"])
         ordered.insert(next(older, len(ordered)), hit)
     return ordered
 
@@ -241,18 +241,18 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
 
 def _memory(memory: Mapping[str, Any]) -> str:
     scope = f"in {plain(memory['project'])}" if memory["scope"] == "project" else "everywhere"
-    scope = "perhaps everywhere: csmd counted it, nobody said so" if memory["origin"] == "inferred" else scope
-    said = f"said by {_whom(memory['authority'])} on {memory['created_at'][:10]}"
+    scope = "perhaps everywhere: csmd counted it, no one said so" if memory["origin"] == "inferred" else scope
+    stated = f"said by {_whom(memory['authority'])} on {memory['created_at'][:10]}"
     sure = f"last confirmed {memory['confirmed_at'][:10]}, {memory['confidence'] * 100:.0f} % sure"
-    lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {said}, {sure}, holds {scope}"]
+    lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {stated}, {sure}, holds {scope}"]
     lines += [f"SUPERSEDED by {memory['superseded_by']}"] * bool(memory["superseded_by"])
     lines += ["REFUTED"] * memory["is_refuted"]
     lines += ["The code that it speaks of was edited later in its session."] * memory["is_edited"]
     lines += [f"Said {plain(memory['scene'])}."] * bool(memory["scene"])
     for source in memory["sources"][:SOURCES]:
-        said = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
+        quote = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
         where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"
-        lines.append(f"- {where}: {source['speaker']}: {said}" if said else f"- {where}")
+        lines.append(f"- {where}: {source['speaker']}: {quote}" if quote else f"- {where}")
     return _fenced(lines)
 
 
@@ -284,7 +284,9 @@ def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
     confirmation = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
-    against = [f"- memory {one['id']}: {plain(one['text'])}" for one in saved["beside"] if one["is"] == "doubtful"]
+    against = [
+        f"- memory {memory['id']}: {plain(memory['text'])}" for memory in saved["beside"] if memory["is"] == "doubtful"
+    ]
     return f"{confirmation} It may replace these, which still hold:\n{_fenced(against)}" if against else confirmation
 
 
@@ -353,12 +355,12 @@ def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
     }
 
     def run(asker: Asker, ask: Ask, arguments: Arguments) -> str:
-        given = {key: value for key, value in arguments.items() if value != ""}
-        if "project" in parameters and not given.get("project"):
-            given["project"] = asker.project
+        filled = {key: value for key, value in arguments.items() if value != ""}
+        if "project" in parameters and not filled.get("project"):
+            filled["project"] = asker.project
         if name in FOR_ITS_SESSION and asker.session:
-            given.setdefault("session", asker.session)
-        return _fenced(_lines_of(ask(name, {**given, "asking": asker.asking})))
+            filled.setdefault("session", asker.session)
+        return _fenced(_lines_of(ask(name, {**filled, "asking": asker.asking})))
 
     # What must be given as "" elsewhere: this project is meant.
     parameters |= {key: (str, "", ABOUT[key]) for key in ("project",) if key in parameters}

@@ -65,7 +65,7 @@ def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
 
 
 def _judge(rows: Rows, memory: Memory, now: str) -> None:
-    """Gives a memory the authority of those who said it; archives one that nobody said."""
+    """Gives a memory the authority of those who said it; archives one without a speaker."""
     standing = [
         kind
         for kind, of_agent, said in turns.sources_of(rows, memory)
@@ -73,8 +73,8 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
     ]
     if any(kind in ("", "user") for kind in standing):  # a turn that is gone may have been the user's
         return
-    nobody = "it is a program's words or a quotation: nobody stated it"
-    reason = "a program handed it in; nobody is known to have typed it" if standing else nobody
+    nobody = "it is a program's words or a quotation, not a statement"
+    reason = "a program handed it in; it is not known to be typed" if standing else nobody
     if standing or memory.tier != "archive":
         belief_changes.lower_authority(rows, memory, reason=reason, by=RULE, now=now)
     if not standing and memory.tier != "archive":
@@ -84,7 +84,7 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, said: str) -> bool:
-    """Whether somebody in the session stated this in the turn, and did not quote it."""
+    """Whether this was stated in the turn by its speaker, and not quoted."""
     if kind == "notification" or of_agent:
         return False
     if kind not in ("user", "relayed") or statement in verbatim_statements.picks(said):

@@ -209,7 +209,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
         found = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
+            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
         )
         renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
@@ -222,7 +222,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
 def supersede(
     rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
 ) -> Memory:
-    """Supersedes one memory by another on somebody's word; the older one as it is then.
+    """Supersedes one memory by another at someone's request; returns the older one as it is then.
 
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
@@ -414,9 +414,12 @@ def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced
 
 
 def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
-    """What was given up in these projects, as long as a person has not said otherwise: the older one's id, and the newer one."""
-    asked = candidates.asked_with(rows, confidence.LEFT, projects=places)
-    pairs = {one.memory_ids[0]: one.memory_ids[1] for one in asked if len(one.memory_ids) == 2}
+    """The id of each memory whose subject was given up in these projects, with the memory that gives it up.
+
+    A person who answers the question in `csmd review` takes the pair out.
+    """
+    questions = candidates.asked_with(rows, confidence.LEFT, projects=places)
+    pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
     newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
     return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
 

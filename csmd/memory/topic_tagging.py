@@ -98,37 +98,37 @@ class Phrase(NamedTuple):
     closes: bool
 
 
-def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
+def tags_of(memories: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MOST_TAGS topics, the best first; in order of memories."""
-    if len(told) < LEAST_KNOWN:
+    if len(memories) < LEAST_KNOWN:
         return []
     # Nine phrases in ten stand in one memory alone: they are counted by their hash, and only the others are looked at.
-    counts = Counter(at for memory in told for at in {hash(phrase.key) for phrase in subjects(memory.text)})
-    repeated = {at for at, number in counts.items() if number >= _least(len(told))}
+    counts = Counter(at for memory in memories for at in {hash(phrase.key) for phrase in subjects(memory.text)})
+    repeated = {at for at, number in counts.items() if number >= _least(len(memories))}
     del counts
-    found: dict[Key, _Subject] = {}
+    by_key: dict[Key, _Subject] = {}
     of: dict[int, list[Key]] = {}
     nouns: set[str] = set()
-    for memory in sorted(told, key=lambda one: one.seq):
-        said = subjects(memory.text)
-        nouns |= {phrase.key[-1] for phrase in said if phrase.is_led}
-        said = [phrase for phrase in said if hash(phrase.key) in repeated]
-        of[memory.seq] = sorted({phrase.key for phrase in said})
-        for phrase in said:
-            one = found.setdefault(phrase.key, _Subject(set(), set(), Counter()))
-            one.memories.add(memory.seq)
-            one.sessions.add(memory.session_id)
-            one.written[phrase.written] += 1
-            one.named += phrase.is_name
-            one.closing += phrase.closes
+    for memory in sorted(memories, key=lambda memory: memory.seq):
+        phrases = subjects(memory.text)
+        nouns |= {phrase.key[-1] for phrase in phrases if phrase.is_led}
+        phrases = [phrase for phrase in phrases if hash(phrase.key) in repeated]
+        of[memory.seq] = sorted({phrase.key for phrase in phrases})
+        for phrase in phrases:
+            subject = by_key.setdefault(phrase.key, _Subject(set(), set(), Counter()))
+            subject.memories.add(memory.seq)
+            subject.sessions.add(memory.session_id)
+            subject.written[phrase.written] += 1
+            subject.named += phrase.is_name
+            subject.closing += phrase.closes
     # What no article ever led is an adverb, a verb, or a word of another language.
-    kept = {key: one for key, one in found.items() if key[-1] in nouns and _heads(one, len(told))}
-    score = {key: _score(key, one, len(told)) for key, one in kept.items()}
+    kept = {key: subject for key, subject in by_key.items() if key[-1] in nouns and _heads(subject, len(memories))}
+    score = {key: _score(key, subject, len(memories)) for key, subject in kept.items()}
     score = {key: score[key] for key in _distinct(kept, score)}
     for _ in range(3):  # what too few memories chose is no heading: those choose again
         chosen = {seq: _best(keys, score) for seq, keys in of.items()}
         members = Counter(key for keys in chosen.values() for key in keys)
-        few = [key for key in score if members[key] < _least(len(told))]
+        few = [key for key in score if members[key] < _least(len(memories))]
         if not few:
             break
         for key in few:
@@ -140,7 +140,7 @@ def tags_of(told: Sequence[TaggableMemory]) -> list[Tag]:
     return [
         Tag(
             seq=seq, topic=names[key], weight=round(score[key] / top, 3),
-            reason=f"shared by {len(kept[key].memories)} of {display.amount(len(told), 'memory')}, in {display.amount(len(kept[key].sessions), 'session')}",
+            reason=f"shared by {len(kept[key].memories)} of {display.amount(len(memories), 'memory')}, in {display.amount(len(kept[key].sessions), 'session')}",
         )
         for seq, keys in sorted(chosen.items())
         for key in keys
@@ -155,12 +155,12 @@ def name_of(typed: str) -> str:
 # --- what a text speaks of
 
 
-def subjects(said: str) -> list[Phrase]:
+def subjects(text: str) -> list[Phrase]:
     """Finds the phrases that a text may be about, in order."""
-    found: list[Phrase] = []
+    phrases: list[Phrase] = []
     run: list[tuple[str, bool]] = []
     led, opens = False, True
-    for token in _TOKEN.finditer(said[:MOST_CHARACTERS]):
+    for token in _TOKEN.finditer(text[:MOST_CHARACTERS]):
         kind, value = token.lastgroup, token.group()
         small = value.casefold().replace("\u2019", "'")
         if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
@@ -168,16 +168,16 @@ def subjects(said: str) -> list[Phrase]:
             named = is_cased or "_" in value or "-" in value
             run.extend((part, named) for part in _parts(value))
         else:
-            found.extend(_phrases(run, led))
+            phrases.extend(_phrases(run, led))
             run.clear()
             led = kind == "word" and small in _WORDS["determiner"]
         if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
-            found.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
+            phrases.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
         elif kind == "code":
-            found.extend(_of_code(token["code"]))
+            phrases.extend(_of_code(token["code"]))
         opens = kind == "mark" and value not in "(/'\""
-    found.extend(_phrases(run, led))
-    return found[:MOST_SUBJECTS]
+    phrases.extend(_phrases(run, led))
+    return phrases[:MOST_SUBJECTS]
 
 
 def _file(name: str) -> Phrase:
@@ -211,48 +211,48 @@ def _phrases(run: Sequence[tuple[str, bool]], led: bool) -> Iterable[Phrase]:
             part = run[start : start + size]
             if len(part) < size or len({word for word, _ in part}) < size:
                 break
-            said = [word for word, _ in part]
+            words = [word for word, _ in part]
             named = all(name for _, name in part)
-            if _is_generic(said, named=named):
+            if _is_generic(words, named=named):
                 continue
             ends = start + size == len(run)  # there the noun stands of which the rest is told
             is_led = ends and (led or (named and start == 0))
             closes = is_led or (ends and size == 1 and start > 0)
-            yield Phrase(tuple(stems[start : start + size]), " ".join(said), named, is_led, closes)
+            yield Phrase(tuple(stems[start : start + size]), " ".join(words), named, is_led, closes)
 
 
-def _is_generic(said: Sequence[str], *, named: bool) -> bool:
+def _is_generic(words: Sequence[str], *, named: bool) -> bool:
     """Whether words are too general for a topic; several that form one name never are."""
-    if said[0] in _WORDS["head"] or said[-1] in _WORDS["head"]:
+    if words[0] in _WORDS["head"] or words[-1] in _WORDS["head"]:
         return True
-    if named and len(said) > 1:
+    if named and len(words) > 1:
         return False
-    return all(tokens.stem(word) in _GENERIC_STEMS or len(word) < 3 for word in said)
+    return all(tokens.stem(word) in _GENERIC_STEMS or len(word) < 3 for word in words)
 
 
 # --- which of them are headings
 
 
-def _least(known: int) -> int:
-    """The fewest memories of a topic in a project with `known` memories."""
-    return max(LEAST_MEMORIES, math.ceil(math.log2(known) / 3))
+def _least(total: int) -> int:
+    """The fewest memories of a topic in a project with `total` memories."""
+    return max(LEAST_MEMORIES, math.ceil(math.log2(total) / 3))
 
 
-def _heads(one: _Subject, known: int) -> bool:
-    number = len(one.memories)
-    if not _least(known) <= number <= max(LEAST_MEMORIES + 1, MOST_SHARE * known):
+def _heads(subject: _Subject, total: int) -> bool:
+    number = len(subject.memories)
+    if not _least(total) <= number <= max(LEAST_MEMORIES + 1, MOST_SHARE * total):
         return False
-    return len(one.sessions) >= LEAST_SESSIONS and one.closing >= LEAST_CLOSING * number
+    return len(subject.sessions) >= LEAST_SESSIONS and subject.closing >= LEAST_CLOSING * number
 
 
-def _distinct(found: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
+def _distinct(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
     """Drops subjects that are mostly another one, longer or better, that shares a word."""
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(score, key=lambda key: (-score[key], key)):
-        own = found[key].memories
+        own = by_key[key].memories
         rivals = {other for word in key for other in by_word.get(word, ())}
-        if any(_is_of(own, found[other].memories, part=set(key) < set(other)) for other in rivals):
+        if any(_is_of(own, by_key[other].memories, part=set(key) < set(other)) for other in rivals):
             continue
         kept.append(key)
         for word in key:
@@ -265,10 +265,10 @@ def _is_of(own: set[int], others: set[int], *, part: bool) -> bool:
     return len(own & others) >= SAID_LONGER * (len(own) if part else len(own | others))
 
 
-def _score(key: Key, one: _Subject, known: int) -> float:
-    number = len(one.memories)
-    spread = math.log(1 + number) * math.log(1 + known / number)
-    named = NAMED_WEIGHT if one.named * 2 >= number else 1.0
+def _score(key: Key, subject: _Subject, total: int) -> float:
+    number = len(subject.memories)
+    spread = math.log(1 + number) * math.log(1 + total / number)
+    named = NAMED_WEIGHT if subject.named * 2 >= number else 1.0
     return spread * WORDS_WEIGHT[len(key)] * named
 
 
@@ -294,12 +294,12 @@ def step(store: Store, *, force: bool, reading: bool) -> int:
 
     This takes seconds of the caller's time, and no reader's or writer's. `reading`: more of the past is being imported.
     """
-    found = store.read(lambda rows: _look(rows, force=force, reading=reading))
-    if found is None:
+    due = store.read(lambda rows: _look(rows, force=force, reading=reading))
+    if due is None:
         return 0
-    project, told = found
-    tags = [(tag.seq, tag.topic, tag.weight) for tag in tags_of(told)]
-    since = told[0].seq if len(told) == MOST else 0
+    project, memories = due
+    tags = [(tag.seq, tag.topic, tag.weight) for tag in tags_of(memories)]
+    since = memories[0].seq if len(memories) == MOST else 0
     other = store.read(lambda rows: stored.changed_tags(rows, project.project_seq, tags, since=since))
     for start in range(0, len(other), PART):
         part = other[start : start + PART]
@@ -313,7 +313,7 @@ def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[T
     for project in stored.due_projects(rows):
         if force or project.changes * share >= project.memories:
             return project, [
-                TaggableMemory(seq=seq, text=said, session_id=session)
-                for seq, said, session in stored.newest_memories(rows, project.project_seq, limit=MOST)
+                TaggableMemory(seq=seq, text=text, session_id=session)
+                for seq, text, session in stored.newest_memories(rows, project.project_seq, limit=MOST)
             ]
     return None

@@ -257,7 +257,7 @@ def key_of(candidate: Candidate) -> Key:
 
 
 def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
-    """The memory that stays, with its confidence raised by so many confirmations; authority and text are its own."""
+    """The memory that stays, with its confidence raised by `confirmations`; authority and text are its own."""
     sure = keeper.confidence
     for _ in range(confirmations):
         sure = confidence.confirm(sure, pinned=keeper.pinned)
@@ -581,9 +581,9 @@ def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
 
 
 def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Finding:
-    """Plans a merge that somebody asks for; BadInput if it is not allowed.
+    """Plans a requested merge; BadInput if it is not allowed.
 
-    An assistant merges only what is found to say the same; a person any two that hold in the same place.
+    An assistant may merge only memories that say the same; a person any two that hold in the same place.
     """
     for one in (memory, into):
         if not one.is_alive:

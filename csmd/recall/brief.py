@@ -1,4 +1,4 @@
-"""The brief that a session is shown at its start: where the project stands, and what the user laid down, never filled up.
+"""The brief that a session is shown at its start: the state of the project and the user's rules, never filled up.
 
 Three parts: the last sessions that changed something; what the user picked, and what the user said that lasts (evidence.py
 says what that is worth); and the commits that tell why something was changed. The budget is a wall, no goal.
@@ -328,7 +328,7 @@ def rate_at_start(
 ) -> Worth:
     """Whether a memory is told at a start, 0 for not, and why: `ends` are when the sessions of its project ended, in order.
 
-    What lasts no longer than its session is told to that and the next, which are `near` (ids).
+    What lasts no longer than its session is shown to that session and the next, which are `near` (ids).
     """
     if memory.tier == "archive" or not is_injectable(memory):
         why = "" if memory.superseded_by else evidence.JUDGED.get(memory.tell, "")
@@ -347,7 +347,7 @@ def rate_at_start(
 
 
 def _removed_lines(rows: Rows, places: Sequence[int], in_context: Collection[str]) -> list[Block]:
-    """One line on the lines that somebody removed from csmd's pages: csmd asks about them, and forgets none."""
+    """One line on the lines that a person removed from csmd's pages: csmd asks about them, and forgets none."""
     pages = [page for _, page in markdown_pages.questioned_lines(rows, places)]
     if not pages or REMOVED in in_context:
         return []

@@ -45,9 +45,9 @@ class Evidence(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What a statement is worth now, 0 for what is not told; `why` is the evidence for it, or the reason against it.
+    """What a statement is worth now, 0 if it is not shown; `why` is the evidence for it, or the reason against it.
 
-    `most` are told by that evidence at one start; it stays `left` sessions of its project more if nobody uses it.
+    At most `most` are shown by that evidence at one start; unused, it stays for `left` more sessions of its project.
     """
 
     value: float
@@ -88,7 +88,7 @@ def is_pick(memory: Memory) -> bool:
 
 
 def was_asked_to_remember(memory: Memory) -> bool:
-    """Whether a statement counts as said for good though it is no rule: somebody asked to keep it in mind.
+    """Whether a statement counts as lasting though it is no rule: its speaker asked to keep it in mind.
 
     What was said in several sessions is durable for that alone.
     """
@@ -98,9 +98,9 @@ def was_asked_to_remember(memory: Memory) -> bool:
 
 
 def _is_choice(memory: Memory) -> bool:
-    """Whether an answer settles something: leave for an errand, or what stands in place of one, is soon done.
+    """Whether an answer decides something: permission for an errand, or the like, is soon done.
 
-    A mere yes settles what its question lays down.
+    A mere yes decides what its question proposes.
     """
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
@@ -166,7 +166,7 @@ def _sentences(memory: Memory) -> list[Sentence]:
 
 
 def _is_said_of_things(read: Sentence) -> bool:
-    """Whether a sentence is about how things are, and not what somebody thinks of, or orders for, the matter at hand."""
+    """Whether a sentence says how things are, and not what its speaker thinks of or orders for the matter at hand."""
     words = read.body.casefold().split()
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine

@@ -1,4 +1,4 @@
-"""Where a project stands: what its last sessions were on, came to and left open, and why they changed what they changed."""
+"""The state of a project: what its last sessions were about, achieved and left open, and why they changed what they did."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
 
 
 def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
-    """Whether what somebody said (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
+    """Whether a statement (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
     replaced = supersession.read_replaced(rows, places)
     anything_forgotten = tombstones.has(rows, "memory")
 

@@ -1,9 +1,9 @@
 """Recall: what earlier conversations decided on the matter of a prompt, a pointer to one of them, or nothing.
 
-A prompt resembles how a matter began; what was decided stands in the turns that follow, and its change in a later
-conversation. So what bears on the prompt warms its turn and those behind it, and what their threads lead to. Of the warm
-turns the words that decide are told, one block for each conversation, newest first. A conversation that was found and
-tells nothing is pointed at, once in a session.
+A prompt resembles how a matter began; the decision is in the turns that follow, and its change in a later
+conversation. So a hit warms its turn, the turns after it, and those that their threads lead to. Of the warm turns, the
+words that decide are shown, one block for each conversation, newest first. A conversation that was found and has no
+such words is pointed at, once in a session.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
     `ends` are the passages that its thread leads to and how surely, the surest first; `asked` is the prompt's turn that an assistant answers
-    with it. What `is_cold` is told only with what leads to it, or answers it.
+    with it. A line that `is_cold` is shown only with what leads to it, or answers it.
     """
 
     text: str
@@ -382,7 +382,7 @@ def _is_of_other_checkout(rows: Rows, line: Line, asking: str) -> bool:
 def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
     """What users say themselves in the turns (by row key) of some passages, on one line: nothing pasted, quoted or fenced.
 
-    An answer in a tool's result is theirs as it stands.
+    An answer in a tool's result is theirs as a whole.
     """
     turns = sorted({one.turn_seq for one in read if one.kind in PROMPTS and "/" not in one.uuid})
     return {
@@ -432,7 +432,7 @@ def _decides(text: str, speaker: Speaker) -> bool:
 
 
 def _has_words(text: str, least: int) -> bool:
-    """Whether a sentence has so many content words or, in a script without spaces, as many characters as make some."""
+    """Whether a sentence has at least `least` content words or, in a script without spaces, enough characters."""
     is_unspaced = sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
     return len(similarity.gist(text).stems) >= least or is_unspaced
 
@@ -458,7 +458,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
 
 
 def _as_late(sure: float, prompts: int) -> float:
-    """How surely a prompt needs what was found, behind so many of its session: what it needed first it has been told."""
+    """How surely a prompt needs a hit, after this many prompts of its session: what it needed first was shown already."""
     return sure / (sure + (1.0 - sure) * (1.0 + prompts / HALF_AS_LIKELY)) if sure else 0.0
 
 

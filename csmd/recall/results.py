@@ -539,7 +539,7 @@ Neighbour = tuple[int, str, float]
 
 
 def rate_topic(members: int) -> float:
-    """The worth of a topic that so many memories share."""
+    """The worth of a topic that this many memories share."""
     return TOPIC_WORTH / math.log2(max(members, 2))
 
 

@@ -76,7 +76,7 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
 
 
 def is_injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: not superseded, refuted or judged worth nothing, and of somebody who is believed.
+    """Whether a memory may be shown unasked: not superseded, refuted or judged worthless, and from a speaker who is believed.
 
     What csmd counted, or an assistant saved by itself, waits until the user stated, pinned or reviewed it (design section 2).
     """
@@ -166,7 +166,7 @@ def statement_filter(
         return attention_of(memory) == "COLD" and not memory.pinned
 
     def tells(statement: ScoredStatement) -> bool:
-        """Whether a statement says anything besides what is asked, questions and what somebody is about to look at."""
+        """Whether a statement says anything besides what is asked, questions and what its speaker is about to look at."""
         if statement.memory is not None and statement.memory.pinned:
             return True
         return tokens.normalise(statement.text) != asked and compose.has_statement(statement.text)
@@ -289,7 +289,7 @@ def never(statement: str) -> bool:
 def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> Callable[[str], bool]:
     """A function that says whether what a session's assistant loads anyway states something in these places.
 
-    Of directories that were merged each must state it: nobody knows here from which of them is asked.
+    Of directories that were merged each must state it: it is unknown from which of them the request comes.
     """
     indexes: list[list[SentenceIndex]] = []
     host = of_session(session_id).host

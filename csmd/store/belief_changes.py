@@ -32,7 +32,7 @@ _TIMES = ("hot_until", "warm_until", "archive_at")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a belief; `by` is `rule`, `person` or `assistant`, `undone_at` "" while it stands."""
+    """One change of a belief; `by` is `rule`, `person` or `assistant`, `undone_at` is "" unless it was undone."""
 
     seq: int
     memory_id: str
@@ -191,9 +191,9 @@ def _delete_all(rows: Rows, seqs: Sequence[int]) -> None:
 
 
 def drop_sources(rows: Rows, where: str, **values: Any) -> None:
-    """Removes sources of memories, by a condition on `provenance`, and the memories that nobody stated any more.
+    """Removes sources of memories, by a condition on `provenance`, and the memories that have no source left.
 
-    The others name a session that is left.
+    The other memories name a session that is left.
     """
     sourced = rows.distinct(f"delete from provenance where {where} returning memory_seq", **values)  # noqa: S608
     for memory in memories.by_seqs(rows, sorted(sourced)).values():
@@ -620,7 +620,7 @@ def put_answer(
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> Answer | None:
-    """The latest answer of these projects (None: all) that stands, or the one that is named; None for none."""
+    """The latest answer of these projects (None: all) that was not undone, or the one that is named; None for none."""
     return rows.read_one(
         Answer,
         f"select {columns(Answer, 't')} from answers t where ((:id = '' and t.undone_at = '') or t.id = :id) "  # noqa: S608
@@ -703,7 +703,7 @@ def memories_past(rows: Rows, seq: int, *, limit: int) -> list[Memory]:
 
 
 def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
-    """The memories between two row keys that nobody has used for long: their `archive_at` is over."""
+    """The memories between two row keys whose `archive_at` has passed because they were not used for long."""
     sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
         "and m.twin_of = 0 and m.archive_at < "
@@ -755,7 +755,7 @@ def dropped_pairs(rows: Rows) -> frozenset[tuple[int, str, str]]:
 
 
 def surviving_memory(rows: Rows, memory: Memory) -> Memory:
-    """The memory that stands for one now: the one that it was merged into, or itself."""
+    """The memory that represents this one now: the one that it was merged into, or itself."""
     seen = {memory.id}
     while memory.superseded_by and memory.superseded_by not in seen and is_merged(rows, memory):
         found = memories.by_id(rows, memory.superseded_by)

@@ -92,9 +92,10 @@ ON_THIS_SIDE = (
 
 
 def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """(ordinal, uuid, kind, text, time, tool, call, tokens) of what stands in a session's transcript, in order.
+    """(ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
 
-    Of what a rewind left behind only the work. Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
+    Of what a rewind left behind, only the work. Of a long text, its beginning and its end, where what is harvested is: a
+    session may hold 50 MB.
     """
     sql = (
         "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "  # noqa: S608

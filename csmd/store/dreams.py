@@ -102,9 +102,9 @@ def sessions_since(rows: Rows, at: str) -> int:
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
-    """Forgets what some dreams changed, at most so many actions, and then the dreams; how many of both.
+    """Deletes the journal of some dreams, at most `most` actions, and then the dreams; returns how many of both.
 
-    To be called until it is 0. The last that is done stays known, and one that is being undone with all it did.
+    Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its actions.
     """
     gone = rows.run(
         "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "  # noqa: S608
@@ -173,7 +173,7 @@ def _with_queue(rows: Rows, items: Iterable[str]) -> list[str]:
 def record_file(
     rows: Rows, seq: int, *, reason: str, path: str, before: str | None, after: str | None, now: str
 ) -> None:
-    """Notes that a file was written; `path` is below the home, None stands for no file."""
+    """Records that a file was written; `path` is relative to the home, None means that there is no file."""
     if before == after:
         return
     change = _noted(rows, seq, kind=PAGE, project=0, reason=reason, evidence=(), now=now)
@@ -337,7 +337,7 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
 
 def represented_memories(rows: Rows, memory_id: str) -> list[str]:
-    """The memories for which one stands: what it superseded, or took in, or is the twin of."""
+    """The memories that one represents: those that it superseded or took in, or is the twin of."""
     return rows.column(
         "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
         "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
@@ -360,9 +360,9 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 
 
 def purge_dreams(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: the actions that touched what a purged turn, session or project had said, whole; files, too.
+    """Deletes, in a pass of a purge, the actions that touched what a purged turn, session or project said, and their files.
 
-    Which files told of them nobody can say: none of before the purge can be written back.
+    It is unknown which files told of these actions, so no file from before the purge is kept to be written back.
     """
     if after == 0:
         rows.run("delete from dreamt_scopes")  # it is made of what memories say
@@ -518,10 +518,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastDecisions:
-    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
+    """What was decided about memories before, by id; `undone` holds (kind of action, memory).
 
-    `let_stand` is when somebody undid that a dream had something superseded, `questioned` the pairs (`older:newer`) of
-    questions that somebody undid.
+    `let_stand` is when a person undid a supersession by a dream, `questioned` the pairs (`older:newer`) of questions that
+    a person undid.
     """
 
     superseded_at: dict[str, str] = field(default_factory=dict)
@@ -593,7 +593,7 @@ def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
 
 
 def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
-    """Those of some memories that a dream lifted and that somebody has taken back from there."""
+    """Those of some memories that a dream lifted to the general scope and a person took back from there."""
     return rows.distinct(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
         f"where {in_keys('m.seq', seqs)} and b.change = :change",
@@ -602,7 +602,7 @@ def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
 
 
 def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
-    """Memory of the scope itself -> the names of its topics, without those that somebody took off."""
+    """Memory of the scope itself -> the names of its topics, without those that a person removed."""
     found: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608

@@ -273,7 +273,7 @@ class UnreportedSession(NamedTuple):
 def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: str) -> list[HookedSession]:
     """The sessions of people that began after `began`, went on since `lively`, and that no hook reported.
 
-    An assistant has answered in them before `answered`; what is told of a time after `now` is not gone by.
+    An assistant has answered in them before `answered`. Sessions whose last turn is after `now` are left out.
     """
     sql = (
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
@@ -308,7 +308,7 @@ def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
 
 
 def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
-    """Notes sessions that nobody reported until now."""
+    """Records sessions that no hook has reported until now."""
     for session in sessions:
         sql = (
             "insert into unheard (session_id, at, after_event) "

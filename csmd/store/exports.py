@@ -97,11 +97,11 @@ def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | Non
         return workspaces.ensure(rows, named["name"], now=now)
     kind: Any = named["kind"]  # checked by who reads it
     project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
-    known = projects.seq_of(rows, project)
-    if known is None and named["remote"] and files.is_missing(named["root"]):
-        known = _with_remote(rows, named["remote"], wall=named["workspace"], now=now, here=here)
-    if known is not None:
-        return known
+    seq = projects.seq_of(rows, project)
+    if seq is None and named["remote"] and files.is_missing(named["root"]):
+        seq = _with_remote(rows, named["remote"], wall=named["workspace"], now=now, here=here)
+    if seq is not None:
+        return seq
     made = projects.ensure(rows, project, now=now)
     if named["workspace"]:
         workspaces.join(rows, workspaces.ensure(rows, named["workspace"], now=now), made)
@@ -122,9 +122,9 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
-    """The workspace that a project stands behind, or would once it is known; 0 for none."""
-    known = projects.seq_of(rows, project)
-    return projects.wall_around(rows, project.root) if known is None else projects.everywhere(rows, known)
+    """The workspace behind whose wall a project is, or would be once it is stored; 0 for none."""
+    seq = projects.seq_of(rows, project)
+    return projects.wall_around(rows, project.root) if seq is None else projects.everywhere(rows, seq)
 
 
 def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:

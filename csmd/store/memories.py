@@ -108,7 +108,7 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
 def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
     """Stores a new memory with its provenance; its row key. StoreError when it has none."""
     if not memory.provenance:
-        raise StoreError(f"the memory {memory.id} has no provenance: nobody said it")
+        raise StoreError(f"the memory {memory.id} has no provenance")
     seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_NOT_FIRST))
     for source in memory.provenance:
         add_provenance(rows, seq, source)
@@ -321,7 +321,7 @@ INFERRED = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:
-    """Whether a memory is still as csmd inferred it: its words are `text`, and nobody has made it theirs."""
+    """Whether a memory is still as csmd inferred it: its words are `text`, and no person has adopted or changed it."""
     return memory.origin == INFERRED and not memory.pinned and memory.text == text
 
 

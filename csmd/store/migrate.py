@@ -22,8 +22,8 @@ def available() -> list[tuple[str, str]]:
 
 def applied(rows: Rows) -> list[str]:
     """The names of the migrations that this database has had."""
-    known = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
-    return rows.column("select name from migrations order by name") if known else []
+    has_table = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
+    return rows.column("select name from migrations order by name") if has_table else []
 
 
 def is_of_csmd(rows: Rows) -> bool:

@@ -48,7 +48,7 @@ class Passage:
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     """Passages by row key; what is gone is left out."""
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
-    found = rows.all(
+    stored = rows.all(
         "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
         f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, "
         f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
@@ -57,7 +57,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     )
     names = tuple(Passage.__annotations__)
     passages = {}
-    for *values, whole in found:
+    for *values, whole in stored:
         made = Passage(**dict(zip(names, values, strict=True)))
         if whole and "/" in made.uuid:  # an answer in a tool's result: what it quotes is the question
             made = replace(made, text=re.sub(r"(?m)^> ?", "", _ASKED.sub(rf"\1{ARROW}", made.text)))
@@ -70,7 +70,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
 def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # The order of their turns: a turn that was changed has younger passages than those after it.
-    found = rows.all(
+    places = rows.all(
         "select p.seq, "  # noqa: S608
         "(select n.seq from passages n where n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
@@ -80,7 +80,7 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
         "order by n.turn_seq, n.start_at, n.seq limit 1) "
         f"from passages p where {in_keys('p.seq', seqs)}"
     )
-    return {seq: (before or 0, after or 0) for seq, before, after in found}
+    return {seq: (before or 0, after or 0) for seq, before, after in places}
 
 
 #: A memory's sentences may stand in so many passages of a turn before and after one that holds a part of them.
@@ -90,16 +90,16 @@ REACH = 2
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
     """What the turn of each passage says right before and right after it, REACH passages of it, in lines."""
     # Those of a turn are stored one after the other.
-    near = by_seqs(rows, sorted({one.seq + step for one in among for step in range(-REACH, REACH + 1)}))
+    near = by_seqs(rows, sorted({passage.seq + step for passage in among for step in range(-REACH, REACH + 1)}))
 
     def join_neighbours(own: Passage, *steps: int) -> str:
         others = (near.get(own.seq + step) for step in steps)
-        return "\n".join(one.text for one in others if one is not None and one.turn_seq == own.turn_seq)
+        return "\n".join(passage.text for passage in others if passage is not None and passage.turn_seq == own.turn_seq)
 
     return {
-        one.seq: (join_neighbours(one, *range(-REACH, 0)), join_neighbours(one, *range(1, REACH + 1)))
-        for one in among
-        if one.seq > 0
+        passage.seq: (join_neighbours(passage, *range(-REACH, 0)), join_neighbours(passage, *range(1, REACH + 1)))
+        for passage in among
+        if passage.seq > 0
     }
 
 
@@ -110,17 +110,19 @@ def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
 
 
-def add_words(rows: Rows, turn_seq: int, text: str, *, given: str) -> int:
+def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     """Stores the words of a tool call as passages of its turn, in place of other words that it had; how many there are.
 
-    None where the turn is gone or its text is not what the words were read from (`given`): it was purged since.
+    None where the turn is gone or its text is not what the words were read from (`source`): it was purged since.
     A fork lists a call again: what is stored already keeps its row keys.
     """
-    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != given:
+    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
     spans = prose.passages(text)
-    known = rows.all("select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq)
-    if [words for (words,) in known] == [text[start:end] for start, end in spans]:
+    stored = rows.all(
+        "select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq
+    )
+    if [words for (words,) in stored] == [text[start:end] for start, end in spans]:
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
@@ -140,8 +142,8 @@ _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(turn, session) of each passage by row keys; their texts are not read."""
-    found = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
-    return {seq: (turn, session) for seq, turn, session in found}
+    places = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
+    return {seq: (turn, session) for seq, turn, session in places}
 
 
 def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
@@ -190,7 +192,7 @@ def count_after(rows: Rows, seq: int, *, until: int) -> int:
 
 
 def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, as its turns were stored; the nearest first, at most so many."""
+    """The passages right before each of these in its session, in the order of storing; the nearest first, at most `most`."""
     sql = (
         "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
@@ -220,8 +222,8 @@ def newer_than(
         f"where h.weight * :echo >= :least and {_FEW}"
     )
     for older, other, weight in rows.all(sql, least=least, sure=sure, most=most, echo=ECHO, replied=REPLIED):
-        known = links.setdefault(older, {})
-        known[other] = max(known.get(other, 0.0), weight)
+        weights = links.setdefault(older, {})
+        weights[other] = max(weights.get(other, 0.0), weight)
     return {seq: sorted(of.items(), key=lambda row: (-row[1], row[0])) for seq, of in links.items()}
 
 
@@ -335,7 +337,7 @@ def _index(rows: Rows, turn_seq: int) -> None:
 
 
 def rebuild_index(rows: Rows) -> None:
-    """Indexes all passages anew, inside the caller's write: for a repair, whose copy nobody searches meanwhile."""
+    """Rebuilds the index of all passages, inside the caller's write: for a repair, whose copy is not searched meanwhile."""
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
         _index(rows, turn)

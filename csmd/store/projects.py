@@ -484,7 +484,7 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
 
 
 def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
-    """The memories put aside in a merged project, by the one that stands for each."""
+    """The memories put aside in a merged project, by the memory that represents each."""
     found: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
         found.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
@@ -492,7 +492,7 @@ def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
 
 
 def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
-    """Ends that one memory stands for two: each gets the sources of its own side."""
+    """Separates two memories that one represented: each gets the sources of its own side."""
     own = {origin.uuid for origin in other.provenance}
     for origin in kept.provenance:
         stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
@@ -613,7 +613,7 @@ def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
 
 
 def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
-    """What an assistant is told in these projects anyway."""
+    """The texts of the instruction files that assistants load in these projects."""
     sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     found = (row for project in projects for row in rows.all(sql, project=project))
     return [text for text, hosts in found if host in hosts.split()]

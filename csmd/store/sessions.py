@@ -103,7 +103,7 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
 
 
 def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
-    """How many prompts a session has since a time, at most so many are counted."""
+    """How many prompts a session has since a time, counted up to `most`."""
     return rows.number(
         "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
         "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' and t.at >= :since order by st.ordinal limit :most)",
@@ -371,7 +371,7 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
-    """Removes the statements and packets of a session, and the memories that nobody else said."""
+    """Removes the statements and packets of a session, and the memories that have no other source."""
     belief_changes.drop_sources(
         rows,
         "session_id = :id and uuid in "

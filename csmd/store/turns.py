@@ -49,7 +49,7 @@ def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a turn's text is the mark that stands for one that was not kept."""
+    """Whether a turn's text is the mark of a text that was not kept."""
     return _NOT_KEPT.fullmatch(text) is not None
 
 
@@ -116,8 +116,8 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
 def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     """Moves a hook's turn, the last of its session, before the hooks' turns at the end that are later than it.
 
-    Hooks leave in the spool what nobody takes, and the next may be answered sooner. What a transcript tells stays where
-    it is. Nothing is made of what only hooks reported, so the stages' cursors stay with the turns that they have passed.
+    Hooks leave in the spool what no daemon takes, and the next event may be answered sooner. Turns from a transcript stay
+    in place. Nothing is derived from what only hooks reported, so the stages' cursors stay at the turns that they passed.
     """
     found = rows.one(
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
@@ -215,7 +215,7 @@ def add_turn(
 
 
 def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
-    """Marks what a prompt leaves behind that takes the place of an earlier one; what it goes on from stands."""
+    """Marks the turns left behind by a prompt that replaces an earlier one; the turns that it continues are kept."""
     if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
         for standing in rewinds.take_up(rows, session, parent=turn.parent_uuid):
             kind, text = rows.all("select kind, text from turns where seq = :seq", seq=standing)[0]
@@ -257,11 +257,11 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
 def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
     """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
     if turn.kind in TOOL_KINDS or turn.text != said:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, said=said, kept=turn.text)
+        compactions.note_stored(rows, seq, uuid=turn.uuid, original=said, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the turn of a queue or a hook that a transcript's turn stands for, or None."""
+    """(row key, uuid) of the turn from a queue or a hook that a transcript's turn replaces, or None."""
     if turn.form != "queued" and turn.kind in SUBMITTED:
         found = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
         if found is not None:
@@ -456,9 +456,9 @@ def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, bac
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
     """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
-    Not what only a hook reported or stands in a transcript that a tool has written (`hashed` makes a name's keyed hash):
-    nobody is known to have said that. Not what stands in the session's own context (listed there at `since` or later, a
-    fork's copies too), nor what sub-agents and tools said, nor what is not indexed any more.
+    Not those that only a hook reported or that are in a transcript written by a tool (`hashed` makes a name's keyed hash):
+    their speaker is unknown. Not those in the session's own context (listed there at `since` or later, a fork's copies
+    too), nor those of sub-agents and tools, nor those no longer indexed.
     """
     sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
@@ -768,7 +768,7 @@ def relay_sentence(rows: Rows, sentence: Sentence) -> None:
 
 
 def drop_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Deletes a statement that nobody in the session made."""
+    """Deletes a statement that was not made in the session."""
     rows.delete("statements", seq=sentence.seq)
 
 

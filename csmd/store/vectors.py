@@ -82,12 +82,12 @@ def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
 
     StoreError when the model of that name had vectors of another length: it is another model.
     """
-    known = rows.one("select seq, dim from vector_models where name = :name", name=name)
-    if known is None:
+    stored = rows.one("select seq, dim from vector_models where name = :name", name=name)
+    if stored is None:
         made = rows.insert_keyed("vector_models", name=name, dim=dim, created_at=now)
         create_vector_tables(rows, made, dim)
         return made
-    seq, known_dim = known
+    seq, known_dim = stored
     if known_dim != dim:
         raise StoreError(
             f"the model {name} makes {dim} numbers a vector, the vectors stored under its name have {known_dim}",
@@ -127,11 +127,11 @@ def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
 
 
 def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
-    found: bytes | None = rows.value(
+    vector: bytes | None = rows.value(
         f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq",  # noqa: S608
         seq=seq,
     )
-    return found
+    return vector
 
 
 # --- what has a vector, and what waits for one
@@ -235,8 +235,8 @@ def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, in
         kind=kind,
         row=row_seq,
     )
-    found = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
-    return [(name, start, end, vector) for name, start, end, vector in found if vector is not None]
+    vectors = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
+    return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
 
 
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
@@ -285,9 +285,9 @@ def vector_hits(
     [] for turns of a store that keeps no vectors of them any more.
     """
     table = vector_table(kind, model_seq)
-    found: list[Row] = []
+    hits: list[Row] = []
     if kind in OLD_KINDS and not _has_table(rows, kind, model_seq):
-        return found
+        return hits
     for project in [None] if projects is None else projects:
         scope = "" if project is None else "and project_seq = :project"
         values: dict[str, Any] = {} if project is None else {"project": project}
@@ -310,8 +310,8 @@ def vector_hits(
             f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
             "join vectors v on v.seq = near.rowid"
         )
-        found += rows.all(sql, vector=vector, limit=limit, **values)
-    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]
+        hits += rows.all(sql, vector=vector, limit=limit, **values)
+    return sorted(hits, key=lambda row: (row[3], row[0]))[:limit]
 
 
 def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
@@ -321,8 +321,8 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
         f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
         f"where v.kind = :kind and {in_keys('v.row_seq', row_seqs)} and v.model_seq = :model group by v.row_seq"
     )
-    found = rows.all(sql, vector=vector, kind=kind, model=model)
-    return {seq: distance**2 for seq, distance in found}
+    squares = rows.all(sql, vector=vector, kind=kind, model=model)
+    return {seq: distance**2 for seq, distance in squares}
 
 
 # --- whether all is sound

@@ -104,7 +104,7 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cached(500)
 def _in_its_words(sql: str) -> str:
-    """A statement with its parameters as psycopg names them; what stands in quotes stays."""
+    """A statement with its parameters as psycopg names them; quoted text stays as it is."""
 
     def named(match: re.Match[str]) -> str:
         if match.group(1):

@@ -102,7 +102,7 @@ _WEAK_STEMS, _UNITS = roots("weak"), roots("unit")
 
 
 class Step(NamedTuple):
-    """A step of a phrase: the words of which one stands there, or a hole (no words) and its name; optional ones may miss."""
+    """A step of a phrase: the words that match it, or a hole (no words) and its name; optional steps may be missing."""
 
     words: frozenset[str]
     hole: str
@@ -143,7 +143,7 @@ MOST_HELD = 24
 
 
 def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Holes] | None:
-    """(Where some steps end, what stands in their holes) from a place on; the last hole takes all words."""
+    """(The end of some steps, the words in their holes) from a place on; the last hole takes all words."""
     if not steps:
         return at, {}
     step, rest = steps[0], steps[1:]
@@ -168,7 +168,7 @@ def match(table: Phrases, words: Sequence[Word], at: int) -> int:
 
 
 class PhraseMatch(NamedTuple):
-    """A phrase in a clause: its class, what stands in its holes, and the words around it.
+    """A phrase in a clause: its class, the words in its holes, and the words around it.
 
     `around` is the clause, with the one before it if the phrase opens it; `sentence` goes on to the end of the clause.
     """
@@ -195,7 +195,7 @@ def find(table: Phrases, words: Sequence[Word]) -> Iterator[PhraseMatch]:
 
 
 def _holes(steps: Sequence[Step], clause: Sequence[Word], at: int) -> Holes | None:
-    """What stands in the holes of a phrase whose first word is at a place of a clause; None if it does not fit."""
+    """The words in the holes of a phrase whose first word is at a place of a clause; None if it does not match."""
     if not steps[0].hole:
         return fit[1] if (fit := _fit(steps, clause, at)) is not None else None
     fit = _fit(steps[1:], clause, at) if at else None

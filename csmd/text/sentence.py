@@ -1,9 +1,9 @@
 """One sentence, read once: what it does, in which language, and whether it says that it lasts; pure.
 
-What is known by words stands in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
+The words are in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
 scripts, and the order of a few closed classes. English is read by its grammar. Of the other languages little is known
 on purpose: how they ask and order, and the words with which they say that something is always so, forbidden, chosen,
-liked, needed or somebody's. A sentence of a language without a table is neither asked nor lasting.
+liked, needed or owned. A sentence of a language without a table is neither asked nor lasting.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ _DID = re.compile(r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, what stands in front of it, what it does and whether it lasts.
+    """A sentence, what precedes it, what it does and whether it lasts.
 
     `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as "now"
     and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known; `words`
@@ -110,7 +110,7 @@ class Sentence:
     kind: Kind
     lasting: Lasting
     refutes: bool
-    """Whether what stands in front of it refuses something: no, wrong."""
+    """Whether the words before it refuse something: no, wrong."""
     remembers: bool
     """Whether it asks to keep in mind what it says."""
     goes_on: bool
@@ -120,10 +120,9 @@ class Sentence:
     is_of_moment: bool
     """Whether it says that it holds now, and no longer."""
     is_musing: bool
-    """Whether somebody thinks aloud."""
+    """Whether the speaker thinks aloud."""
     settles: bool
-    """Whether a user says with it how things are to be, in whatever words: what is left for something else, a value that is
-    set, what will be so, what is wanted or unwanted throughout."""
+    """Whether a user decides with it how things are to be from then on, in whatever words (decisions.py)."""
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
@@ -192,7 +191,7 @@ _AT_HAND = frozenset("it this that them these those everything".split())
 
 
 def trimmed(text: str) -> str:
-    """A statement without what opens or closes it and says nothing once it stands alone; whole where that is all."""
+    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is left."""
     head = text
     for _ in range(3):
         body = parse(head).body
@@ -367,9 +366,9 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
 
 
 def _stands_alone(behind: Sequence[str], language: str, *, before: str) -> bool:
-    """Whether an interjection is none of the words of what follows it: a mark, another one or a request is behind it.
+    """Whether an interjection is separate from the words after it: a mark, another interjection or a request follows.
 
-    "No" and its like may belong to a noun that is a verb as well ("no build artifacts"): before a verb only assent stands alone.
+    "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is separate.
     """
     if not behind or not behind[0][0].isalnum():
         return True
@@ -621,9 +620,9 @@ ASKED_WITHIN = 4
 
 
 def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
-    """The words of a sentence before what it asks to be told: "which database we use" says nothing of what is used.
+    """The words of a sentence without an indirect question: "which database we use" says nothing about what is used.
 
-    The verb that asks opens the sentence, or stands behind a mark, "and" or a request.
+    The verb that asks opens the sentence, or follows a mark, "and" or a request.
     """
     for at, word in enumerate(words):
         opens_clause = at == 0 or not words[at - 1][0].isalnum() or words[at - 1] in _BEFORE_ORDER
@@ -747,7 +746,7 @@ def holds_only_redacted(text: str) -> bool:
 
 
 def request_in(text: str) -> str:
-    """What a sentence asks somebody to do, from the words with which it asks on; "" for one that asks for nothing."""
+    """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
     if not _openings(_ASKED_FOR) & set(_words_in(text)):
         return ""
     tokens = _tokens(text[:MOST_READ])
@@ -804,7 +803,7 @@ AMISS_WITHIN = 6
 
 
 def objects(text: str) -> bool:
-    """Whether somebody objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
+    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
     sentence = parse(text)
     if sentence.refutes or opens("objects", "en", sentence.core):
         return True
@@ -827,16 +826,16 @@ _ONCE_MORE = frozenset("still again yet already".split())
 
 
 def complains(sentence: Sentence) -> bool:
-    """Whether a sentence only says of what is at hand that it goes wrong, or still does: "it still shows two rows"."""
+    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two rows"."""
     is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in _WORDS["pronoun.en"]
     goes_wrong = not (_ONCE_MORE | _WORDS["trouble.en"]).isdisjoint(sentence.words)
     return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"
 
 
 def bare_order(text: str, *, sets_out: bool = False) -> str:
-    """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there.
+    """What is to be done, without greetings and the words of the request; whole if nothing else is there.
 
-    Where it `sets_out` on something ("get going on the ledger"), that.
+    With `sets_out` also without the words that only begin it: "get going on the ledger" is "the ledger".
     """
     courtesy = _COURTESY | _WORDS["set_out.en"] if sets_out else _COURTESY
     head = parse(text).body or text
@@ -857,7 +856,7 @@ def bare_order(text: str, *, sets_out: bool = False) -> str:
 
 
 def tells_what_was_done(text: str) -> bool:
-    """Whether somebody tells what they did: "I fixed ...", "Moved ..."."""
+    """Whether the speaker tells what they did: "I fixed ...", "Moved ..."."""
     sentence = parse(text, "assistant")
     return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)
 

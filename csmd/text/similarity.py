@@ -407,7 +407,7 @@ def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
     """Whether a switch leaves what an older statement is for, and names something else that this one speaks of."""
-    named = (switch.beside | switch.places | switch.new) & before.stems
+    named = (switch.others | switch.places | switch.new) & before.stems
     return bool(named) and is_left(older, switch)
 
 
@@ -469,7 +469,7 @@ def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) 
 
 
 def _says_instead(claim: Against, before: Claims) -> bool:
-    """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
+    """`X instead of Y`: Y is in the older one, with the words that are beside it in the newer."""
     if not claim.what <= before.positive:
         return False
     if claim.beside and claim.beside <= before.stems - before.positive:

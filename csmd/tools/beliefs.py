@@ -234,9 +234,9 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
 
 @HABITS.add("csm_belief_scan", mutates=True)
 def _scan(ctx: ToolContext, rows: Rows) -> Json:
-    """Have what recurs in sessions counted, in the background.
+    """Count what recurs in sessions, in the background.
 
-    Has the daemon look now: a past may be long, and somebody waits for an answer.
+    The daemon starts now and this call does not wait: there may be many sessions.
     """
     if not ctx.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")

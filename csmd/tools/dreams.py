@@ -1,7 +1,7 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-What a plan or a dream says of a project is told only where that project may be seen; who cannot see all of them is told
-how much is left out. Markdown that a dream wrote is of all projects: with walls it is shown to a person only.
+A plan or a dream shows only projects that the caller may see, and how much is left out. Markdown that a dream wrote
+is about all projects: with walls it is shown to a person only.
 """
 
 from __future__ import annotations
@@ -107,14 +107,14 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
         return None
     settings = ctx.config.settings
     left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
-    asked = [
+    questions = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
         for ended, question in curate.preview(
             rows, provider=provider.name, most_tokens=left, now=now, settings=settings
         )
         if seen is None or ended.project_seq in seen
     ]
-    return {"provider": provider.name, "model": provider.model, "questions": asked}
+    return {"provider": provider.name, "model": provider.model, "questions": questions}
 
 
 def _action(action: Action, root_of: dict[int, str]) -> Json:
@@ -205,9 +205,9 @@ def _reselect(
         "dry_run": True, "kept": len(selection.kept), "new": len(selection.made), "archived": len(selection.archived),
         "share": round(selection.share, 3), "needs_yes": selection.needs_person,
         "reworded": [
-            as_json(memory, "id text", becomes=said.statement.text)
-            for memory, said in selection.kept
-            if memory.text != said.statement.text and shown(memory.project_seq)
+            as_json(memory, "id text", becomes=derivation.statement.text)
+            for memory, derivation in selection.kept
+            if memory.text != derivation.statement.text and shown(memory.project_seq)
         ],
         "leaving": [as_json(memory, "id text") for memory in selection.archived if shown(memory.project_seq)],
         "coming": [{"uuid": chosen.uuid, "text": chosen.statement.text} for chosen in selection.made if shown(chosen.project_seq)],

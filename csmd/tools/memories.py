@@ -209,7 +209,7 @@ def _own_host_type(type_: str) -> str:
 
 
 def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
-    """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
+    """What a new memory has replaced, may replace, or is similar to; with the rest if only a part was replaced."""
     relations = supersession.find_related(rows, new_memory)
     near = [("replaced", memory) for memory in relations.replaced]
     near += [("doubtful", memory) for memory in relations.doubtful[:DOUBTFUL]]
@@ -247,7 +247,7 @@ def _forget(
             )
         leave_to_review(writing, memory, by_person=by_person)
         known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
@@ -374,10 +374,10 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
 def _show(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
-    """Show one memory: where it was said, what stands for and against it, how sure it is.
+    """Show one memory: where it was said, what supports and contradicts it, how sure it is.
 
-    Without `start` nothing is said of sessions' starts: it is compared with all that they could be told instead. With
-    `only_fading` that, and how long prompts are told it, is all that is said beside the memory itself.
+    Without `start` its rank at sessions' starts is left out: that compares it with everything they could be shown. With
+    `only_fading`, only that rank and how long prompts are shown it are added to the memory itself.
     """
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
@@ -417,7 +417,7 @@ def _show(
 
 
 def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
+    """The memories nearest by their topics that hold and may be seen; linked ones with their link."""
     seqs = results.find_same_topic(rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]

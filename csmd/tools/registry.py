@@ -48,7 +48,7 @@ Places = list[int] | None
 
 
 class Job(Protocol):
-    """Work that somebody waits for."""
+    """Work that a client waits for."""
 
     @property
     def id(self) -> str:
@@ -73,8 +73,8 @@ class ToolContext:
     """What a tool may use of the running daemon.
 
     `now` and `before` (seconds ago) give times as csmd writes them, `here` such a time in this machine's zone. `submit`
-    takes the kind and the fields of a job and gives its id, `job` the job of an id. `hint_of_hook` hints at a transcript whose
-    path nobody vouches for. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
+    takes the kind and the fields of a job and gives its id, `job` the job of an id. `hint_of_hook` hints at a transcript by
+    an unverified path. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
     forgotten leave the pages.
     """
 
@@ -234,5 +234,5 @@ def places(rows: Rows, project: str, asking: str) -> Places:
 
 
 def between(number: int, most: int) -> int:
-    """A number of rows that was asked for: at least 1, at most so many."""
+    """A requested number of rows, limited to at least 1 and at most `most`."""
     return min(max(number, 1), most)

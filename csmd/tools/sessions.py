@@ -394,7 +394,7 @@ CHECKPOINT = (
 def _create(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", note: str = ""
 ) -> Json:
-    """Keep what a session stands at, now."""
+    """Keep a session's state as it is now."""
     target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
     note = clean(note, tombstones.marks(rows, key))[0]

@@ -168,14 +168,14 @@ def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is
     monkeypatch.setattr(dreaming, "SHARE_S", 0.0)
     for _ in range(20):
         parts.background.hint(path)
-        assert parts.background.context.somebody_waits() and not own.is_overdue
+        assert parts.background.context.client_is_waiting() and not own.is_overdue
         parts.background.step(at(0))
     assert dreamt(parts) == []
     job = own.order("asked for", awaited=True)
     read, steps = parts.background.context.take_hints, 0
     monkeypatch.setattr(parts.background.context, "take_hints", lambda: [*read(), *(parts.background.hint(path) or ())])
     while job.state != "done" and steps < 500:
-        assert parts.background.step(at(0)) and parts.background.context.somebody_waits(), (
+        assert parts.background.step(at(0)) and parts.background.context.client_is_waiting(), (
             "the next hint is there already"
         )
         steps += 1

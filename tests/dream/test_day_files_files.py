@@ -346,7 +346,9 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
     settle(store, memory, now="2026-03-02T13:00:00.000Z")
-    store.write(lambda rows: remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True, told=steps[1]))
+    store.write(
+        lambda rows: remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True, quoted_in=steps[1])
+    )
     withdraw(store, memory)
     assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
 

@@ -160,7 +160,7 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
             elif change == "delete":
                 rows.run("delete from turns where seq = :seq", seq=seq)
             elif change == "words":
-                passages.add_words(rows, seq, "A plan about plovers.", given=turn_text(rows, seq))
+                passages.add_words(rows, seq, "A plan about plovers.", source=turn_text(rows, seq))
             elif change == "drop":
                 rows.run(
                     "update turns set text = 'dropped', dropped = 9, gone = 1 where seq = :seq and gone = 0", seq=seq
@@ -196,13 +196,13 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
     def story(rows: Rows) -> None:
         seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
         words, given_to = "Nest the herons.\n## Then\nCount the wrens.", turn_text(rows, seq)
-        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.add_words(rows, seq, words, source=given_to) == 2
         made = passages.of_turns(rows, [seq])[seq]
-        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.add_words(rows, seq, words, source=given_to) == 2
         assert passages.of_turns(rows, [seq])[seq] == made, "a fork brings them again"
-        assert passages.add_words(rows, seq, "Other words.", given=given_to) == 1, "in place of what it had"
-        assert passages.add_words(rows, seq, words, given=given_to) == 2
-        assert passages.add_words(rows, seq, words, given="of before a purge") == 0
+        assert passages.add_words(rows, seq, "Other words.", source=given_to) == 1, "in place of what it had"
+        assert passages.add_words(rows, seq, words, source=given_to) == 2
+        assert passages.add_words(rows, seq, words, source="of before a purge") == 0
         found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
             ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
@@ -523,7 +523,7 @@ def test_what_stands_before_a_passage_is_of_its_session_the_nearest_first(store:
         before = passages.before_passage(rows, [last, first[0], 999], most=3)
         assert before[last] == first[:-4:-1] and before[first[0]] == []
         turn = turn_seq(rows, "u1")
-        passages.add_words(rows, turn, "Calls a heron by its name.", given=LONG)
+        passages.add_words(rows, turn, "Calls a heron by its name.", source=LONG)
         assert passages.before_passage(rows, [last], most=99)[last][-len(first) :] != []
         assert last not in passages.before_passage(rows, [last], most=99)[last]
 
