@@ -469,7 +469,7 @@ def _leaves_something(line: str) -> bool:
     return is_later or sentence.has("left", "en", line) or _NOT_YET.search(line) is not None
 
 
-#: What is not done, with so many words between at most.
+#: "Not handled in old exports yet".
 _NOT_YET = re.compile(r"(?:\bnot|n['’]t)(?: [\w-]+){1,4} yet\b", re.IGNORECASE)
 
 

@@ -202,17 +202,17 @@ def read_candidates(
     read = curations.judged(rows, projects=places)
     candidates = [one for one in candidates if not _is_passed_over(one, read)]
     given_up = supersession.read_given_up(rows, places)
-    candidates = [one for one in candidates if one.memory.pinned or one.memory.id not in given_up]
+    candidates = [each for each in candidates if each.memory.pinned or each.memory.id not in given_up]
     overtakes = overtaking(rows, stated, places=places)
     told = [one for one in _worthiest_picks(candidates) if not overtakes(one.memory)]
     return _through_lens(rows, [*told, *_said_later(told, plain)], through)
 
 
 def _read_heirs(rows: Rows, places: Sequence[int]) -> frozenset[str]:
-    """The ids of what took the place of an earlier statement of somebody's in these places."""
+    """The ids of memories that took the place of earlier ones in these places."""
     replaced = supersession.read_replaced(rows, places)
     given_up = supersession.read_given_up(rows, places)
-    return frozenset([*(one.heir.id for one in replaced), *(memory.id for memory in given_up.values())])
+    return frozenset([*(pair.heir.id for pair in replaced), *(memory.id for memory in given_up.values())])
 
 
 def _through_lens(rows: Rows, candidates: Sequence[Candidate], through: Lens | None) -> list[Candidate]:

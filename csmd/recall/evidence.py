@@ -68,7 +68,7 @@ LONGEST_RULE = 160
 LEAST_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
 LEAST_WORDS, LEAST_LAID_DOWN = 3, 5
-#: What makes a rule one for always stands among so many words at its end.
+#: The words that make a rule one for always may be among this number of words at its end.
 ENDING_WORDS = 3
 #: In so many sessions something was said again.
 SAID_AGAIN = 2
@@ -348,8 +348,8 @@ def _is_of_the_present(said: str) -> bool:
     return has("present", "en", said) or opens("opens_present", "en", said)
 
 
-def _is_asked_for(said: str) -> bool:
-    return bool(request_in(said)) and not parse(said).settles
+def _is_asked_for(text: str) -> bool:
+    return bool(request_in(text)) and not parse(text).settles
 
 
 TRANSIENT: tuple[Transience, ...] = (

@@ -93,7 +93,7 @@ class ScoredStatement:
     """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
 
     `words` is its bm25, 0 where its words did not find it. An `is_cold` statement is never offered by itself. `replaced` is
-    the text of the superseded statement that was found, where it stands in that one's place.
+    the text of the superseded statement that the search matched, if this one takes its place.
     """
 
     score: float

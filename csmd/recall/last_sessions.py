@@ -24,7 +24,7 @@ SESSIONS, LATEST_SESSIONS = 3, 12
 FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
 #: Most words before a colon that only say that something is left.
 LEAD_WORDS = 3
-#: Fewest content words of what a session ends with that say where it stands.
+#: Fewest content words of the last sentence of a session that say where the work is.
 LEAST_LAST = 4
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
@@ -85,7 +85,7 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
 
 
 def _is_work(session: SessionSummary) -> bool:
-    """Whether somebody had something done in a session, even where nothing shows what it changed."""
+    """Whether a session was given work to do, even if no file shows what it changed."""
     goal, last = (next(iter(session.texts(kind)), "") for kind in ("goal", "last"))
     is_ordered = parse(goal).kind == "orders" and not parse(goal).lasting
     return is_ordered and len(content_words(last)) >= LEAST_LAST and not is_passing(last, "assistant")

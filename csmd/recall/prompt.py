@@ -353,7 +353,7 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
 
 
 def _without_left(lines: Sequence[Line]) -> list[Line]:
-    """The lines without those for what the user leaves in a later one, whether a memory says them or not."""
+    """The lines without those whose subject the user gives up in a later line, whether a memory says them or not."""
     left = [(line.statement.at, switch) for line in lines if line.values["user"] and (switch := find_switch(line.text))]
     return [
         line for line in lines if not any(at > line.statement.at and is_left(line.text, switch) for at, switch in left)

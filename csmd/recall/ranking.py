@@ -136,11 +136,11 @@ def line_features(
 ) -> dict[str, float]:
     """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model).
 
-    They are found by the words of what they `replaced` as well.
+    The words of the statement that they `replaced` count as theirs.
     """
     words = stems(text)
-    known, subject = words | stems(replaced), terms.subject or terms.rarity
-    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in known}
+    all_words, subject = words | stems(replaced), terms.subject or terms.rarity
+    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in all_words}
     shared = sum(rarity * (HALF if _SOUNDS.fullmatch(stem) else 1.0) for stem, rarity in held.items())
     return {
         "warm": 0.0,

@@ -185,8 +185,8 @@ def asked_about(rows: Rows) -> frozenset[str]:
 
 def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
     """The questions about these projects' memories that wait for a person and have this reason, the oldest first."""
-    asked = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
-    return where(rows, f"{asked} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
+    condition = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
+    return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
 
 
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:

@@ -25,18 +25,18 @@ UNIT_WORDS = 2
 
 
 def decides(text: str, words: Sequence[str]) -> bool:
-    """Whether an English sentence says how things are to be from then on: no case that is supposed, and nothing done once."""
+    """Whether an English sentence says how things are to be from then on: not what is supposed, and not what is done once."""
     words = tuple(words)
     if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
         return False
-    asked = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
-    is_of_several = "_".join(words[:asked]) in _OF_SENTENCES["of_several.en"]
-    if _sets_value(words[asked:]) or (
-        is_of_several and _holds("".join(words[asked : asked + 1])) and _is_done_so(words[asked:], least=2)
+    request = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
+    is_of_several = "_".join(words[:request]) in _OF_SENTENCES["of_several.en"]
+    if _sets_value(words[request:]) or (
+        is_of_several and _holds("".join(words[request : request + 1])) and _is_done_so(words[request:], least=2)
     ):
         return True
     if (
-        (not asked and _foresees(words))
+        (not request and _foresees(words))
         or _wants_throughout(words)
         or (may_switch(words) and find_switch(text) is not None)
     ):
@@ -67,10 +67,10 @@ def _foresees(words: Sequence[str]) -> bool:
             subject, start = (*words[: at - 1], words[at - 1].removesuffix("'re")), at + 2
         else:
             continue
-        named = [one for one in subject if one[0].isalnum()]
-        if not named or named[0] in _PRONOUNS or named[0] in _WORDS["nobody_else"]:
+        named = [word for word in subject if word[0].isalnum()]
+        if not named or named[0] in _PRONOUNS or named[0] in _WORDS["person"]:
             return False
-        rest = tuple(one for one in words[start:] if one not in _SKIPPED)
+        rest = tuple(word for word in words[start:] if word not in _SKIPPED)
         if rest[:1] == ("be",) and rest[1:2] and _holds(rest[1]) and rest[1].endswith("ing"):
             return len(rest) > 2 and rest[2] not in _ONE
         if rest[:1] == ("be",):
@@ -89,7 +89,7 @@ def _holds(verb: str) -> bool:
 
 
 def _is_done_so(words: Sequence[str], *, least: int) -> bool:
-    """Whether a verb says how: "represent colours as hex strings", "log in by passkey"; so many words stand before that, `least`."""
+    """Whether a verb says how: "represent colours as hex strings", "log in by passkey"; at least `least` words come before it."""
     at = next((at for at, word in enumerate(words) if at and word in _HOW), 0)
     is_how = at > 0 and words[at + 1 : at + 2] != () and words[at + 1] not in _ONE
     return is_how and (at >= least or words[:2] == ("go", "with")) and words[1] not in _PRONOUNS

@@ -523,7 +523,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
     return None
 
 
-#: Within so many words somebody who asks themselves something says what.
+#: A speaker's question to themselves begins within this number of words.
 PONDERED_WITHIN = 9
 _SELF = frozenset(
     "on i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
@@ -531,7 +531,7 @@ _SELF = frozenset(
 
 
 def _ponders(words: Sequence[str]) -> bool:
-    """Whether somebody asks themselves something: "let me think about whether", "I keep wondering if"."""
+    """Whether the speaker asks themselves a question: "let me think about whether", "I keep wondering if"."""
     at = next((at for at, word in enumerate(words[:PONDERED_WITHIN]) if word in ("whether", "if")), 0)
     pondering = [word for word in words[:at] if word in _WORDS["ponder.en"]]
     others = {word for word in words[:at] if word not in _WORDS["ponder.en"] and word not in _WORDS["adverb"]}
@@ -539,7 +539,7 @@ def _ponders(words: Sequence[str]) -> bool:
 
 
 def _ends_talk(words: Sequence[str]) -> bool:
-    """Whether a sentence is about the conversation and asks to leave a subject: "no more talk of the roadmap"."""
+    """Whether a sentence asks to leave a subject of the conversation: "no more talk of the roadmap"."""
     opens_so = (
         tuple(words[:2]) == ("no", "more")
         or words[:1] == ("enough",)
@@ -601,7 +601,7 @@ def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> L
     )
 
 
-#: Whose part in something is told is named within so many words.
+#: The subject of a sentence about a role is named within this number of words.
 NAMED_WITHIN = 5
 
 

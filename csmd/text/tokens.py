@@ -223,7 +223,7 @@ def date_terms(text: str, since: str) -> list[tuple[int, int, str]]:
 
 _WEEKDAYS = tuple(day.lower() for day in calendar.day_name)
 _COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
-#: A day by where it lies from today: no day that comes again and again, and nobody's ("Friday's build").
+#: A day named by its distance from today; not a recurring one ("every Friday") nor a possessive ("Friday's build").
 _RELATIVE = re.compile(
     r"(?<!\bevery )(?<!\beach )\b(?:(?P<near>today|tonight|tomorrow|(?:the )?day after tomorrow)|(?P<end>(?:the )?end of (?:the|this|next) (?:week|month))"
     rf"|in (?P<count>\d{{1,2}}|{'|'.join(_COUNTS)}) (?P<unit>day|week)s?|next (?P<stretch>week|month)"
