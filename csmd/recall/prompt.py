@@ -446,7 +446,7 @@ def rate_subject(terms: SearchTerms) -> float:
 def _answers(line: Line, terms: SearchTerms) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
     is_rule = line.values["user"] and (line.values["lasting"] or line.statement.replaced)
-    is_stated = terms.asks and line.memory is not None and line.memory.is_personal
+    is_stated = terms.asks and line.values["user"]
     return line.values["covers"] * (ON_SUBJECT if is_rule else STATED if is_stated else ALIKE)
 
 

@@ -125,6 +125,7 @@ def _switch(left: _Left, others: Sequence[Sequence[Word]], entering: Sequence[Se
     if lead in ("of", "than"):  # "the shop uses A instead of B"
         verb = next((at for at, word in enumerate(left.before) if word.root in _ENTER or word.plain in COPULA), 0)
         places |= stems(left.before[:verb])
+        new -= stems(left.before[:verb])
     named = stems(word for word in rest if word.root not in _LEAVE | _MOVE | _ENTER)
     return Switch(old, frozenset(new - old - _IDLE), named - old - new - _IDLE, frozenset(places - old - new - _IDLE))
 
@@ -296,5 +297,6 @@ def _holds_instead(part: Sequence[Word]) -> bool:
     """Whether a part says what is done now, and is not about the thing that only was in some way."""
     plain = [word.plain for word in part]
     is_same_thing = plain[0] in _ARTICLES or any(word.partition("'")[0] in ("it", "they") for word in plain)
-    is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain)
-    return not is_same_thing and (is_now or any(word.root in _ENTER | _MOVE for word in part))
+    is_now = not {"now", "back", "again", "instead"}.isdisjoint(plain) or any(word.root in _ENTER for word in part)
+    moves = any(word.root in _MOVE for word in part) and "to" in plain
+    return not is_same_thing and (is_now or moves)

@@ -41,6 +41,7 @@ SAID: dict[str, str] = {
     "use the plotter instead of the printer for this": "",
     "Cairo isn't in the list any more, add it again": "",
     "draw no labels twice, don't test Skia, and see that it is fast": "",
+    "Cairo was updated yesterday, no breaking changes": "",
     # A step at hand, a case, a question, a wording.
     "drop the second argument and use a keyword": "",
     "remove the Cairo import, then run the tests": "",
@@ -73,6 +74,7 @@ OLDER = [
     ("The invoices are drawn with Cairo.", MOVES, False),
     ("The admin page draws its charts with Cairo", "The shop page draws its charts with Skia instead of Cairo", False),
     ("Never use Cairo.", DROPS, False),
+    ("The plotter is Cairo.", "the printer uses Skia instead of Cairo", False),
     ("The Cairo build takes a minute.", "swap Pango for Skia", False),
 ]
 
