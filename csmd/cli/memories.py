@@ -18,7 +18,17 @@ from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.text import display
 from csmd.text.display import amount, said_by, squeeze
-from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemdirType, MemoryType, Tier
+from csmd.vocabulary import (
+    AUTHORITY_RANK,
+    CATEGORIES,
+    EVENTS,
+    GATE_PRIORITY,
+    Authority,
+    Gate,
+    MemdirType,
+    MemoryType,
+    Tier,
+)  # fmt: skip
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -403,12 +413,8 @@ RELATIONS: dict[str, tuple[str, str]] = {
 }
 #: Links that speak against a memory: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
-EVENTS = {
-    "session_start": "at its start",
-    "prompt": "with a prompt",
-    "tool_failure": "when a tool failed",
-    "pre_compact": "before its compaction",
-}
+#: When something was told, by the event.
+WHEN_TOLD: dict[str, str] = {name: rule.label for name, rule in EVENTS.items()}
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
 MOST_SHOWN = 6
 #: Characters of a turn that is shown as context, and of what stands before a sentence in its turn.
@@ -497,7 +503,7 @@ def _times_shown(injections: dict[str, Any]) -> str:
         return "no session was told it yet"
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
-        event = EVENTS.get(last["event"], last["event"])
+        event = WHEN_TOLD.get(last["event"], last["event"])
         times += f", last {when(last['at'])} to session {display.short_session(last['session_id'])} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 

@@ -13,7 +13,7 @@ import click
 
 from csmd import wire
 from csmd.cli import memories, render, verb
-from csmd.cli.memories import EVENTS, items
+from csmd.cli.memories import WHEN_TOLD, items
 from csmd.cli.render import (
     Line,
     RawLine,
@@ -636,7 +636,7 @@ def show_why(value: dict[str, Any]) -> Screen:
             yield Line(f"session {session}", gap=injection is not value["injections"][0])
         event = injection["event"]
         notes, tokens = amount(len(injection["items"]), "note"), amount(injection["tokens"], "token")
-        yield bold(f"{EVENTS.get(event, event)}: {notes}, {tokens}", head=f"{when(injection['at'])}  ", gap=True)
+        yield bold(f"{WHEN_TOLD.get(event, event)}: {notes}, {tokens}", head=f"{when(injection['at'])}  ", gap=True)
         if injection["prompt"]:
             yield dim(f"you asked: {injection['prompt']}", indent=2, most=2)
         for item in injection["items"]:

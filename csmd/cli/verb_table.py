@@ -16,7 +16,7 @@ GROUPS: dict[str, str] = {
     "Installation": "install uninstall upgrade start stop restart config mcp help",
 }
 #: The verbs of `csmd pipeline`: how statements become memories, step by step. Few people need them.
-PIPELINE = "beliefs duplicates merge archive packets candidates promote distill advisory"
+PIPELINE = "beliefs duplicates merge archive packets candidates promote advisory"
 #: Verbs that few people need from day to day, and verbs of programs: `csmd help more` lists them.
 HIDDEN = (
     "recall topics supersede unpin tag link tail report checkpoint context instructions self sync repair ledger "
@@ -30,7 +30,7 @@ SUBJECTS: dict[str, str] = {
     "status": "status tail logs",
     "memories": "search remember brief recall tool memories edit topics tag link errors",
     "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review undo",
-    "dreams": "dream distill",
+    "dreams": "dream",
     "sessions": "session today context memdir instructions checkpoint goal done why receipts show",
     "privacy": "scan forget pause resume project",
     "encryption": "encrypt",

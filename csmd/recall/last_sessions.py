@@ -62,7 +62,7 @@ class SessionSummary(NamedTuple):
     @property
     def tail(self) -> str:
         """When it was, and the session's short id."""
-        return f"{self.at[:10]}, session {display.short_session(self.session_id)}"
+        return f"{display.date(self.at)}, session {display.short_session(self.session_id)}"
 
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:

@@ -116,7 +116,7 @@ def find(
     ranked = _rank_turns(rows, pool)
     # Memories first: their turns count for them without those next to them.
     hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
-    hits += _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
+    hits += _find_turns(rows, asked, ranked, window, mended, limit * 3) if kind != "memory" else []
     if len(tokens.content_stems(question)) <= FEW_WORDS:
         hits = [replace(hit, score=hit.score * ORDER_SHARE) if _is_order(hit) else hit for hit in hits]
     hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
@@ -291,7 +291,6 @@ def group_exchanges(
 def _find_turns(
     rows: Rows,
     asked: Query,
-    pool: Pool,
     ranked: Ranking,
     window: query.Window | None,
     mended: Sequence[int],
@@ -322,8 +321,7 @@ def _find_turns(
     read = search.turns_by_seq(rows, [turn for group in groups for turn in group])
     groups = [group for group in groups if group[0] in read]
     seqs = [ranked.best[turn] for turn, *_ in groups if turn in ranked.best]
-    matched = {passage.turn_seq: passage for passage in passages.by_seqs(rows, [s for s in seqs if s > 0]).values()}
-    matched |= {pool.unindexed[seq].turn_seq: pool.unindexed[seq] for seq in seqs if seq in pool.unindexed}
+    matched = {passage.turn_seq: passage for passage in passages.by_seqs(rows, seqs).values()}
     heirs = _find_heirs(rows, matched)
     return [
         _exchange(

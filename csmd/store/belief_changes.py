@@ -807,6 +807,11 @@ def is_merged(rows: Rows, memory: Memory) -> bool:
     return rows.exists(merged, seq=memory.seq)
 
 
+def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
+    """Every merge of a memory into another one, those that were undone among them."""
+    return [change for change in changes_of(rows, merged) if change.change == MERGE and change.after == into]
+
+
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
     """Puts one memory aside for another, whose values `into` has already; its sources confirm that one."""
     known = memories.by_seqs(rows, [into.seq])[into.seq]

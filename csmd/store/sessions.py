@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, get_args
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
+from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
@@ -281,7 +281,6 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     markdown_pages.take_back_days(rows, int(seq))
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
-    vectors.delete_for(rows, "turn", int(seq))
     rows.delete("turns", seq=seq)
     return True
 

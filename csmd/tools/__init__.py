@@ -1,4 +1,4 @@
-"""What the daemon can be asked: one table for the command line, `csmd tool` and MCP."""
+"""What the daemon can be asked: one table, of which the command line, `csmd tool` and MCP choose."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def list_receipts(visit: Visit) -> Page:
     rows = fitting(shortened[: ROWS // 2])
     return Page("told.html", {
         "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit), "offset": offset,
-        "more": len(shortened) > len(rows), "events": memory_words.EVENTS, "reason": session_words.reason_words,
+        "more": len(shortened) > len(rows), "events": memory_words.WHEN_TOLD, "reason": session_words.reason_words,
         "use": session_words.use_words, "hint": session_words.hint, "states": session_words.STATES,
     })  # fmt: skip
 

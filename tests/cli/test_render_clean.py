@@ -74,7 +74,7 @@ class Home:
             "search": ["release exporter tabs", "--all-projects"], "remember": [f"Say {HOSTILE} it"], "recall": ["--prompt", f"release {HOSTILE}"],
             "tool": ["csm_memory_list"], "show": [memory], "receipts": [SESSION], "topics": [], "tag": [memory, f"more{HOSTILE}"],
             "link": [memory, other], "goal done": [f"no{HOSTILE}"], "done": [], "undo": [], "goal set": [f"go {HOSTILE}"], "supersede": [memory, other], "pin": [memory],
-            "unpin": [memory], "merge": ["--dry-run"], "dream diff": ["1"], "dream undo": [f"no{HOSTILE}"], "distill": ["--again", "--dry-run"],
+            "unpin": [memory], "merge": ["--dry-run"], "dream diff": ["1"], "dream undo": [f"no{HOSTILE}"],
             "forget": [f"no{HOSTILE}"], "project alias": [f"/nowhere{HOSTILE}", str(self.project), "--yes"], "project merge": [str(self.project), f"/nowhere{HOSTILE}", "--yes"],
             "project split": [str(self.project), f"/nowhere{HOSTILE}"], "project workspace": [f"w{HOSTILE}", str(self.project)],
             "project lens": ["work", str(self.project), "--topic", f"release {HOSTILE}"],

@@ -52,6 +52,7 @@ def read(store: Store, ident: str):
 
 #: What somebody says, says again in other words, and whether that confirms it instead of standing beside it.
 RESTATED = [
+    ("the billing service calls the user service", "the user service calls the billing service", False),
     ("Secrets are stored in Vault", "We store secrets in Vault", True),
     ("Never force-push to trunk", "Do not force-push to trunk", True),
     ("Use the pnpm lockfile for installs", "Always use the pnpm lockfile for installs", True),

@@ -91,6 +91,42 @@ def test_a_word_that_no_article_ever_led_is_no_topic() -> None:
     assert not named & {"stay", "twice"}
 
 
+def check(said: list[str], word: str, *, is_topic: bool) -> None:
+    """Whether a word that these statements of as many sessions share is a topic."""
+    among = [*SAID, *((f"t{number}", text) for number, text in enumerate(said))]
+    assert (word in {name for names in tagged(among).values() for name in names}) == is_topic
+
+
+#: Statements, a word that they share, and whether a person would name it as what they are about.
+GOLDEN = [
+    (["The queue is drained at night.", "Messages wait in the queue.", "A full queue drops messages."], "queue", True),
+    (["The parser must throw on empty rows.", "Workers throw when they time out.", "Don't throw from a callback."], "throw", False),
+    (["Sync waits 5 minutes.", "After 10 minutes the login ends.", "Give the pods 2 minutes."], "minutes", False),
+    (["Key insight: rows are sorted.", "Key insight: the clock is wrong.", "Key insight: nobody reads it."], "key insight", False),
+    (["It failed with `err` unset.", "Return `err` at once.", "Wrap `err` with its path."], "err", False),
+    (["`render` takes a map.", "Pages are slow to render.", "We render it on the server."], "render", False),
+    (["`PaymentGate` retries twice.", "Mock `PaymentGate` in the shop.", "The payment gate is closed at night."], "payment gate", True),
+    (["Deploys go through Spinnaker.", "Ask Spinnaker for the logs.", "We pay for Spinnaker."], "spinnaker", True),
+    (["Flags live in config.toml.", "Sort the keys of config.toml.", "Never edit config.toml by hand."], "config.toml", True),
+    (["Exports to optimize are rare.", "We should optimize it.", "You can optimize the join."], "optimize", False),
+]  # fmt: skip
+
+
+@pytest.mark.invariant("A topic is a thing that a person would name: no verb, amount, heading or word of a language")
+@pytest.mark.parametrize(("said", "word", "is_topic"), GOLDEN, ids=[word for _, word, _ in GOLDEN])
+def test_a_topic_is_a_thing_that_a_person_would_name(said: list[str], word: str, is_topic: bool) -> None:
+    check(said, word, is_topic=is_topic)
+
+
+def test_in_a_project_of_many_sessions_a_word_is_a_topic_in_more_of_them_than_a_name() -> None:
+    many = [f"Rule {number}: {text}" for number, (_, text) in enumerate(SAID * 4)]
+    three = ["Messages wait in the queue.", "The queue is full.", "Look into the queue."]
+    names = ["Deploys go through Spinnaker.", "Ask Spinnaker for it.", "We pay for Spinnaker."]
+    check([*many, *three], "queue", is_topic=False)
+    check([*many, *three, "Never empty the queue by hand.", "Somebody owns the queue."], "queue", is_topic=True)
+    check([*many, *names], "spinnaker", is_topic=True)
+
+
 def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
     for names in tagged(SAID).values():
         assert len(names) <= topic_tagging.MOST_TAGS
