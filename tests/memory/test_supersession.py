@@ -373,8 +373,8 @@ def test_what_is_given_up_without_a_word_of_its_matter_is_asked_about_and_known_
     store: Store,
 ) -> None:
     old, new = say(store, "We manage fonts with fontconfig.", 1), say(store, "drop fontconfig, use swash", 2)
-    assert known(store, old).superseded_by == "" and waiting(store) == [(old, new)]
-    project = known(store, old).project_seq
+    assert memory_of(store, old).superseded_by == "" and waiting(store) == [(old, new)]
+    project = memory_of(store, old).project_seq
 
     def given_up() -> dict[str, str]:
         found = store.read(lambda rows: supersession.read_given_up(rows, [project]))
@@ -391,4 +391,4 @@ def test_what_is_given_up_for_a_matter_that_both_name_is_replaced(store: Store) 
         say(store, "Fonts are managed with fontconfig.", 1),
         say(store, "fontconfig is out, swash loads fonts", 2),
     )
-    assert known(store, old).superseded_by == new
+    assert memory_of(store, old).superseded_by == new
