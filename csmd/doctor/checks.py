@@ -29,7 +29,7 @@ from csmd.hosts.host_files import SERVER_SCRIPT
 from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import foreign_files, home_disk, plan
 from csmd.paths import Paths, is_directory, is_file, is_there, text_of
-from csmd.text import display
+from csmd.text import ages, display
 
 #: fail: sessions are not captured, or wrongly. warn: that may be so. note: good to know.
 #: unasked: needs a daemon, and none answers.
@@ -374,7 +374,7 @@ def paused(scene: Scene) -> Iterator[Finding]:
     """Is capture not paused?"""
     paused = (scene.status or {}).get("paused")
     if paused:
-        until = f"until {render.when(paused['until'])}" if paused.get("until") else "until you resume it"
+        until = f"until {ages.when(paused['until'])}" if paused.get("until") else "until you resume it"
         yield warn(f"capture is paused {until}")
 
 
@@ -444,7 +444,7 @@ def spool(scene: Scene) -> Iterator[Finding]:
         return
     age_s = _age_s(waiting[0].name, scene.now_s)
     events = f"{display.amount(len(waiting), 'event')} {'waits' if len(waiting) == 1 else 'wait'}"
-    oldest = f"{events} in the spool, the oldest for {render.age(age_s)}"
+    oldest = f"{events} in the spool, the oldest for {ages.age(age_s)}"
     if scene.status is None:
         yield note(f"{oldest}: a daemon takes them in")
     elif age_s > SPOOL_PATIENCE_S:
@@ -509,7 +509,7 @@ def clock(scene: Scene) -> Iterator[Finding]:
     if scene.newest_turn:
         ahead = datetime.fromisoformat(scene.newest_turn).timestamp() - scene.now_s
         if ahead > AHEAD_S:
-            yield warn(f"the newest turn is of {render.when(scene.newest_turn)}, {render.age(ahead)} from now: "
+            yield warn(f"the newest turn is of {ages.when(scene.newest_turn)}, {ages.age(ahead)} from now: "
                        "the clock is behind, or was ahead then")  # fmt: skip
     built = Path(csmd.__file__).stat().st_mtime
     if scene.now_s < built - 86_400:
