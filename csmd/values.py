@@ -368,7 +368,7 @@ class Quote:
 class Hit:
     """One search result, best first in its list; `factors` are the parts that its score is the sum of.
 
-    `superseded_by` is the memory that holds in its place, `superseded_at` when that was said last; `answers` its cosine.
+    `states` is the memory that a turn states, whose gate and authority it then has. `superseded_by` is the memory that holds in its place, `superseded_at` when that was said last; `answers` its cosine.
     """
 
     id: str
@@ -388,6 +388,7 @@ class Hit:
     refuted: bool = False
     edited: bool = False
     scene: str = ""
+    states: str = ""
     answers: float = 0.0
     factors: dict[str, float] = field(default_factory=dict)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import ntpath
 import posixpath
 import re
@@ -11,14 +10,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
 from csmd.privacy.redaction import redact
-from csmd.store import cursors, files, projects, workspaces
-from csmd.store.core import Store
+from csmd.store import files, projects, workspaces
 from csmd.store.sqlite import Rows
 from csmd.values import Project
 
@@ -135,11 +132,6 @@ def at(root: str, *, place: str = "") -> Project:
 def roots(project: Project) -> tuple[str, ...]:
     """A project's root, and that of the repository whose worktree it was: what is excluded there is excluded here."""
     return (project.root,) if project.worktree_of is None else (project.root, *roots(project.worktree_of))
-
-
-def was_worktree(path: str) -> bool:
-    """Whether a path is in a directory where assistants put a repository's worktrees."""
-    return _WORKTREES.match(path) is not None
 
 
 def may_have_worktrees(project: Project) -> bool:
@@ -404,24 +396,6 @@ def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     return seq, projects.wall_around(rows, place.place) if seq is None else projects.everywhere(rows, seq)
 
 
-log = logging.getLogger(__name__)
-
-STAGE = "worktrees"
-
-
-def step(store: Store, *, now: str) -> int:
-    """Brings home the worktrees among the projects that an older version stored, once; how many were looked at."""
-    if store.read(lambda rows: cursors.cursor(rows, STAGE, "projects")):
-        return 0
-    roots = store.read(projects.lone_worktrees)
-    # Each in a write of its own: a merge of many turns takes a while, and hooks wait behind it.
-    merged = sum(store.write(partial(merge_worktrees, worktrees=[pair], now=now)) for pair in _by_path(roots))
-    store.write(lambda rows: cursors.move_cursor(rows, STAGE, "projects", 1))
-    if merged:
-        log.info("worktrees that are gone count to their repository: %d; `csmd project list` shows them", merged)
-    return len(roots)
-
-
 def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
     """(worktree that is gone, repository) of the pairs of paths that the disk does not contradict; looks at the disk."""
     lost = []
@@ -440,17 +414,3 @@ def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *,
         projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )
-
-
-def _by_path(roots: Iterable[str]) -> list[tuple[Project, Project]]:
-    """(worktree, repository) of the directories that are gone and were worktrees by their paths."""
-    pairs = []
-    for root in roots:
-        place = identified(root)
-        if not files.is_missing(root):
-            continue
-        if place.root != root and was_worktree(root):
-            pairs.append((at(root), marked(place)))
-        elif place.worktree_of is not None:
-            pairs.append((place, marked(place.worktree_of)))
-    return pairs

@@ -18,8 +18,8 @@ from csmd.config import Config, child_environment, has_desktop
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import CsmdError
 from csmd.hosts import adapters
-from csmd.hosts.adapter import HooksState
 from csmd.hosts.adapters import CLAUDE
+from csmd.hosts.host_files import HooksState
 from csmd.paths import is_directory
 from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones

@@ -58,7 +58,7 @@ def local_time(at: str) -> datetime:
     return datetime.fromisoformat(at).astimezone()
 
 
-#: What a job's line tells of its result.
+#: What a task's line in the log tells of its result.
 RESULTS = (
     ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
     ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
@@ -67,7 +67,7 @@ RESULTS = (
 
 @dataclass(slots=True)
 class Task:
-    """Work that a client waits for; `progress` is for people, `result` for the caller."""
+    """Work that a client waits for, which is told it as a job; `progress` is for people, `result` for the caller."""
 
     kind: Literal[
         "import",
@@ -137,18 +137,18 @@ def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, 
         yield
 
 
-def log_outcome(job: Task) -> None:
-    """Writes how a job ended; nothing for a sync that found nothing new."""
-    if job.state == "failed":
-        log.warning("%s failed; whoever asked was told why", job.kind)
+def log_outcome(task: Task) -> None:
+    """Writes how a task ended; nothing for a sync that found nothing new."""
+    if task.state == "failed":
+        log.warning("%s failed; whoever asked was told why", task.kind)
         return
-    result = job.result
-    if job.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
+    result = task.result
+    if task.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
         return
     counts = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
     parts = [amount(count, word) for name, word in RESULTS if isinstance(count := counts.get(name), int) and count]
     took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
-    log.info("%s: %s%s", job.kind, ", ".join(parts) or "done", took)
+    log.info("%s: %s%s", task.kind, ", ".join(parts) or "done", took)
 
 
 #: Sessions whose last start is known; the oldest are forgotten first.
@@ -408,6 +408,10 @@ class Context:
 
     # --- what comes in, from any thread
 
+    def calm_s(self, at: float | None = None) -> float:
+        """Seconds, until a monotonic time or now, in which no hook or file told of a session."""
+        return max((time.monotonic() if at is None else at) - self.heard_at, 0.0)
+
     def hint(self, path: str) -> None:
         """Says that a transcript may have changed; cheap."""
         self.heard_at = time.monotonic()
@@ -433,21 +437,21 @@ class Context:
         """Asks for a step now."""
         self.wake.set()
 
-    def submit(self, job: Task) -> Task:
+    def submit(self, task: Task) -> Task:
         """Queues a task; its state is looked up by its id."""
-        self.list_task(job)
+        self.list_task(task)
         with self._lock:
-            self._queue.append(job)
+            self._queue.append(task)
         self.asked.set()
         self.wake.set()
-        return job
+        return task
 
-    def list_task(self, job: Task) -> None:
+    def list_task(self, task: Task) -> None:
         """Has a task's state found by its id; the oldest that have ended are forgotten."""
         with self._lock:
             for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
                 del self.tasks[done]
-            self.tasks[job.id] = job
+            self.tasks[task.id] = task
 
     def stop(self) -> None:
         """Ends after the batch at hand."""

@@ -101,17 +101,20 @@ def _compose_brief(
 ) -> tuple[Brief, int]:
     """The brief for an event, and the row of its project; `beside` is the brief that its prompt gets already."""
     places = visibility.scopes(rows, event.cwd, start=ingest.started_in(event.transcript_path))
-    if event.name == "session_start":
-        told = _start_brief(rows, context, event, places, beside)
-    elif event.name == "pre_compact":
-        told = checkpoint.compose_instructions(rows, event, places)
-    elif event.failure is not None:
-        kept_bytes = context.config.settings.capture_tool_output_bytes
-        told = work_notes.recall_failure(
-            rows, places=places, session_id=event.session_id, failed=event.failure, kept_bytes=kept_bytes
-        )
-    else:
-        told = _prompt_brief(rows, context, event, places, left_s)
+    match event.name:
+        case "session_start":
+            told = _start_brief(rows, context, event, places, beside)
+        case "prompt":
+            told = _prompt_brief(rows, context, event, places, left_s)
+        case "pre_compact":
+            told = checkpoint.compose_instructions(rows, event, places)
+        case "tool_failure" if event.failure is not None:
+            kept_bytes = context.config.settings.capture_tool_output_bytes
+            told = work_notes.recall_failure(
+                rows, places=places, session_id=event.session_id, failed=event.failure, kept_bytes=kept_bytes
+            )
+        case _:
+            raise ValueError(f"nothing is composed for the event {event.name!r}")
     return told, places[0]
 
 

@@ -39,6 +39,7 @@ from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
 from csmd.values import Event
+from csmd.vocabulary import EVENTS
 from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)
@@ -359,7 +360,7 @@ class Server(threading.Thread):
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing what the event's answer tells; None where it tells nothing."""
         context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in ADAPTERS[event.host].injecting or not context.config.settings.stages_inject:
+        if not EVENTS[event.name].injects or not context.config.settings.stages_inject:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
@@ -378,7 +379,7 @@ class Server(threading.Thread):
         injected: Injection = yield composing
         if event.name == "session_start":
             self.background.expect(injected.project)
-        body = ADAPTERS[event.host].encode_answer(event.name, injected.text, injected.notice)
+        body = ADAPTERS[event.host].hooks.encode_answer(event.name, injected.text, injected.notice)
 
         def is_late() -> bool:
             return time.monotonic() > exchange.until - MARGIN_S
@@ -403,7 +404,7 @@ class Server(threading.Thread):
     def _follow_up(self, event: Event) -> None:
         """Has the background do what an event gives reason to."""
         self.background.context.hint_of_hook(event.transcript_path, event.host)
-        if event.name in ADAPTERS[event.host].injecting and event.failure is None:
+        if EVENTS[event.name].injects and event.failure is None:
             self.background.instructions.visit(event.cwd)
             # For the prompts to come; on a thread of its own, because starting the worker takes a while.
             if self._warming is None or not self._warming.is_alive():

@@ -51,7 +51,6 @@ from csmd.store import (
     files,
     import_files,
     markdown_pages,
-    passages,
     projects,
     purge,
     purge_files,
@@ -204,11 +203,6 @@ class Tasks:
             yield {"step": "distilling", "done": done, "total": max(done, sessions)}
         for done in accumulate(self._stages.run_until_done()):
             yield {"step": "remembering", "done": done, "total": 0}
-        if task.kind == "sync":
-            filled, until = context.store.read(passages.progress)
-            yield from _repeated(
-                "indexing", lambda: context.guard("passages", self._stages.index_some) or 0, max(0, until - filled)
-            )
         degraded = (yield from self._embed()) if task.with_vectors else []
         context.store.checkpoint(truncate=True)
         after = context.store.read(activity.counts)
@@ -216,7 +210,7 @@ class Tasks:
         trouble = [
             f"{what}: {why}"
             for what, why in sorted(context.trouble.items())
-            if what in read or what.startswith(("distilling", "spooled", "passages"))
+            if what in read or what.startswith(("distilling", "spooled"))
         ]
         return {
             **result,

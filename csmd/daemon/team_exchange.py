@@ -20,11 +20,12 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.team import TeamRow, Waiting
 from csmd.team import sharing
+from csmd.vocabulary import QUIET_S
 
 log = logging.getLogger(__name__)
-#: Rests between exchanges: where something waits to be sent, while sessions are at work (and so long after), else; at
-#: first after a failure, and at most.
-SOON_S, AT_WORK_S, WORKED_S, IDLE_S, FAILED_S = 3.0, 60.0, 900.0, 600.0, 20.0
+#: Rests between exchanges: where something waits to be sent, while sessions are at work and soon after, else; at first
+#: after a failure, and at most.
+SOON_S, AT_WORK_S, IDLE_S, FAILED_S = 3.0, 60.0, 600.0, 20.0
 #: How long the server has for what somebody waits for.
 ASKED_S = 30.0
 
@@ -69,7 +70,7 @@ class TeamExchange:
             return min(FAILED_S * 2.0 ** (self._failures - 1), IDLE_S)
         if self._waiting or self._rest < SOON_S:
             return SOON_S
-        return AT_WORK_S if now - self._context.heard_at < WORKED_S else IDLE_S
+        return AT_WORK_S if self._context.calm_s(now) < QUIET_S["team"] else IDLE_S
 
     def _end(self, now: float, wait: Callable[[float], dict[str, Any] | None]) -> bool:
         store = self._context.store

@@ -392,6 +392,15 @@ def degraded(scene: Scene) -> Iterator[Finding]:
         yield warn(text)
 
 
+@check("`csmd dream status` shows every gate", asks=True)
+def dreams(scene: Scene) -> Iterator[Finding]:
+    """Is no dream overdue?"""
+    state = (scene.status or {}).get("dream") or {}
+    if state.get("overdue") and not (state["due"] or state["running"]):
+        error = (state["latest"] or {}).get("error")
+        yield warn(f"a dream is {state['verdict']}" + (f" (the latest: {error})" if error else ""))
+
+
 @check("`csmd model fetch` (90 MB, once), or `csmd model add`", asks=True)
 def model(scene: Scene) -> Iterator[Finding]:
     """Is there an embedding model?"""

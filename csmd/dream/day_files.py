@@ -25,6 +25,7 @@ from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text import markdown
 from csmd.text.display import squeeze
+from csmd.vocabulary import QUIET_S
 
 # --- forgetting
 
@@ -71,8 +72,6 @@ def _parse_sessions(body: str) -> list[dict[str, Any]]:
 
 # --- sessions and days
 
-#: Hours without a turn after which a session has ended, unless its host says so sooner.
-QUIET_H = 2.0
 #: Days after which a day's file moves to the archive; for a session that ended before none is written.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
@@ -82,8 +81,8 @@ _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def has_ended(last_at: datetime, *, closed: bool, now: datetime) -> bool:
-    """Whether a session is over: its host said so, or it was quiet for QUIET_H."""
-    return closed or now - last_at >= timedelta(hours=QUIET_H)
+    """Whether a session is over: its host said so, or it was quiet for long."""
+    return closed or now - last_at >= timedelta(seconds=QUIET_S["day"])
 
 
 def is_recent(day: str, *, today: str) -> bool:
@@ -419,7 +418,9 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 
 def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
     """Writes the file of each live session (with `new` also where there is none yet) and removes those of ended sessions."""
-    since = (datetime.fromisoformat(now) - timedelta(hours=QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
+    since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
+        :23
+    ] + "Z"
     endings = store.read(lambda rows: markdown_pages.live_endings(rows, since=since, limit=MOST_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0

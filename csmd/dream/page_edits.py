@@ -25,6 +25,7 @@ from csmd.dream.page_format import Item, Page, Read
 from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.hosts.tool_calls import READERS, SHELL
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
@@ -180,7 +181,6 @@ def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
 
 # --- who wrote a page
 
-_READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
 #: A shell line that only reads: without redirection and without programs that may write.
 _ONLY_READS = re.compile(
     r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
@@ -209,12 +209,12 @@ def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> b
     it. The directory counts by its last two names, the home where all below it is swept. A shell line that is not
     kept whole may have written it. A name that is only computed is not seen.
     """
-    if tool in _READERS:
+    if tool in READERS:
         return False
     command = _COMMAND.search(call)
-    if tool == "Bash" and command and _ONLY_READS.match(command[1]):
+    if tool == SHELL and command and _ONLY_READS.match(command[1]):
         return False
-    if tool == "Bash" and (CUT in call or (NOT_KEPT in call and not command)):
+    if tool == SHELL and (CUT in call or (NOT_KEPT in call and not command)):
         return True
     name = path.rpartition("/")[2]
     home = re.search(rf"/{re.escape(_tail(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", call)

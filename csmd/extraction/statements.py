@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.extraction import chooser
-from csmd.extraction.chooser import Chosen, Said, Source, said_before
+from csmd.extraction.chooser import Said, Source, said_before
 from csmd.hosts import tool_calls
 from csmd.paths import name_of_transcript
 from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
@@ -132,12 +131,6 @@ class View(NamedTuple):
     sources: list[Source]
     said: list[Said]
     before: str
-
-
-def choose_from_session(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
-    """Chooses from a whole conversation as if it were over, without writing anything."""
-    view = _view(rows, replace(session, position=0), settled=True, key=key)
-    return chooser.choose(view.sources, said=view.said, before=view.before)
 
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:

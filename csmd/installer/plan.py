@@ -7,6 +7,7 @@ import copy
 import fcntl
 import os
 import stat
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -487,13 +488,18 @@ def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[st
     return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
 
 
+#: What stands before further files of a directory in a list of them.
+INDENT = " " * 10
+
+
 def describe_own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
-        f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS, *FURTHER))}",
+        *textwrap.wrap(
+            ", ".join((*HOOK_SCRIPTS, *LAUNCHERS, *FURTHER)), 78, initial_indent=INDENT, subsequent_indent=INDENT
+        ),
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",

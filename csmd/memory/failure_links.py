@@ -14,8 +14,9 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.extraction import failure_reports, shell_commands, statement_context
 from csmd.extraction import statements as distill
-from csmd.extraction.shell_commands import WRITERS, command_of, file_of
+from csmd.extraction.shell_commands import command_of, file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
+from csmd.hosts.tool_calls import SHELL, WRITERS
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
 from csmd.paths import name_of_transcript
@@ -109,7 +110,7 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
             observations += [_Observation(turn, pasted)] if pasted else []
         elif turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
-            line = command_of(call.text) if call.tool_name == "Bash" else ""
+            line = command_of(call.text) if call.tool_name == SHELL else ""
             failure = failure_reports.observed_failure(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
             if failure or (line and failure_reports.succeeded(turn.text)):
                 observations.append(_Observation(turn, failure, call, line))

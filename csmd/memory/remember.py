@@ -17,7 +17,7 @@ from csmd.store import belief_changes, core, cursors, fulltext, memories, projec
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import sentence, similarity, tokens
+from csmd.text import restatement, sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
 from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
@@ -316,7 +316,10 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         )
         # One may amend the other though nearly all words are the same: "drop support for 3.8".
         is_amended = forward.replaces or backward.replaces
-        if not is_amended and (forward.says_all or similarity.repeats(statement.text, memory.text)):
+        repeats = similarity.repeats(statement.text, memory.text)
+        if not is_amended and (
+            forward.says_all or (repeats and not restatement.change_places(statement.text, memory.text))
+        ):
             return memory
     return None
 

@@ -6,6 +6,7 @@ replacement, or a warning.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, memories, tombstones
+from csmd.store import belief_changes, candidates, exports, memories, tombstones
 from csmd.store.belief_changes import Answer, Before
 from csmd.store.sqlite import Rows
 from csmd.values import Candidate, Memory, Provenance, Statement
@@ -141,8 +142,8 @@ def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> Answer:
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = belief_changes.changed_by(rows, lambda: _to_memory(rows, memory, answer))
-    made = _to_memory(rows, memory, answer)
+    touched = belief_changes.changed_by(rows, lambda: answer_memory(rows, memory, answer))
+    made = answer_memory(rows, memory, answer)
     return belief_changes.put_answer(
         rows, item=memory.id, answer=answer.verb, made=made, was="", project=memory.project_seq, touched=touched,
         now=answer.at,
@@ -175,7 +176,8 @@ def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Answ
 Settled = tuple[str, CandidateStatus]
 
 
-def _to_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
+def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
+    """Does what an answer about a memory means, without noting it; the id of the memory that came of it, "" for none."""
     if answer.verb == "keep":
         return _keep(rows, memory, answer)
     if answer.verb == "edit":
@@ -237,7 +239,7 @@ def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], an
 
 
 _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], Settled]] = {
-    "memory": lambda rows, _, alive, answer: (_to_memory(rows, alive[0], answer), "done"),
+    "memory": lambda rows, _, alive, answer: (answer_memory(rows, alive[0], answer), "done"),
     "pair": _about_two,
     "change": _about_two,
     "belief": _about_belief,
@@ -323,6 +325,77 @@ def _state(
         )
     belief_changes.record_change(rows, made, answer.verb, "", "", "a person stated it", PERSON, answer.at)
     return made
+
+
+# --- all that waits of an import
+
+ImportVerb = Literal["keep", "drop"]
+IMPORT_VERBS: tuple[ImportVerb, ...] = ("keep", "drop")
+#: Memories that one write answers about: others wait for the writer meanwhile.
+AT_ONCE = 20
+MOST_OF_IMPORT = 100_000
+#: What comes before the program's name in the audit of a memory that was imported; of one of csmd's own export nothing does.
+_FROM = "imported from "
+OWN_EXPORT = "csmd export"
+#: How the id of an import begins.
+IMPORT_PREFIX = "i"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: the program or `csmd export` that it was of, its file, "" where none is known, when, and what waits of it (ids)."""
+
+    id: str
+    source: str
+    path: str
+    at: str
+    waiting: tuple[str, ...]
+
+
+def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
+    """The imports of which something waits in some projects (None: in any), the latest first; `since` as of `unreviewed`."""
+    seqs = belief_changes.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
+    imports: dict[str, Import] = {}
+    for ident, reason, at in exports.imported(rows, seqs):
+        source, _, rest = reason.removeprefix(_FROM).partition(": ")
+        source = source if reason.startswith(_FROM) else OWN_EXPORT
+        _, slash, path = rest.rpartition(", /")
+        key = IMPORT_PREFIX + hashlib.sha256(f"{source}:{at}".encode()).hexdigest()[:10]
+        seen = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
+        imports[key] = replace(seen, waiting=(*seen.waiting, ident))
+    return sorted(imports.values(), key=lambda brought: (brought.at, brought.id), reverse=True)
+
+
+def find_import(imports: Sequence[Import], typed: str) -> Import | None:
+    """The import of an id or its beginning, of a program's name, or of a path; None for none, BadInput for several."""
+    named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
+    if len(named) > 1:
+        ids = ", ".join(row.id for row in named)
+        raise BadInput(f"{typed!r} names several imports: {ids}", hint="give the id of one; `csmd review` lists them")
+    return named[0] if named else None
+
+
+def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> Answer:
+    """Keeps or drops some memories of the import `item`, and notes it as one answer."""
+
+    def act() -> None:
+        for ident in idents:
+            memory = memories.by_id(rows, ident)
+            if memory is not None and not memory.superseded_by:
+                answer_memory(rows, memory, answer)
+
+    touched = belief_changes.changed_by(rows, act)
+    first = next((memory for ident in idents if (memory := memories.by_id(rows, ident))), None)
+    act()
+    return belief_changes.put_answer(
+        rows, item=item, answer=answer.verb, made="", was="", project=first.project_seq if first else 0, touched=touched,
+        now=answer.at,
+    )  # fmt: skip
+
+
+def answers_beside(rows: Rows, answer: Answer) -> list[Answer]:
+    """The answers that were given together with one: itself, and for an import all others of it, the latest first."""
+    return belief_changes.answers_of(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
 # --- undo

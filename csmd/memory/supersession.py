@@ -284,7 +284,7 @@ def _update_superseding(
         if not _may(memory, other) and how.parts:
             reason = confidence.why_not_replaced(pinned=memory.pinned)
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif _may(memory, other) and not how.parts and other.authority == "user":
+        elif _may(memory, other) and not how.parts and (other.authority == "user" or are_brief(memory, other)):
             reason = confidence.LEFT if _LEFT in how.reasons else confidence.UNSURE
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif how.parts:
@@ -310,6 +310,11 @@ def _update_superseding(
             by=RULE,
             at=at,
         )
+
+
+def are_brief(*stated: Memory) -> bool:
+    """Whether memories are a sentence each: what an assistant says at length is mostly about something else, and no question."""
+    return all(len(prose.sentences(memory.text)) <= 1 for memory in stated)
 
 
 def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:

@@ -79,7 +79,10 @@ def warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
     for candidate in waiting:
         if candidate.kind == "drift_warning" or (candidate.status == "needs_review" and candidate.contradicted):
             yield Line(
-                "warning", candidate.id, _shorten(candidate.text), f"since {candidate.created_at[:10]}, {candidate.id}"
+                "warning",
+                candidate.id,
+                _shorten(candidate.text),
+                f"since {display.date(candidate.created_at)}, {candidate.id}",
             )
 
 
@@ -110,7 +113,7 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterato
             "experience",
             f"experience:{session}",
             text,
-            f"{packets[0].at[:10]}, session {display.short_session(session)}",
+            f"{display.date(packets[0].at)}, session {display.short_session(session)}",
         )
 
 
@@ -119,7 +122,7 @@ def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
     for capability in counted:
         if capability.well < capability.decided:
             text = f"{capability.name}: {capability.well} of {display.amount(capability.decided, 'session')} ended well"
-            tail = f"confidence {capability.confidence * 100:.0f}, {capability.since[:10]} to {capability.last_at[:10]}"
+            tail = f"confidence {capability.confidence * 100:.0f}, {display.date(capability.since)} to {display.date(capability.last_at)}"
             yield Line("capability", f"capability:{capability.name}", text, tail)
 
 

@@ -518,7 +518,8 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
             id=goal.id,
             text=goal.text,
             reason=GOALS_HEADING,
-            tail=f"{goal.created_at[:10]}, {goal.id}" + ("" if goal.authority == "user" else ", the assistant's"),
+            tail=f"{display.date(goal.created_at)}, {goal.id}"
+            + ("" if goal.authority == "user" else ", the assistant's"),
         )
         for goal in checkpoints.open_goals(rows, projects=places, session_id=session_id)
         if goal.id not in in_context
@@ -550,7 +551,7 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
 
 def read_restored(rows: Rows, row: Row, key: bytes) -> RestoredCheckpoint:
     """A checkpoint as it is shown elsewhere than in its own session."""
-    about = f"Where an earlier session stood on {row.at[:10]}."
+    about = f"Where an earlier session stood on {display.date(row.at)}."
     return RestoredCheckpoint(row.id, about, read_pieces(rows, row, key), row.note)
 
 

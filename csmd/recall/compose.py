@@ -171,7 +171,7 @@ def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = 
     source = (
         memory.author and f"said by {memory.author}",
         memory.scene,
-        memory.confirmed_at[:10],
+        display.date(memory.confirmed_at),
         "its code edited since" * memory.is_edited,
         memory.id,
     )

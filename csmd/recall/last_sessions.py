@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import curations, digests, receipts, sessions, tombstones
+from csmd.store import belief_changes, curations, digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
@@ -65,7 +66,7 @@ class SessionSummary(NamedTuple):
     @property
     def tail(self) -> str:
         """When it was, and the session's short id."""
-        return f"{self.at[:10]}, session {display.short_session(self.session_id)}"
+        return f"{display.date(self.at)}, session {display.short_session(self.session_id)}"
 
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:
@@ -151,6 +152,25 @@ def _state_left(session: SessionSummary, later: Sequence[str]) -> str:
     return "" if _is_done(said, later) else said.rstrip(".。 ")
 
 
+def open_id(session_id: str, text: str) -> str:
+    """The id of what a session left open, by which it is closed: the same for the whole text and for what is shown of it."""
+    shown = display.cut(display.squeeze(text), OPEN_CHARACTERS)
+    return "o" + hashlib.sha256(f"{session_id}:{shown}".encode()).hexdigest()[:10]
+
+
+def left_open(ended: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary, str, bool]]:
+    """(session, text, whether it is a question) of what sessions left open, the latest first, that no later commit did."""
+    later: list[str] = []
+    for number, session in enumerate(ended):
+        left, done = session.texts("open"), [*later, *session.subjects]
+        ends = open_ends(left, done=done)
+        yield from ((session, end, False) for end in ends)
+        if number < SESSIONS:
+            shown = [display.cut(display.squeeze(text), OPEN_CHARACTERS) for text in left]
+            yield from ((session, text, True) for text in shown if text not in ends and not _is_done(text, done))
+        later += session.subjects
+
+
 def _is_done(said: str, commits: Sequence[str]) -> bool:
     return any(share(gist(said).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
 
@@ -203,7 +223,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     named = sessions.named(rows, [row.session_seq for row in latest])
     judged = curations.judged(rows, projects=own)
     stands = curations.stands(rows, [row.session_seq for row in latest])
-    holds = _holds_still(rows, own, key)
+    holds, closed = _holds_still(rows, own, key), belief_changes.closed_items(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]
@@ -217,6 +237,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
             if (kind != "goal" or by == "user")
             and not (kind in GUESSED and session in judged)
             and holds(kind, text, at, session)
+            and not (kind in ("open", "last") and open_id(session, text) in closed)
         )
         if session != session_id:
             summaries.append(SessionSummary(session_id=session, at=row.at, outcome=row.outcome, items=items))

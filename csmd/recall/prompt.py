@@ -554,7 +554,7 @@ def _describe(
     ordered = sorted(conversations.items(), key=lambda pair: pair[1][-1].statement.at, reverse=True)
     return [
         Block(
-            heading=", ".join(filter(None, (of[-1].statement.at[:10], _name_session(ident, session_id)))),
+            heading=", ".join(filter(None, (display.date(of[-1].statement.at), _name_session(ident, session_id)))),
             notes=tuple(
                 _note(line, _question_before(rows, line, filter_visible), before.get(line.id), of[-1].statement.at)
                 for line in of
@@ -577,12 +577,12 @@ def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
     text = display.cut(line.text, LINE_CHARACTERS)
     text = f"asked: {question} ruled: {text}" if question else text
     if before is not None:
-        text += f" (before, {before.confirmed_at[:10]}: {display.cut(before.text, BEFORE_CHARACTERS)})"
+        text += f" (before, {display.date(before.confirmed_at)}: {display.cut(before.text, BEFORE_CHARACTERS)})"
     source = line.id if memory or not passage else f"the {passage.kind}"
     if memory and memory.author:
         source = f"said by {memory.author}, {source}"
-    date = line.statement.at[:10]
-    tail = source if date == day[:10] else f"{date}, {source}"
+    date = display.date(line.statement.at)
+    tail = source if date == display.date(day) else f"{date}, {source}"
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)
 
 
@@ -618,7 +618,7 @@ def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking:
     if best is None:
         return []
     topic = display.cut(best[1], TOPIC_CHARACTERS)
-    text = f"earlier: {topic}, {best[0].at[:10]}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
+    text = f"earlier: {topic}, {display.date(best[0].at)}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
     return [Block(heading="", notes=(Note(id=ident, text=text, reason=POINTER),))]
 
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.shell_commands import WRITERS, file_of
+from csmd.extraction.shell_commands import file_of
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.hosts.tool_calls import LOOKS, WRITERS
 from csmd.recall import compose, hybrid_search, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
@@ -80,7 +81,9 @@ def describe_failure(failure: FailureHistory) -> str:
     where = f" in {display.amount(seen.sessions, 'earlier session')}" if seen.sessions > 1 else ""
     code = f" with exit code {seen.exit_code}" if seen.exit_code > 0 else ""
     what = "this failure" if failure.is_same else f"a similar failure, `{seen.command}`{code},"
-    history = f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {seen.last_at[:10]}"
+    history = (
+        f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {display.date(seen.last_at)}"
+    )
     if not seen.fixed_at:
         return history if failure.memory is not None else f"{history}; what solved it is not known"
     others = len(seen.fixed_files) - MOST_CAUSES
@@ -88,7 +91,7 @@ def describe_failure(failure: FailureHistory) -> str:
     fix = f"an edit of {', '.join(seen.fixed_files[:MOST_CAUSES])}{more}"
     if seen.fixed_by:
         fix += f'; the assistant said: "{display.cut(display.squeeze(seen.fixed_by), FIX_CHARACTERS)}"'
-    return f"{history}; last fixed on {seen.fixed_at[:10]} by {fix}"
+    return f"{history}; last fixed on {display.date(seen.fixed_at)} by {fix}"
 
 
 def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed: Failure, kept_bytes: int) -> Brief:
@@ -150,7 +153,7 @@ MOST_PASSAGES = 4
 #: How much of a text is searched for paths, and the longest path.
 MOST_CHARACTERS, LONGEST_PATH = 20_000, 4096
 #: Tools whose calls say which files are at hand, how many turns and calls of a session are searched, how many files count.
-TOOLS = WRITERS | {"Read"}
+TOOLS = WRITERS | {LOOKS}
 TURNS_BACK, CALLS, AT_HAND = 100, 20, 3
 #: Most memories, and most passages, that are searched for those that name a file.
 CANDIDATES, PASSAGES = 100, 40

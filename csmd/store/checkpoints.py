@@ -366,6 +366,12 @@ def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
     return bool(rows.run("update goals set done_at = :now where id = :id and done_at = ''", now=now, id=ident))
 
 
+def reopen_goal(rows: Rows, ident: str) -> str:
+    """Notes that a goal is not done; its text, "" for what is no goal."""
+    rows.run("update goals set done_at = '' where id = :id", id=ident)
+    return str(rows.value("select text from goals where id = :id", id=ident) or "")
+
+
 # --- with their project and session
 
 

@@ -7,12 +7,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
-from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
+from csmd.store.sqlite import Rows, as_value, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
 from csmd.values import Evidence, Memory
 
@@ -54,15 +55,6 @@ def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     return Dream(seq=seq, id=ident, why=why, state="running", begun_at=now, sessions=sessions)
 
 
-def reopen(rows: Rows, *, why: str) -> Dream | None:
-    """The latest dream where it was broken off and began for this reason: it goes on in its own journal. None for another."""
-    latest = next(iter(history(rows, limit=1)), None)
-    if latest is None or latest.why != why or (latest.state != "cancelled" and latest.error != KILLED):
-        return None
-    rows.update("dreams", latest.seq, state="running", error="", ended_at="")
-    return by_id(rows, latest.id)
-
-
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
     """Records how a dream ended: done, failed or cancelled."""
     sql = "update dreams set state = :state, error = :error, ended_at = :now where seq = :seq and state = 'running'"
@@ -99,6 +91,21 @@ def sessions_since(rows: Rows, at: str) -> int:
     """How many sessions of people have had a turn since a time; "" for all."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
     return rows.number(since, at=at)
+
+
+#: Stage and subject of the cursor that holds when something began to wait for a dream, in seconds since 1970.
+_WAITING = "dream", "waiting"
+
+
+def note_waiting(rows: Rows, *, at: datetime) -> None:
+    """Notes when it was noticed that there is something no dream has seen."""
+    cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
+
+
+def waiting_since(rows: Rows, *, after: str, now: str) -> str:
+    """When that was, "" where a dream has begun since (`after`), or the clock was set back."""
+    at = datetime.fromtimestamp(cursors.cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return at if max(after, "1971") < at <= now else ""
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
@@ -430,70 +437,8 @@ def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     return rows.all(sql, aside=ASIDE, most=most)
 
 
-STAGE = "reselection"
-#: The reason by which what was archived is known, and the change of a memory's words.
-NOT_CHOSEN, REWORDED = "it is not chosen any more by how csmd chooses now", "reworded"
 #: Memories of one read.
 READ = 200
-
-
-def is_reselection_due(rows: Rows) -> bool:
-    """Whether the memories of an older csmd are still to be chosen anew."""
-    return cursors.cursor(rows, STAGE, "due") > 0
-
-
-def mark_reselected(rows: Rows) -> None:
-    """Notes that they were, or that a person is asked."""
-    cursors.move_cursor(rows, STAGE, "due", 0)
-
-
-def reselectable_seqs(rows: Rows) -> list[int]:
-    """The row keys of memories chosen from transcripts that are neither pinned, archived nor put aside as a twin."""
-    return rows.column(
-        "select seq from memories where origin = 'stated' and pinned = 0 and tier <> 'archive' and twin_of = 0 order by seq"
-    )
-
-
-def reselectable_memories(rows: Rows, keys: list[int]) -> list[Memory]:
-    """Those of some memories whose every source is a transcript's turn that is kept, and that no person has touched or asked for."""
-    found = memories.by_seqs(rows, keys)
-    return [found[seq] for seq in sorted(found) if _is_csmds(rows, found[seq])]
-
-
-def _is_csmds(rows: Rows, memory: Memory) -> bool:
-    if belief_changes.is_of_person(rows, memory):
-        return False
-    asked_for = rows.value(
-        "select 1 from memories m join statements s on s.text_hash = m.text_hash "
-        "where m.seq = :seq and ' ' || s.reasons || ' ' like '% remember %' limit 1",
-        seq=memory.seq,
-    )
-    elsewhere = rows.value(
-        "select 1 from provenance p where p.memory_seq = :seq and p.role <> 'beside' and not exists "
-        "(select 1 from turns t where t.uuid = p.uuid and t.source = 'transcript' and t.gone = 0) limit 1",
-        seq=memory.seq,
-    )
-    return asked_for is None and elsewhere is None
-
-
-def count_not_chosen(rows: Rows) -> int:
-    """How many memories were archived because they are not chosen any more."""
-    gone = "select count(distinct memory_id) from belief_changes where change = 'archive' and reason = :reason and undone_at = ''"
-    return rows.number(gone, reason=NOT_CHOSEN)
-
-
-def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
-    """Gives a memory the words and the kind that it has now; its id and its sources stay."""
-    sql = (
-        "update memories set text = :text, text_hash = :hash, gate = :gate, category = :category, type = :type "
-        "where seq = :seq"
-    )
-    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
-    memories.update_belief(rows, memory)
-    vectors.reembed(rows, "memory", memory.seq)
-    belief_changes.record_change(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)
-
-
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
 #: And of one that was made of what was said in several projects.
@@ -504,7 +449,7 @@ NOT_GENERALIZED, NOT_ASKED = "not lifted", "not asked"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
-LIKE, NEAREST = 0.75, 6
+LIKE, NEAREST = 0.74, 6
 #: A likeness of 1 - d / 2 of vectors of this length, as they are stored (csmd/embedding/worker.py).
 _LENGTH = (127 / 0.25) ** 2
 

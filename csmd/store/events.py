@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from csmd.store import projects, turns, vectors
+from csmd.store import projects, turns
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
 from csmd.values import Event, Turn
@@ -45,7 +45,7 @@ def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
 
 
 def session_events_after(
-    rows: Rows, names: Sequence[str], *, after: int, limit: int
+    rows: Rows, names: Collection[str], *, after: int, limit: int
 ) -> tuple[int, int, list[tuple[int, str]]]:
     """(the last event past `after` that was looked at, how many were, (session, time) of those of known sessions with
     these names).
@@ -242,7 +242,6 @@ def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     sql = "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)"
     for session in rows.column(sql, id=session_id, before=before):
         for turn in rows.column("select seq from turns where session_seq = :session", session=session):
-            vectors.delete_for(rows, "turn", turn)
             rows.delete("turns", seq=turn)
             gone += 1
         rows.delete("sessions", seq=session)

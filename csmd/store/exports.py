@@ -177,6 +177,15 @@ def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str =
     belief_changes.record_change(rows, ident, IMPORTED, "", state, reason, "rule", now)
 
 
+def imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
+    """(id, how it came, when) of those of some memories (row keys) that came from elsewhere, in order."""
+    return rows.all(
+        "select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id "  # noqa: S608
+        f"where c.change = :brought and {in_keys('t.seq', seqs)} group by t.id order by t.seq",
+        brought=IMPORTED,
+    )
+
+
 def is_import_incomplete(rows: Rows, ident: str) -> bool:
     """Whether a memory came from elsewhere and what leads to others did not: the import was interrupted."""
     return any(

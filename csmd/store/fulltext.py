@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from csmd.store import cursors
 from csmd.store.sqlite import Row, Rows, in_keys
 
 
@@ -27,15 +26,14 @@ class Index(NamedTuple):
     alone: str = ""
 
 
-def _of_projects(table: str, more: str = "") -> Index:
+def _of_projects(table: str) -> Index:
     """The index of a table that tells by an index without its text whose a row is."""
-    joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid {more}"
+    joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid"
     return Index(f"{table}_fts", table, joined, alone=f"{table}_fts.rowid")
 
 
 FULL_TEXT: dict[str, Index] = {
     # A word of a large store is in thousands of rows, each on another page.
-    "turn": _of_projects("turns", "and b.searchable = 1"),
     "passage": _of_projects("passages"),
     "memory": _of_projects("memories"),
     # Its hit is the memory that explains it.
@@ -51,22 +49,11 @@ FULL_TEXT: dict[str, Index] = {
 }
 #: The words of the passage `p` of the turn `t`.
 WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
-#: The position that says that the index of turns is gone, or goes: passages have taken its place (passages.py).
-TURNS_DROPPED = "turns dropped"
 #: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
 MOST_ROWS = 20_000
 #: Words in no more rows than these are counted first: with them there is often no room left for one to be counted further.
 FEW_ROWS = 2_000
-
-
-def is_turn_index_dropped(rows: Rows) -> bool:
-    """Whether the index of turns that stores of before passages have is gone, or goes: nothing may search it any more."""
-    return cursors.cursor(rows, "passages", TURNS_DROPPED) > 0
-
-
-def _is_dropped(rows: Rows, kind: str) -> bool:
-    return kind == "turn" and is_turn_index_dropped(rows)
 
 
 def match_expression(terms: Sequence[str]) -> str:
@@ -93,10 +80,8 @@ def text_hits(
     """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all.
 
     With `any_of`, only rows that hold at least one of these terms as well.
-    Where even the rarest term is in more than MOST_ROWS, of the newest of them. Of turns none when their index is gone.
+    Where even the rarest term is in more than MOST_ROWS, of the newest of them.
     """
-    if _is_dropped(rows, kind):
-        return []
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
         return []
@@ -177,8 +162,6 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
 def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """How many rows hold a term (stemmed), counted up to `most` (0: one more than are looked through)."""
     most = most or MOST_ROWS + 1
-    if _is_dropped(rows, kind):
-        return 0
     cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
     if counted >= most or cached < counted:
         return min(int(cached), most)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.errors import StoreError
+from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
 from csmd.store import vectors
 from csmd.store.sqlite import Row, Rows, as_value, column_values, columns, in_keys
 from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
@@ -382,17 +383,21 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: in
     return list({stated.memory_seq: stated for stated in found}.values())
 
 
+_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
+
+
 def file_changes_of(
     rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
 ) -> list[FileChange]:
     """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
     sql = (
-        "select t.uuid, t.at, st.ordinal, t.tool_name = 'Write', substr(t.text, 1, :characters) from session_turn st "
+        "select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters) from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-        "and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ('Edit', 'MultiEdit', 'Write') "
+        f"and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ({_WRITERS}) "
         "and t.source = 'transcript' order by st.ordinal desc limit :most"
     )
-    found = rows.read(FileChange, sql, session=session_seq, after=after, upto=upto, most=most, characters=characters)
+    limits = {"after": after, "upto": upto, "most": most, "characters": characters}
+    found = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
     return found[::-1]
 
 

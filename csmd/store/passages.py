@@ -1,7 +1,6 @@
 """Passages: slices of turns that are found and told, and their index.
 
-Triggers keep them in step with turns on every path (migration 0005). A store of before passages has turns without them:
-they are filled in the background, and until then, and until passages have vectors, its index of turns is kept beside.
+Triggers keep them in step with turns on every path (migration 0005).
 How they are indexed is SQLite's own way; another backend would have a twin of this module.
 """
 
@@ -11,7 +10,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, quotations
@@ -241,89 +239,9 @@ def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: in
     rows.run(sql, older=older, most=most)
 
 
-# --- their index, and how a store of before them gets there
+# --- their index
 
-#: The cursor of the turns of before passages, and of what is taken down of their index.
-STAGE = "passages"
 INDEX = "passages_fts"
-#: Of one write: turns, and characters after which no further one is gone through.
-FILLED_TURNS, FILLED_CHARACTERS = 50, 15_000
-#: Rows that one write deletes of what is kept of turns.
-DROPPED_ROWS = 1000
-
-
-def is_complete(rows: Rows, projects: Sequence[int], *, model: int | None = None) -> bool:
-    """Whether every searchable turn of these projects has its passages and, of a `model`, every passage its vector."""
-    if fulltext.is_turn_index_dropped(rows):
-        return True
-    filled, until = progress(rows)
-    if filled < until and rows.value(
-        "select 1 from turns indexed by turns_of_projects where searchable = 1 "  # noqa: S608
-        f"and {in_keys('project_seq', projects)} and seq > :filled and seq <= :until limit 1",
-        filled=filled,
-        until=until,
-    ):
-        return False
-    sql = (
-        "select 1 from passages indexed by passages_of_projects "  # noqa: S608
-        f"where {in_keys('project_seq', projects)} and seq > :embedded union all "
-        "select 1 from embed_again a join passages p on p.seq = a.row_seq "
-        f"where a.kind = 'passage' and a.model_seq = :model and {in_keys('p.project_seq', projects)} limit 1"
-    )
-    return model is None or not rows.value(sql, embedded=cursors.cursor(rows, "embed-passage", str(model)), model=model)
-
-
-def progress(rows: Rows) -> tuple[int, int]:
-    """(how far the turns of before passages have been gone through, up to which they are), by row key."""
-    return cursors.cursor(rows, STAGE, "filled"), cursors.cursor(rows, STAGE, "until")
-
-
-def room_needed(rows: Rows) -> int:
-    """About how many bytes the passages of turns of before them will take: twice what the index and vectors of turns do.
-
-    Measured 1.8 times, without vectors. Reads every page of these.
-    """
-    names = rows.column("select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%'")
-    return 2 * sum(rows.value("select sum(pgsize) from dbstat where name = :name", name=name) or 0 for name in names)
-
-
-def fill(rows: Rows, *, limit: int = FILLED_TURNS) -> int:
-    """Gives the next turns of before passages theirs; how many turns were gone through, 0 when all have been."""
-    filled, until = progress(rows)
-    if filled >= until:
-        return 0
-    sql = (
-        "select seq from turns indexed by turns_searchable "
-        "where searchable = 1 and seq > :filled and seq <= :until order by seq limit :limit"
-    )
-    done = characters = 0
-    reached = until
-    for seq in rows.column(sql, filled=filled, until=until, limit=limit):
-        characters += _fill_turn(rows, seq)
-        done += 1
-        if characters >= FILLED_CHARACTERS or done == limit:
-            reached = seq
-            break
-    cursors.move_cursor(rows, STAGE, "filled", reached)
-    return max(done, 1)
-
-
-def _fill_turn(rows: Rows, seq: int) -> int:
-    """Gives one turn its passages, unless it was changed since and has them; its length in characters."""
-    length, has = rows.all(
-        "select length(text), exists (select 1 from passages where turn_seq = turns.seq and text = '') "
-        "from turns where seq = :seq",
-        seq=seq,
-    )[0]
-    if not has:
-        rows.run(
-            "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at) "
-            "select t.seq, t.session_seq, t.project_seq, j.value ->> 0, j.value ->> 1 "
-            "from turns t cross join json_each(csmd_passages(t.text)) j where t.seq = :seq",
-            seq=seq,
-        )
-        _index(rows, seq)
-    return int(length)
 
 
 def _index(rows: Rows, turn_seq: int) -> None:
@@ -352,12 +270,8 @@ def index_problems(rows: Rows) -> list[str]:
 
     It keeps no texts, so SQLite cannot compare it with them.
     """
-    filled, until = progress(rows)
-    sql = (
-        "select text from turns t where searchable = 1 and (seq <= :filled or seq > :until) "
-        "and not exists (select 1 from passages p where p.turn_seq = t.seq)"
-    )
-    without = rows.column(sql, filled=filled, until=until)
+    sql = "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = t.seq)"
+    without = rows.column(sql)
     counts = {
         "passages_fts: passages missing from it: {}": rows.value(
             "select count(*) from passages p where not exists (select 1 from passages_fts_docsize d where d.id = p.seq)"
@@ -368,35 +282,3 @@ def index_problems(rows: Rows) -> list[str]:
         "passages: turns without one: {}": sum(bool(prose.passages(text, most=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]
-
-
-def drop_turn_index(rows: Rows) -> int:
-    """Takes down a part of the index and vectors of turns; how many rows or tables went, 0 when nothing is left.
-
-    Only once every turn has passages and, where a model is in use, every passage its vector: the caller sees to it.
-    """
-    if not fulltext.is_turn_index_dropped(rows):
-        cursors.move_cursor(rows, STAGE, fulltext.TURNS_DROPPED, 1)
-        for name in ("insert", "delete", "update"):
-            rows.run(f"drop trigger if exists turns_fts_{name}")
-        return 1
-    for table, key in (
-        ("vectors", "seq"),
-        ("vector_codes", "model_seq, project_seq, seq"),
-        ("embed_again", "model_seq, row_seq"),
-    ):
-        gone = rows.run(
-            f"delete from {table} where kind = 'turn' and ({key}) in (select {key} from {table} where kind = 'turn' limit :most)",  # noqa: S608
-            most=DROPPED_ROWS,
-        )
-        if gone:
-            return gone
-    for name in (
-        "turns_fts",
-        *(vectors.vector_table("turn", model) for model in rows.column("select seq from vector_models")),
-    ):
-        if rows.value("select 1 from sqlite_schema where name = :name", name=name):
-            rows.run(f"drop table {name}")
-            rows.run("drop view if exists turn_text")
-            return 1
-    return 0

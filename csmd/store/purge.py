@@ -70,8 +70,8 @@ OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
 KEYED_BY_PATH = frozenset({"files", "elsewhere"})
 #: How the names of tables and views begin that derive their content from TEXT_COLUMNS and go with it.
 DERIVED = (
-    "turns_fts", "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text", "memory_text", "digest_text",
-    "symptom_text", "vector_codes", "vec_turn_", "vec_passage_", "vec_memory_",
+    "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "memory_text", "digest_text", "symptom_text",
+    "vector_codes", "vec_passage_", "vec_memory_",
 )  # fmt: skip
 
 #: In `meta` while a purge is under way: when it began.
@@ -421,7 +421,6 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     digests.take_back(rows, seq)
     curations.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    vectors.delete_for(rows, "turn", seq)
 
 
 def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:

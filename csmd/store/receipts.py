@@ -116,17 +116,6 @@ def was_briefed(rows: Rows, session_id: str) -> bool:
     return bool(rows.value(values, session=session_id, since=fresh_since(rows, session_id)))
 
 
-def last_injected_at(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
-    """When a memory was last told for a reason to another session than this one; "" when it never was."""
-    return rows.text(
-        "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
-        "where i.memory_id = :memory and i.reason = :reason and n.session_id <> :session",
-        memory=memory_id,
-        reason=reason,
-        session=session_id,
-    )
-
-
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
     """A session and the last one before it in each of these places: what was told there is offered once more."""
     last = [

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories, vectors
+from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TOOL_KINDS
 
@@ -158,7 +158,6 @@ def _take_back(rows: Rows, seq: int) -> None:
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
-    vectors.delete_for(rows, "turn", seq)
     checkpoints.take_back(rows, seq)
     if kind not in TOOL_KINDS:  # what was run was run, whatever was said afterwards
         candidates.take_back_packets(rows, uuid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.store.fulltext import SEARCHED, is_turn_index_dropped, rows_with, text_hits
+from csmd.store.fulltext import SEARCHED, rows_with, text_hits
 from csmd.store.sqlite import Rows, as_value, in_keys
 from csmd.vocabulary import TurnKind
 
@@ -50,9 +50,7 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
-    """The turns that say any of `terms`, the best first: by their passages, in an older store by its index of turns."""
-    if not is_turn_index_dropped(rows):
-        return [seq for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
+    """The turns that say any of `terms`, the best first, by their passages."""
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
     passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
     turns: dict[int, int] = dict(passages)

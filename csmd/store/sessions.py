@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, get_args
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
+from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
@@ -82,6 +82,13 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
 def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     """The ids of some sessions by their row keys."""
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
+
+
+def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
+    """The row keys of the projects of some sessions, by their ids."""
+    names = {f"id{number}": ident for number, ident in enumerate(idents)}
+    keys = ", ".join(f":{name}" for name in names) or "null"
+    return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
 
 
 def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
@@ -274,7 +281,6 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     markdown_pages.take_back_days(rows, int(seq))
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
-    vectors.delete_for(rows, "turn", int(seq))
     rows.delete("turns", seq=seq)
     return True
 

@@ -251,7 +251,6 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    vectors.delete_for(rows, "turn", seq)
 
 
 def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
@@ -288,7 +287,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         recheck_turn(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
-        vectors.move_to(rows, "turn", seq, project)
+        vectors.move_passages(rows, seq, project)
 
 
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
@@ -302,7 +301,6 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     rows.run(sql, kept=into, seq=seq)
     # A queue's line stays known: read again it would bring its turn back.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
-    vectors.delete_for(rows, "turn", seq)
     home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
     rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(text), seq=home)
     rows.delete("turns", seq=seq)
@@ -513,6 +511,31 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     )
 
 
+class Prompted(NamedTuple):
+    """A prompt of the user, of which the beginning is read for what it says was done."""
+
+    seq: int
+    uuid: str
+    project_seq: int
+    at: str
+    text: str
+
+
+_PROMPTED = "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and t.provisional = 0"
+
+
+def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
+    """The next prompts past a row key that a transcript has brought, in order."""
+    sql = f"{_PROMPTED} and t.seq > :seq order by t.seq limit :limit"
+    return rows.read(Prompted, sql, seq=seq, limit=limit)
+
+
+def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prompted]:
+    """The prompts of a project (0: of all) after a time, the latest first."""
+    sql = f"{_PROMPTED} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
+    return rows.read(Prompted, sql, at=at, project=project, limit=limit)
+
+
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A turn that was quoted; None when it is gone."""
     return rows.read_one(
@@ -649,7 +672,6 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
         compactions.note_dropped(
             rows, turn, text=text, name=_CONVERSATION, why=f"dropped after {days} days", cause="age"
         )
-        vectors.delete_for(rows, "turn", turn)
     if len(found) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
     activity.count(rows, [(SAID_DROPPED, len(found))])
@@ -743,17 +765,6 @@ def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int
     names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
     left = rows.number("select count(*) from speakers_due")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
-
-
-def earlier_tool_inputs(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
-    """What the calls of some tools before a turn in its session were given, as JSON; of a turn that answers another, none."""
-    sql = (
-        "select c.text from turns t join session_turn here on here.turn_seq = t.seq "  # noqa: S608
-        "join session_turn there on there.session_seq = here.session_seq and there.ordinal < here.ordinal "
-        "join turns c on c.seq = there.turn_seq where t.seq = :seq and t.parent_uuid = '' and c.kind = 'tool_call' "
-        f"and c.tool_name in ({_quoted(tools)})"
-    )
-    return rows.column(sql, seq=prompt.seq)
 
 
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:

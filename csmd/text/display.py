@@ -64,6 +64,11 @@ def squeeze(text: str) -> str:
 _TIMED = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
 
 
+def date(at: str) -> str:
+    """The day of a time as notes show it."""
+    return at[:10]
+
+
 def short_session(ident: str) -> str:
     """A session's id as it is shown: its host's name where it has one, and enough to find it by."""
     host, colon, rest = ident.rpartition(":")

@@ -156,7 +156,8 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
     if re.match(r"\s*,", commas[end:]):
         end = commas.index(",", end) + 1
         if not before.endswith("\n"):
-            return text[:start] + text[end:].removeprefix(" ")
+            is_last = number == len(members) - 1  # which a trailing comma follows
+            return before + text[end:] if is_last else text[:start] + text[end:].removeprefix(" ")
     elif number:
         comma = commas.rindex(",", members[number - 1].end, start)
         before = before[:comma] + before[comma + 1 :]
@@ -170,7 +171,10 @@ def _is_bare(text: str, plain: str, at: int) -> bool:
 
 
 def append(text: str, at: int, key: str | None, value: Any) -> str:
-    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`."""
+    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`.
+
+    Where a comma follows the last member, one follows the new one: `without_entry` then gives back every byte.
+    """
     plain = without_comments(text)
     members = items(plain, at)
     name = "" if key is None else wire.dumps(key) + (":" if _is_tight(plain) else ": ")
@@ -193,10 +197,11 @@ def append(text: str, at: int, key: str | None, value: Any) -> str:
     if spread and plain != text:  # blanks of a comment
         between = "," + spread
     lead = between if tail == last and comma else (spread or between.replace(",", ""))
+    trailing = "" if comma else ","
     if tail > last or not comma:
         text = text[:last] + comma + text[last:]
         tail += len(comma)
-    return text[:tail] + lead + name + _render(plain, value, spread) + text[tail:]
+    return text[:tail] + lead + name + _render(plain, value, spread) + trailing + text[tail:]
 
 
 def replacement(text: str, item: Item, value: Any) -> list[Edit]:

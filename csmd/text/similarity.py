@@ -1,7 +1,7 @@
 """Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older; pure.
 
 `compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is for
-texts of which one may only repeat the other. No other module has a test of its own.
+texts of which one may only repeat the other. All go by words; `restatement` is for what is near in meaning.
 
 A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
 affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it is

@@ -78,6 +78,13 @@ def answer_review(visit: Visit) -> str:
     return address("review", did=verb, undo=done["answer"], **place)
 
 
+def answer_import(visit: Visit) -> str:
+    """Keeps or drops all that waits of an import; the address of what is left."""
+    verb = _named(visit.form.get("do", ""), ("keep", "drop"))
+    done = visit.ask("csm_review_import", id=visit.id, verb=verb, by_person=True)
+    return address("review", did=verb, undo=done["answer"], project=visit.form.get("project", ""))
+
+
 def undo_answer(visit: Visit) -> str:
     """Takes an answer, an edit or a pin back."""
     undone = visit.ask("csm_review_undo", id=visit.form.get("answer", ""), by_person=True)
@@ -112,6 +119,7 @@ ASKING: Mapping[str, Callable[[Visit], Page]] = {
 FORMS: Mapping[str, Callable[[Visit], str]] = {
     "/memory/{id}/change": change_memory,
     "/review/{id}": answer_review,
+    "/review/import/{id}": answer_import,
     "/undo": undo_answer,
     "/dream/{id}/undo": undo_dream,
 }

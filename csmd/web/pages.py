@@ -222,7 +222,7 @@ def list_receipts(visit: Visit) -> Page:
     rows = fitting(shortened[: ROWS // 2])
     return Page("told.html", {
         "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit), "offset": offset,
-        "more": len(shortened) > len(rows), "events": memory_words.EVENTS, "reason": session_words.reason_words,
+        "more": len(shortened) > len(rows), "events": memory_words.WHEN_TOLD, "reason": session_words.reason_words,
         "use": session_words.use_words, "hint": session_words.hint, "states": session_words.STATES,
     })  # fmt: skip
 
@@ -259,7 +259,7 @@ def list_review(visit: Visit) -> Page:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}
         item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
     return Page("review.html", {
-        "rows": fitting(waiting["items"]), "total": waiting["total"], "projects": _projects(visit), "at": visit.number("at"),
+        "rows": fitting(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"], "projects": _projects(visit), "at": visit.number("at"),
     })  # fmt: skip
 
 

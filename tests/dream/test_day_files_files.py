@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,6 @@ PURGED_FIRST = "please keep the prices of the till in cents"
 
 def here(at: str, *, hours: int = 0) -> datetime:
     return datetime.fromisoformat(at).astimezone(timezone(timedelta(hours=hours)))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-03-01T10:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -236,13 +235,6 @@ def test_the_order_of_sessions_makes_no_difference(chance: random.Random) -> Non
 NOW = "2026-03-28T10:00:00.000Z"
 ASKED = "can we draw a diagram for this?"
 TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def key_of(rows: Rows) -> bytes:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -131,13 +129,6 @@ SAID: list[tuple[str, Gate, Category]] = [
     ("the config key is always database_url, never db_url", "correction", "constraint"),
     ("the worker needs a timeout on its socket", "epistemic", "constraint"),
 ]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 def day(number: int, time: str = "10:00:00.000") -> str:

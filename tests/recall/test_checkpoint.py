@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -201,13 +200,6 @@ def test_whatever_a_checkpoint_holds_its_essentials_keep_their_budget(found: lis
 
 NOW = "2026-03-01T10:00:00.000Z"
 SUMMARY = "This session is being continued from a previous conversation"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def at(minute: int) -> str:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from recall.test_brief import HERE, store, told_on
+from recall.test_brief import HERE, told_on
 from recall.test_prompt import note
 
 from csmd.recall import compose, last_sessions, prompt, visibility
 from csmd.recall.last_sessions import SessionSummary
 from csmd.store.core import Store
 from csmd.values import Brief
-
-__all__ = ["store"]
 
 
 def told(store: Store, asked: str, session: str = "") -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,13 +26,6 @@ SOLVED = (
     "was seen 1 time before, last on 2026-03-01; last fixed on 2026-03-01 by an edit of tree.go; "
     f'the assistant said: "{CAUSE}" ('
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def solved(store: Store, session: str = "s1", answer: str = FAILS, said: str = CAUSE, **more: object) -> None:

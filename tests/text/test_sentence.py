@@ -272,6 +272,7 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
+    "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
     "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
     "at_all_times.en": "close no ledger at any time",
     "says.en": "the clerk claims that it is closed", "says.de": "er behauptet dass es zu ist", "says.es": "ella dice que no hay libro",
