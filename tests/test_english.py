@@ -25,7 +25,7 @@ LEFT: dict[str, tuple[int, int]] = {
     "cli": (10, 0),
     "daemon": (22, 1),
     "doctor": (1, 0),
-    "dream": (28, 0),
+    "dream": (27, 0),
     "exclusions.py": (1, 0),
     "extraction": (166, 0),
     "foreign_memories": (1, 0),

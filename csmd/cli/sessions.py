@@ -78,25 +78,30 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     return table(heads, "<<><<" + "<" * all_projects, rows, least=ident_width)
 
 
-@VERBS.tool(
-    "today", "csm_today",
+@VERBS.action(
+    "today",
     verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."),
     *verb.ALL_UNLESS_NAMED,
     verb.renamed_flag("--behind-walls", "--all", "walls", help="Those behind the walls of workspaces, too. Only in a terminal."),
-    scope="all", sends_by_person=True,
 )  # fmt: skip
-def show_today(value: dict[str, Any]) -> Screen:
+def today(**options: Any) -> None:
     """Print what changed, was decided and is open, for a stand-up.
 
-    As Markdown, from the sessions of one day.
+    As Markdown, from the sessions of one day. On a terminal what is open has the id by which `csmd done` closes it.
     """
+    options["ids"] = sys.stdout.isatty()
+    verb.reply("csm_today", show_today, options, scope="all", sends_by_person=True)
+
+
+def show_today(value: dict[str, Any]) -> Screen:
+    """A day: its heading, projects and entries."""
     if not value["projects"]:
         yield f"Nothing changed on {value['date']}, as far as csmd knows."
     elif sys.stdout.isatty():
         for line in value["text"].splitlines():
             yield Line(line.removeprefix("- "), head="- ") if line.startswith("- ") else line
         if any(entry["kind"] == "Open" for row in value["projects"] for entry in row["entries"]):
-            yield dim("`csmd done` lists what is open, and closes it", gap=True)
+            yield dim("`csmd done ID` closes what is open; without ID it lists all", gap=True)
     else:  # whole lines, for a file or another program
         yield from map(RawLine, value["text"].splitlines())
 

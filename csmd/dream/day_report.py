@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, NamedTuple
@@ -64,10 +64,11 @@ class Session:
 
 
 class Entry(NamedTuple):
-    """One thing that came of a day, in a line."""
+    """One thing that came of a day, in a line; `id` is that by which what is open is closed, "" for what is not."""
 
     kind: Kind
     text: str
+    id: str = ""
 
 
 class ProjectDay(NamedTuple):
@@ -91,13 +92,16 @@ def choose_decisions(stated: Iterable[Memory]) -> list[str]:
     return [squeeze(one.memory.text) for one in brief.choose(candidates)]
 
 
-def report_project(project: str, wall: str, sessions: Sequence[Session], *, pending: Sequence[str] = ()) -> ProjectDay:
-    """Sums up the sessions of a project on a day, and what is open besides (`pending`: goals and promises).
+def report_project(
+    project: str, wall: str, sessions: Sequence[Session], *, pending: Mapping[str, str] = {}
+) -> ProjectDay:
+    """Sums up the sessions of a project on a day, and what is open besides (`pending`: texts of goals and promises -> ids).
 
     Changes are named by their files, for what was asked for is not what was done. Of commits that say nearly the same the
     latest counts, and what a later session committed is neither changed only nor left open by an earlier one.
     """
     entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
+    ids = dict(pending)
 
     def add(kind: Kind, text: str, *, but: Sequence[str] = ()) -> None:
         if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *but)):
@@ -124,13 +128,18 @@ def report_project(project: str, wall: str, sessions: Sequence[Session], *, pend
             add("Open", f"failing {failed[-1]}")
         for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
             add("Open", end, but=entries["Decided"])
+            ids.setdefault(end, last_sessions.open_id(session.id, end))
         files.update(paths)
     for text in pending:
         add("Open", text)
     add("Uncommitted", _name_files(list(uncommitted)))
     entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
-    told = tuple(Entry(kind, text) for kind, texts in entries.items() for text in texts)
-    return ProjectDay(project, wall, len(entries["Committed"]), len(files), told)
+    listed = tuple(
+        Entry(kind, text, ids.get(text, "") if kind == "Open" else "")
+        for kind, texts in entries.items()
+        for text in texts
+    )
+    return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
 
 
 CHECK_NAMES = frozenset(name for name, _ in CHECKS)
@@ -147,8 +156,11 @@ def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
     return sorted((one for one in projects if one.entries), key=lambda one: (one.wall, -len(one.entries), one.project))
 
 
-def render_day(day: date, projects: Iterable[ProjectDay]) -> str:
-    """A day as Markdown: a heading for each project and a list below it; within LINES where one of each kind allows it."""
+def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
+    """A day as Markdown: a heading for each project and a list below it; within LINES where one of each kind allows it.
+
+    With `with_ids` what is open ends with the id by which it is closed.
+    """
     told = sort_projects(projects)
     most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(told, most) <= LINES), 1)
     parts = [f"# {day:%A}, {day}\n"]
@@ -158,7 +170,7 @@ def render_day(day: date, projects: Iterable[ProjectDay]) -> str:
         ]
         walled = f" (workspace {project.wall})" if project.wall else ""
         head = " · ".join(filter(None, (f"{project.project}{walled}", ", ".join(counts))))
-        parts.append("\n".join((f"## {head}\n", *render_entries(project.entries, most=most), "")))
+        parts.append("\n".join((f"## {head}\n", *render_entries(project.entries, most=most, with_ids=with_ids), "")))
     return "\n".join(parts)
 
 
@@ -166,15 +178,18 @@ def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
     return sum(len(render_entries(project.entries, most=most)) + AROUND for project in projects)
 
 
-def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values())) -> list[str]:
+def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), with_ids: bool = False) -> list[str]:
     """The lines of a list, at most `most` of a kind; a single further entry is shown, as "1 more" would need its room."""
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
         room = min(MOST[kind], most)
         room = number if number == room + 1 else room
-        texts = [entry.text for entry in entries if entry.kind == kind]
-        lines += [f"- {kind}: {shorten_entry(text)}" for text in texts[:room]]
+        shown = [entry for entry in entries if entry.kind == kind][:room]
+        lines += [
+            f"- {kind}: {shorten_entry(entry.text)}{f' ({entry.id})' if with_ids and entry.id else ''}"
+            for entry in shown
+        ]
         if number > room:
             lines.append(f"- {kind}: {number - room} more")
     return lines

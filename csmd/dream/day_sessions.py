@@ -145,14 +145,14 @@ def read_day(
         day_report.report_project(
             "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
             ending.wall, [session for _, session in known],
-            pending=_read_pending(rows, ending.project_seq) if is_today else (),
+            pending=_read_pending(rows, ending.project_seq) if is_today else {},
         )
         for known in projects.values()
         for ending in [known[0][0]]
     ]  # fmt: skip
 
 
-def _read_pending(rows: Rows, project: int) -> list[str]:
-    """The open goals and promises of a project."""
+def _read_pending(rows: Rows, project: int) -> dict[str, str]:
+    """The open goals and promises of a project: text -> id."""
     matters = [*open_matters.read_goals(rows, [project]), *open_matters.read_promises(rows, [project])]
-    return [matter.text for matter in matters]
+    return {matter.text: matter.id for matter in matters}

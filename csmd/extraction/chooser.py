@@ -325,6 +325,8 @@ def _of_source(
             continue
         if _is_repeated(passage, [*known, *map(_said, chosen)], is_assertion=is_assertion):
             continue
+        if user and passage.first == passage.last and sentence.complains(parse(passage.text)):
+            continue
         if user and before and _quotes(passage.text, _bare(before)):
             continue
         chosen.append(_chosen(turn, passage, prompt))
@@ -400,6 +402,8 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
     if what.gate == "correction" and (authority != "user" or parse(passage.text).is_musing):
         what = classifier.classify(passage.text, speaker="assistant")
     if speaker == "user" and what.category == "preference" and _only_orders(passage.text):
+        what = replace(what, gate="epistemic", category="fact")
+    if what.gate == "relational" and sentence.is_of_program(parse(passage.text, speaker).words):
         what = replace(what, gate="epistemic", category="fact")
     wording = trimmed(passage.text)
     statement = Statement(
@@ -574,11 +578,32 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     if len(outline) > FEW_SENTENCES:
         return []
     return [
-        Passage(at, at, stated.text, frozenset(content_words(stated.text)))
-        for at, stated in enumerate(outline)
-        if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
-        or _is_sure_order(stated, weights)
+        *_settled(outline),
+        *(
+            Passage(at, at, stated.text, frozenset(content_words(stated.text)))
+            for at, stated in enumerate(outline)
+            if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
+            or _is_sure_order(stated, weights)
+        ),
     ]
+
+
+def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
+    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does alone."""
+    texts = [stated.text for stated in outline]
+    rows = [(at, at, text) for at, text in enumerate(texts)]
+    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
+    passages: list[Passage] = []
+    for first, last, text in rows:
+        reads = [parse(each) for each in texts[first : last + 1]]
+        is_plain = all(
+            read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads
+        )
+        read = parse(text)
+        settles = read.settles or (read.lasting in sentence.RULES and sentence.has("at_all_times", "en", read.core))
+        if is_plain and settles and not (last > first and any(each.settles for each in reads)):
+            passages.append(Passage(first, last, text, frozenset(content_words(text))))
+    return passages
 
 
 def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:

@@ -466,7 +466,11 @@ def _leaves_something(line: str) -> bool:
     if sentence.ends_with_question(line) or (":" in line and sentence.opens("moment", "en", line)):
         return False
     is_later = parse(line, "assistant").kind == "narrates" and sentence.has("later", "en", line)
-    return is_later or sentence.has("left", "en", line)
+    return is_later or sentence.has("left", "en", line) or _NOT_YET.search(line) is not None
+
+
+#: "Not handled in old exports yet".
+_NOT_YET = re.compile(r"(?:\bnot|n['’]t)(?: [\w-]+){1,4} yet\b", re.IGNORECASE)
 
 
 def last_item(answers: Sequence[Entry]) -> Item | None:

@@ -22,6 +22,7 @@ ARCHIVE_BELOW = 0.1
 LEAST_LOWERED, MOST_LOWERED, LEAST_LEFT = 0.20, 0.50, 0.05
 #: Why a person is asked about a possible replacement.
 UNSURE = "the newer one may replace the older, or be about something else"
+LEFT = "the newer one gives up what the older one is for, and does not say for what"
 #: Active days after which what is only daily is recalled no more (seed 001).
 DAILY_DAYS = 30
 #: What a memory must pass to stay for good: sureness, and in how many sessions it was said (seed 001).

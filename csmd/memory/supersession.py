@@ -15,6 +15,7 @@ from csmd.text import claims, clauses, display, prose, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
+from csmd.text.switches import find_switch, is_left
 from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
 
@@ -26,6 +27,8 @@ LEFT = "left"
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 #: Whose supersession is looked at again when something is said anew.
 UNASKED = (RULE, belief_changes.DREAM)
+#: The reason of a doubt: what the older one is for was given up.
+_LEFT = "left"
 #: How many memories that share words one is compared with.
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
@@ -282,7 +285,8 @@ def _update_superseding(
             reason = confidence.why_not_replaced(pinned=memory.pinned)
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif _may(memory, other) and not how.parts and (other.authority == "user" or are_brief(memory, other)):
-            ask_about(rows, memory, other, reason=confidence.UNSURE, sure=how.confidence, at=at)
+            reason = confidence.LEFT if _LEFT in how.reasons else confidence.UNSURE
+            ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif how.parts:
             replaced |= {*how.parts}
             endings.append((at, other, how))
@@ -334,7 +338,11 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     """What a later memory is to an earlier one; nothing from outside contradicts anything."""
     if new.authority == "external":
         return Comparison(relation="unrelated")
-    return compare(old.text, new.text, renames=renames)
+    how = compare(old.text, new.text, renames=renames)
+    switch = None if how.parts or new.authority != "user" else find_switch(new.text)
+    if switch is None or not is_left(old.text, switch):
+        return how
+    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_LEFT,))
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
@@ -408,6 +416,17 @@ def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
 def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
     """Superseded memories with what holds in their place."""
     return [Replaced(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
+
+
+def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
+    """The id of each memory whose subject was given up in these projects, with the memory that gives it up.
+
+    A person who answers the question in `csmd review` takes the pair out.
+    """
+    questions = candidates.asked_with(rows, confidence.LEFT, projects=places)
+    pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
+    newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
+    return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
 
 
 def find_heir(rows: Rows, memory: Memory) -> Memory | None:

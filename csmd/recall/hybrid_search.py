@@ -92,7 +92,8 @@ class Query:
 class ScoredStatement:
     """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
 
-    `words` is its bm25, 0 where its words did not find it. An `is_cold` statement is never offered by itself.
+    `words` is its bm25, 0 where its words did not find it. An `is_cold` statement is never offered by itself. `replaced` is
+    the text of the superseded statement that the search matched, if this one takes its place.
     """
 
     score: float
@@ -101,6 +102,7 @@ class ScoredStatement:
     memory: Memory | None = None
     words: float = 0.0
     is_cold: bool = False
+    replaced: str = ""
 
     @property
     def key(self) -> tuple[int, str]:

@@ -23,6 +23,10 @@ from csmd.text.tokens import content_words
 SESSIONS, LATEST_SESSIONS = 3, 12
 #: Most files, commits and reasons; characters of a session's topic, of each commit, and of what was left open.
 FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
+#: Most words before a colon that only say that something is left.
+LEAD_WORDS = 3
+#: Fewest content words of the last sentence of a session that say where the work is.
+LEAST_LAST = 4
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
@@ -72,12 +76,20 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
     """
     notes: list[Note] = []
     later: list[str] = []
-    for session in ended[:LATEST_SESSIONS]:
-        note = _session_note(session, later, every=every, is_last=not notes)
+    for number, session in enumerate(ended[:LATEST_SESSIONS]):
+        is_work = number == 0 and _is_work(session)
+        note = _session_note(session, later, every=every or is_work, is_last=not notes)
         later += session.subjects
         if note is not None and len(notes) < SESSIONS:
             notes.append(note)
     return tuple(notes)
+
+
+def _is_work(session: SessionSummary) -> bool:
+    """Whether a session was given work to do, even if no file shows what it changed."""
+    goal, last = (next(iter(session.texts(kind)), "") for kind in ("goal", "last"))
+    is_ordered = parse(goal).kind == "orders" and not parse(goal).lasting
+    return is_ordered and len(content_words(last)) >= LEAST_LAST and not is_passing(last, "assistant")
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
@@ -120,7 +132,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     if session.outcome == "failing":
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
-    parts += [f"left open: {end}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
+    parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if is_last:
@@ -166,7 +178,7 @@ def _is_done(said: str, commits: Sequence[str]) -> bool:
 def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     return [
-        display.cut(display.squeeze(text), OPEN_CHARACTERS)
+        display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
         for text in said
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)
@@ -175,12 +187,18 @@ def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     ]
 
 
+def _behind_lead(text: str) -> str:
+    """What is left, without the words that say only that it is: "what is left: the week numbers"."""
+    lead, _, rest = text.partition(": ")
+    return rest if rest and len(lead.split()) <= LEAD_WORDS and opens("left", "en", lead) else text
+
+
 def session_topic(goals: Sequence[str]) -> str:
     """What a session was on, without the courtesy it was asked with; "" of a question, which says nothing of what came of it."""
     whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
-    bare = bare_order(goal).rstrip(".:,; ")
+    bare = bare_order(goal, sets_out=True).rstrip(".:,; ")
     return "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
 
 

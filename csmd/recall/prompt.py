@@ -37,6 +37,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
+from csmd.text.switches import find_switch, is_left
 from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
@@ -69,8 +70,9 @@ HALF_AS_LIKELY, LATE = 6, 18
 SHORT, WHOLE = (4, 120), (12, 400)
 #: Most conversations that are told; a line has at least this share of the best one's score.
 BLOCKS, LEAST_SHARE = 5, 0.15
-#: How surely a line is needed that has all words of a prompt: a rule of the user's, another one.
-ON_SUBJECT, ALIKE = 0.99, 0.55
+#: How surely a line is needed that has all words of a prompt: a rule of the user's, what they stated where it is asked for,
+#: another one.
+ON_SUBJECT, STATED, ALIKE = 0.99, 0.85, 0.55
 #: From this share of the floor on a conversation is pointed at.
 POINTED = 0.9
 #: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic; tokens besides its text.
@@ -150,11 +152,12 @@ def recall(
     asks = query.is_about_last_session(prompt)
     blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id, key=key) if asks else []
     asked = as_query(rows, prompt, places, embed, degraded)
-    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    terms = weigh_terms(rows, asked, prompt, degraded)
     # The same prompt, put before, decides nothing.
     found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
     hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
     names_nothing = rate_subject(terms) < LEAST_SUBJECT
+    asks_of_work = query.is_about_work(prompt)
     if hits:
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -162,11 +165,12 @@ def recall(
         lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
         known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
-        lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
+        lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, [line for line in lines if not line.is_cold], terms)
         offered = [line for line in lines if not line.is_cold]
-        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *map(_answers, offered), 0.0)
+        answers = [0.0 if names_nothing else _answers(line, terms) for line in offered]
+        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *answers, 0.0)
         sure = _as_late(sure, _count_prompts(rows, session_id))
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
         rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
@@ -175,7 +179,7 @@ def recall(
         if sure >= floor:
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible, session_id)
-        if not (blocks or names_nothing) and sure >= POINTED * floor:
+        if not (blocks or names_nothing) and (asks_of_work or (terms.asks and sure >= POINTED * floor)):
             blocks = _point(rows, filter_visible(hits), session_id, asking)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(made, degraded=tuple(sorted(set(degraded))))
@@ -198,6 +202,16 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
     terms = [term for term in terms if not query.names_nothing(term)]
     vector = hybrid_search.embed_query(rows, question, embed, degraded) if terms else None
     return Query(terms=terms, vector=vector, places=places)
+
+
+def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> SearchTerms:
+    """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
+    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    orders = query.orders() & terms.rarity.keys()
+    read = sentence.parse(prompt)
+    asks = read.kind == "asks" and any(sentence.opens(name, "en", read.core) for name in ("wh", "when"))
+    # "What do we build with?" asks about building.
+    return replace(terms, orders=frozenset() if asks and orders == terms.rarity.keys() else orders, asks=asks)
 
 
 # --- what is warm
@@ -282,7 +296,7 @@ def find_lines(
         Line(
             text=text,
             statement=one,
-            values=ranking.line_features(text, terms, one.features, by_user=by_user),
+            values=ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
             turn=one.passage.turn_seq if one.passage else 0,
             ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
             asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
@@ -336,6 +350,14 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
         if not in_context.isdisjoint([passage_id(one), *(memory.id for memory in stated.get(one.uuid, ()))])
     }
     return [line for line in lines if seen.isdisjoint(following.get(line.statement.key[0], ()))]
+
+
+def _without_left(lines: Sequence[Line]) -> list[Line]:
+    """The lines without those whose subject the user gives up in a later line, whether a memory says them or not."""
+    left = [(line.statement.at, switch) for line in lines if line.values["user"] and (switch := find_switch(line.text))]
+    return [
+        line for line in lines if not any(at > line.statement.at and is_left(line.text, switch) for at, switch in left)
+    ]
 
 
 def _without_overtaken(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[Line]:
@@ -417,14 +439,15 @@ def _has_words(text: str, least: int) -> bool:
 
 def rate_subject(terms: SearchTerms) -> float:
     """How rare the words are together that a prompt names besides what is to be done: none for "commit" and "fix it", 0-1."""
-    rarest = sorted((rarity for stem, rarity in terms.rarity.items() if stem not in query.orders()), reverse=True)
+    rarest = sorted(terms.subject.values(), reverse=True)
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
 
 
-def _answers(line: Line) -> float:
+def _answers(line: Line, terms: SearchTerms) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
-    is_rule = line.values["user"] and line.values["lasting"]
-    return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
+    is_rule = line.values["user"] and (line.values["lasting"] or line.statement.replaced)
+    is_stated = terms.asks and line.values["user"]
+    return line.values["covers"] * (ON_SUBJECT if is_rule else STATED if is_stated else ALIKE)
 
 
 def _count_prompts(rows: Rows, session_id: str) -> int:
@@ -447,7 +470,7 @@ def _applies(line: Line, terms: SearchTerms) -> bool:
     memory = line.statement.memory
     if memory is None or evidence.is_pick(memory) or not evidence.rate(memory, sessions_since=0).value:
         return False
-    named = terms.rarity.keys() - query.orders() or terms.rarity.keys()
+    named = terms.subject.keys() or terms.rarity.keys()
     opening = ranking.stems(" ".join(line.text.split()[:1]))
     return 2 * len(named & ranking.stems(line.text)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
 

@@ -48,6 +48,12 @@ def is_about_last_session(prompt: str) -> bool:
     return len(words) > 1 and any(words <= present and words & past for past, present in _session_words())
 
 
+def is_about_work(prompt: str) -> bool:
+    """Whether a prompt asks what was done about something in earlier sessions: "what did we do about the flaky upload?"."""
+    read = sentence.parse(prompt[:READ])
+    return read.kind == "asks" and sentence.has("of_work", read.language, prompt[:READ])
+
+
 @cache
 def _session_words() -> list[tuple[set[str], set[str]]]:
     """For each language the words that say that something is over, and all words of the question what that was."""

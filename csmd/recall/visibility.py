@@ -186,6 +186,7 @@ def statement_filter(
         stated = [*itertools.chain(*by_turn.values()), *(one.memory for one in statements if one.memory)]
         superseded = {memory.id: memory for memory in stated if memory.superseded_by}
         replaced = supersession.read_replacements(rows, superseded.values())
+        given_up = supersession.read_given_up(rows, places) if stated else {}
         chosen: list[ScoredStatement] = []
         quotes: dict[int, ScoredStatement] = {}
         for one in statements:
@@ -198,10 +199,11 @@ def statement_filter(
                 if one.memory
                 else [each for each in of_turn if hybrid_search.states_memory(one.text, each)]
             )
-            if any(memory.gives_way for memory in own):
-                heirs = [supersession.find_heir(rows, memory) for memory in own if memory.gives_way]
+            if any(memory.gives_way or memory.id in given_up for memory in own):
+                older = [memory for memory in own if memory.gives_way or memory.id in given_up]
+                heirs = [supersession.find_heir(rows, given_up.get(memory.id, memory)) for memory in older]
                 warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
-                chosen += [replace(one, memory=heir, passage=None) for heir in warm]
+                chosen += [replace(one, memory=heir, passage=None, replaced=one.text) for heir in warm]
                 continue
             if not own and supersession.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
                 continue

@@ -95,7 +95,7 @@ def opposites(word_class: str, form: Callable[[str], str]) -> dict[str, frozense
     return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
 
 
-_WEAK_STEMS = roots("weak")
+_WEAK_STEMS, _UNITS = roots("weak"), roots("unit")
 
 
 # --- phrases
@@ -236,13 +236,23 @@ def words_of(text: str) -> list[Word]:
     return words
 
 
+def without_fillers(text: str) -> list[Word]:
+    """Every word and mark of a text, in order, but for its fillers."""
+    return _without(words_of(text), _FILLER)
+
+
+def without_here(words: list[Word]) -> list[Word]:
+    """The words without those that say that something holds in the project at hand."""
+    return _without(words, _HERE)
+
+
 @cached(4096)
 def read(text: str) -> Reading:
     """Reads a text; the words of the same text are the same objects."""
-    words = _without(words_of(text), _FILLER)
+    words = without_fillers(text)
     while words and (size := match(_LEAD, words, 0) or words[0].plain in STOPS):
         words = words[size:]
-    words = _without(_simplify(words), _HERE) if words else []
+    words = without_here(_simplify(words)) if words else []
     kept: list[Word] = []
     reasons: set[tuple[str, ...]] = set()
     at = 0
@@ -415,4 +425,4 @@ def has_number(words: Iterable[str]) -> bool:
 
 
 def is_date_or_number(value: frozenset[str]) -> bool:
-    return has_number(value) and all(word[0].isdigit() or word in _MONTHS for word in value)
+    return has_number(value) and all(word[0].isdigit() or word in _MONTHS or word in _UNITS for word in value)

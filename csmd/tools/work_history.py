@@ -31,7 +31,13 @@ MOST = 200
 
 @DAYS.add("csm_today")
 def _today(
-    ctx: ToolContext, rows: Rows, date_: str = "", seen: Places = None, walls: bool = False, by_person: bool = False
+    ctx: ToolContext,
+    rows: Rows,
+    date_: str = "",
+    seen: Places = None,
+    walls: bool = False,
+    ids: bool = False,
+    by_person: bool = False,
 ) -> Json:
     """Report what changed, was decided and is left open on a day (YYYY-MM-DD, yesterday; else today)."""
     if walls:
@@ -49,7 +55,7 @@ def _today(
             as_json(one, "project wall commits files", entries=[entry._asdict() for entry in one.entries])
             for one in day_report.sort_projects(projects)
         ],
-        "text": day_report.render_day(day, projects),
+        "text": day_report.render_day(day, projects, with_ids=ids),
     }
 
 

@@ -367,3 +367,28 @@ def test_of_an_assistants_statements_a_sentence_each_is_asked_about_and_none_tha
     assert waiting(store) == []
     new = say(store, "The ledger lives in Vaasa, probably.", 3, authority="assistant")
     assert waiting(store) == [(old, new)]
+
+
+def test_what_is_given_up_without_a_word_of_its_matter_is_asked_about_and_known_until_somebody_answers(
+    store: Store,
+) -> None:
+    old, new = say(store, "We manage fonts with fontconfig.", 1), say(store, "drop fontconfig, use swash", 2)
+    assert memory_of(store, old).superseded_by == "" and waiting(store) == [(old, new)]
+    project = memory_of(store, old).project_seq
+
+    def given_up() -> dict[str, str]:
+        found = store.read(lambda rows: supersession.read_given_up(rows, [project]))
+        return {ident: memory.id for ident, memory in found.items()}
+
+    assert given_up() == {old: new}
+    (asked,) = store.read(lambda rows: candidates.waiting(rows, projects=None))
+    store.write(lambda rows: candidates.set_status(rows, asked, "dropped", now=NOW))
+    assert given_up() == {}
+
+
+def test_what_is_given_up_for_a_matter_that_both_name_is_replaced(store: Store) -> None:
+    old, new = (
+        say(store, "Fonts are managed with fontconfig.", 1),
+        say(store, "fontconfig is out, swash loads fonts", 2),
+    )
+    assert memory_of(store, old).superseded_by == new

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
 from csmd.hosts import hook_entries
+from csmd.hosts.gemini import registration
+from csmd.hosts.host_files import Registration
 from csmd.text import json_edits
 
 
@@ -96,8 +98,7 @@ OF_OTHERS = [
 @pytest.mark.parametrize("before", OF_OTHERS)
 @pytest.mark.parametrize("edit", ['"dark"', '"light"', '{"name": "light",}'])
 def test_what_is_taken_out_after_the_user_edited_the_file_leaves_all_bytes_of_the_users(before: str, edit: str) -> None:
-    script = Path("/home/hook/gemini")
-    handlers = {event: hook_entries.handler(f"{script} {event}", 5) for event in ("SessionStart", "AfterAgent")}
-    merged = hook_entries.merge(before, handlers, script, "f")
+    home = Path("/home/csmd")
+    merged = registration.HOOKS.merge(before, Registration(home=home, interpreter="python3"), "f")
     assert hook_entries.parsed(merged), merged
-    assert hook_entries.remove(merged.replace('"dark"', edit), script, "f") == before.replace('"dark"', edit)
+    assert registration.HOOKS.remove(merged.replace('"dark"', edit), home, "f") == before.replace('"dark"', edit)

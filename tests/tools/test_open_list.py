@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from machine import Machine
+from terminal import Terminal
 
 from csmd.errors import BadInput, CsmdError
 
@@ -29,6 +31,20 @@ def daemon(machine: Machine) -> Machine:
     machine.sync()
     machine.call("csm_goal_set", text="Ship the invitations", project=str(machine.project), by_person=True)
     return machine
+
+
+def today(daemon: Machine, text: str) -> list[dict[str, Any]]:
+    """The lines of a session that changes a file now."""
+    lines = [
+        daemon.line("user", text, session="s2"),
+        daemon.line("assistant", "I do.", session="s2"),
+        daemon.line("user", "", session="s2"),
+    ]
+    change = {"file_path": f"{daemon.project}/menu.md", "old_string": "a", "new_string": "b"}
+    lines[1]["message"]["content"].append({"type": "tool_use", "id": "t2", "name": "Edit", "input": change})
+    lines[2]["message"]["content"] = [{"type": "tool_result", "tool_use_id": "t2", "content": "done"}]
+    now = datetime.now(UTC)
+    return [{**line, "timestamp": f"{now:%Y-%m-%dT%H:%M:%S.000Z}"} for line in lines]
 
 
 def told(daemon: Machine, session: str) -> str:
@@ -59,6 +75,16 @@ def test_whatever_is_open_is_closed_by_number_or_id_and_opened_again(daemon: Mac
         assert (undone["id"], undone["verb"]) == (answer["id"], "done")
     assert listed(daemon) == ALL
     assert LEFT in told(daemon, "after")
+
+
+def test_a_day_names_on_a_terminal_what_closes_what_is_open_and_not_in_a_file(daemon: Machine) -> None:
+    daemon.transcript(*(line for text in ("Tidy the menu.",) for line in today(daemon, text)), session="s2")
+    daemon.sync()
+    ids = [row["id"] for row in daemon.call("csm_open_list", project=str(daemon.project))["open"][:2]]
+    terminal = Terminal("today", cwd=daemon.project, environment=daemon.environment())
+    assert terminal.ends() == 0 and all(f"({ident})" in terminal.said for ident in ids), terminal.said
+    printed = daemon.csmd("today")
+    assert "- Open: Ship the invitations\n" in printed and not any(ident in printed for ident in ids)
 
 
 def test_what_the_user_said_is_closed_by_a_person_and_what_a_session_left_by_anyone(daemon: Machine) -> None:
