@@ -73,6 +73,18 @@ class ServerRows(Rows):
         except psycopg.Error as error:
             raise as_store_error(error) from error
 
+    def with_table(self, sql: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+        """Performs one statement in which TABLE stands for these rows, as `v` with columns of these names; none for no rows."""
+        if not rows:
+            return
+        row = f"({', '.join(f'%({name})s' for name in names)})"
+        try:
+            with psycopg.ClientCursor(self.server) as cursor:
+                written = ", ".join(cursor.mogrify(row, _storable(values)) for values in rows)
+                cursor.execute(sql.replace("TABLE", f"(values {written}) as v ({', '.join(names)})").encode())
+        except psycopg.Error as error:
+            raise as_store_error(error) from error
+
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """One transaction; a read sees one moment. Rolled back when anything is raised."""
