@@ -52,7 +52,7 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
     for place in read(dreams.dream_places):
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
         alive = _alive(snapshot)
-        pairs = yield from compare_vectors(read, place, alive, alive)
+        pairs = yield from compare_vectors(read, alive, alive)
         memories = {ident: changed.get(ident, one) for ident, one in snapshot.memories.items()}
         memories |= {ident: changed.get(ident, one) for ident, one in lifted[place.everywhere].items()}
         plan, left = yield from plan_project(_with_near(replace(snapshot, memories=memories), pairs))
@@ -123,19 +123,22 @@ def _candidate_id(fact: Fact) -> str:
     return candidates.identity("belief", fact.project_seq, fact.fingerprint, "")
 
 
-def compare_vectors(read: Read, place: Place, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
+def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
     """The pairs of row keys whose vectors are near, of some memories with those of a scope."""
-    signs = dreams.Signs(read(dreams.model_of_memories), [], [])
-    for part in parts_of(among, READ) if seqs else ():
-        found = read(partial(dreams.signs_of, model=signs.model, seqs=part))
-        signs.seqs.extend(found.seqs)
-        signs.codes.extend(found.codes)
+    own, signs = set(seqs), dreams.Signs(read(dreams.model_of_memories), [], [])
+    number = 0  # of the vectors that are compared with all behind them: those stand first
+    for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
+        for part in parts_of(some, READ):
+            found = read(partial(dreams.signs_of, model=signs.model, seqs=part))
+            signs.seqs.extend(found.seqs)
+            signs.codes.extend(found.codes)
+            yield
+        number = len(signs.codes) if some is seqs else number
+    near: list[dreams.NearPair] = []
+    for places in parts_of(range(number), COMPARED):
+        near += read(partial(dreams.near_behind, signs=signs, part=places))
         yield
-    pairs: set[tuple[int, int]] = set()
-    for part in parts_of(seqs, COMPARED):
-        pairs |= read(partial(dreams.near_pairs, place=place, seqs=part, signs=signs))
-        yield
-    return pairs
+    return dreams.nearest(near)
 
 
 def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
@@ -170,7 +173,7 @@ def carry_out_everywhere(
             is_unchanged = digest == store.read(partial(dreams.dreamt_digest, place=place))
             alive = [] if is_unchanged else _alive(snapshot)
             fresh = [seq for seq in alive if seq not in known]
-            near |= yield from compare_vectors(store.read, place, fresh, alive)
+            near |= yield from compare_vectors(store.read, fresh, alive)
             known.update(fresh)
             plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
             # Only where all were compared now: the vector of one that was compared before may be newer.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -665,11 +665,15 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
 
 
 class Signs(NamedTuple):
-    """The signs of vectors of a model, each as a number: `codes[n]` is of the memory `seqs[n]`, in the order of the memories."""
+    """The signs of vectors of a model, each as a number: `codes[n]` is of the memory `seqs[n]`."""
 
     model: int
     seqs: list[int]
     codes: list[int]
+
+
+#: (memory, another one, squared distance) of two whose vectors are near.
+NearPair = tuple[int, int, float]
 
 
 def model_of_memories(rows: Rows) -> int:
@@ -685,39 +689,50 @@ def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     found = rows.all(
         "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
         "on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq "
-        f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq",
+        f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq",
         model=model,
         listed=listed(seqs),
     )
     return Signs(model, [seq for seq, _ in found], [int.from_bytes(code, "little") for _, code in found])
 
 
-def near_pairs(rows: Rows, place: Place, seqs: Sequence[int], signs: Signs | None = None) -> set[tuple[int, int]]:
-    """Pairs of row keys of memories of a scope whose vectors are near, of some of them; nothing where there are no vectors.
+def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]:
+    """The vectors at some places of a list that are near to others behind them there.
 
-    They are compared with those whose `signs` are given, else with all of the scope: by the signs first, 0.1 us each, and
-    by whole vectors where the signs let them be near.
+    Signs are compared first, at 0.1 us each, and whole vectors only where these let them be near.
     """
-    if signs is None:
-        every = rows.column("select seq from memories where project_seq = :place", place=place.seq)
-        signs = signs_of(rows, model_of_memories(rows), every)
-    found: set[tuple[int, int]] = set()
     most = int(FAR_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
-    for seq in seqs:
-        own = slice(bisect_left(signs.seqs, seq), bisect_right(signs.seqs, seq))
-        close = {
-            signs.seqs[at]
-            for code in signs.codes[own]
-            for at, other in enumerate(signs.codes)
-            if (code ^ other).bit_count() <= most
-        } - {seq}
-        far = dict[int, float]()
+    found: list[NearPair] = []
+    for at in part:
+        seq, code = signs.seqs[at], signs.codes[at]
+        behind = (n for n, other in enumerate(signs.codes[at + 1 :], at + 1) if (code ^ other).bit_count() <= most)
+        close = sorted({signs.seqs[n] for n in behind} - {seq})
         for vector in vectors.of_row(rows, "memory", seq, model=signs.model) if close else ():
-            for other, distance in vectors.distances(rows, "memory", signs.model, vector, sorted(close)).items():
-                far[other] = min(distance, far.get(other, distance))
-        nearest = sorted((distance, other) for other, distance in far.items() if 1 - distance / (2 * _LENGTH) >= LIKE)
-        found |= {(min(seq, other), max(seq, other)) for _, other in nearest[:NEAREST]}
+            distances = vectors.distances(rows, "memory", signs.model, vector, close)
+            found += [(seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= LIKE]
     return found
+
+
+def nearest(found: Iterable[NearPair]) -> set[tuple[int, int]]:
+    """Pairs of row keys, the smaller first: of each memory those with its NEAREST."""
+    near: dict[int, dict[int, float]] = defaultdict(dict)
+    for pair in found:
+        for one, other in (pair[:2], pair[1::-1]):
+            near[one][other] = min(pair[2], near[one].get(other, pair[2]))
+    return {
+        (min(seq, other), max(seq, other))
+        for seq, distances in near.items()
+        for _, other in heapq.nsmallest(NEAREST, ((far, other) for other, far in distances.items()))
+    }
+
+
+def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
+    """Pairs of row keys of memories of a scope whose vectors are near, of some of them; nothing where there are no vectors."""
+    model, own = model_of_memories(rows), set(seqs)
+    others = rows.column("select seq from memories where project_seq = :place", place=place.seq)
+    first, rest = (signs_of(rows, model, part) for part in (seqs, [seq for seq in others if seq not in own]))
+    signs = Signs(model, first.seqs + rest.seqs, first.codes + rest.codes)
+    return nearest(near_behind(rows, signs, range(len(first.seqs))))
 
 
 def vector_state(rows: Rows, place: Place) -> tuple[int, int]:

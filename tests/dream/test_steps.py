@@ -400,9 +400,9 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
         expected |= {(min(seq, at), max(seq, at)) for at in near}
     place = store.read(look_in)
     every = sorted(stored)
-    found = run_to_end(stage.compare_vectors(store.read, place, every, every))
+    found = run_to_end(stage.compare_vectors(store.read, every, every))
     assert found == expected == store.read(lambda rows: dreams.near_pairs(rows, place, every)) and len(found) > 20
-    assert run_to_end(stage.compare_vectors(store.read, place, every[:1], every)) <= found
+    assert run_to_end(stage.compare_vectors(store.read, every[:1], every)) <= found
 
 
 def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
