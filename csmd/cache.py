@@ -25,5 +25,5 @@ def cached(entries: int) -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 def clear() -> None:
     """Empties every cache."""
-    for one in _clearing:
-        one()
+    for clear_cache in _clearing:
+        clear_cache()

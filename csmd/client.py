@@ -1,7 +1,7 @@
 """One call to the daemon over the socket, with a deadline.
 
-Knows the socket and the frames; never the store. Errors say whether nobody is there
-(DaemonUnreachable) or somebody refused (the daemon's own words).
+Knows the socket and the frames; never the store. Errors say whether no daemon is there
+(DaemonUnreachable) or the daemon refused (in its own words).
 """
 
 from __future__ import annotations
@@ -57,22 +57,22 @@ def capture_state(paths: Paths) -> str:
 
     "" too where the user stopped the daemon on purpose, or it is just being restarted. Takes a second at most.
     """
-    said = "csmd: memory is not being recorded: its daemon {} (csmd doctor says why)."
+    notice = "csmd: memory is not being recorded: its daemon {} (csmd doctor says why)."
     try:
         endpoint(paths, within_s=STATE_PATIENCE_S / 4)
     except DaemonUnreachable:
         waits = is_there(paths.waits_mark)
         state = "waits for the key of its database" if waits else "is not running; csmd start starts it"
-        return "" if paths.stopped_mark.exists() else said.format(state)
+        return "" if paths.stopped_mark.exists() else notice.format(state)
     try:
         with _asking(paths, within_s=STATE_PATIENCE_S / 4) as ask:
             alarms = ask("csm_runtime_alarms", {}, STATE_PATIENCE_S / 2)["alarms"]
     except DaemonBusy:
         return ""
     except DaemonUnreachable:  # a busy machine is no alarm, unless a hook has waited in vain, too
-        return said.format("does not answer; csmd restart helps") if paths.hung_mark.exists() else ""
+        return notice.format("does not answer; csmd restart helps") if paths.hung_mark.exists() else ""
     except CsmdError:
-        return said.format("is of another version; csmd restart helps")
+        return notice.format("is of another version; csmd restart helps")
     return f"csmd: {alarms[0]['what']} ({alarms[0]['do']})." if alarms else ""
 
 
@@ -177,7 +177,7 @@ def endpoint(paths: Paths, *, within_s: float = CONNECT_S) -> Path:
 
 
 def _connect(paths: Paths, within_s: float) -> _socket.socket:
-    """A connection to the daemon's socket; DaemonUnreachable when nobody listens there."""
+    """A connection to the daemon's socket; DaemonUnreachable when no process listens there."""
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         connection.settimeout(within_s)

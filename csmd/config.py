@@ -51,7 +51,7 @@ class Settings:
     stages_advisory: bool = False
     """Add the living state to briefs: what was counted lately and is not settled, labelled as a preview."""
     stages_dream: bool = True
-    """Consolidate in the background once a day; off: nothing is consolidated unless somebody asks for it."""
+    """Consolidate in the background once a day; off: only on request."""
     stages_daily: bool = True
     """Write what was done, day by day, below `memory/` in the home; off: no daily files and none of live sessions."""
     dream_every_h: int = 24
@@ -154,7 +154,7 @@ def default_paths(env: Mapping[str, str] = os.environ) -> Paths:
 def spool_places(home: Path) -> list[Path]:
     """Where hooks leave events that no daemon took: in the home, last in /tmp; hooks/csmd_spool.py makes the same names.
 
-    `spool-2` is for a home in which something stands in the first one's place that is not the user's own directory.
+    `spool-2` is for a home in which the first one's place is taken by something that is not the user's own directory.
     """
     name = os.path.realpath(home).replace("%", "%25").replace("/", "%2F")
     return [home / "spool", home / "spool-2", Path(f"/tmp/csmd-{os.getuid()}/spool-{name}")]  # noqa: S108
@@ -281,15 +281,15 @@ def parse_settings(text: str, *, where: str) -> Settings:
         raise ConfigError(
             f"{where}: expected keys and values", hint=f"write keys and values into {where}, or move it away"
         )
-    known = {Settings.key(f.name): f for f in fields(Settings)}
+    by_key = {Settings.key(f.name): f for f in fields(Settings)}
     chosen: dict[str, Any] = {}
     for key, value in rows:
-        field = known.get(key)
+        field = by_key.get(key)
         if field is None:
             import difflib  # only for a mistyped key
 
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(known)}"
+            close = difflib.get_close_matches(key, by_key, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(by_key)}"
             raise ConfigError(f"{where}: unknown key {key!r}", hint=hint)
         expected = type(field.default)
         if expected is float and type(value) is int:
@@ -484,8 +484,8 @@ def manager_environment(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     place = Path(f"/run/user/{os.getuid()}")
     named = env.get("XDG_RUNTIME_DIR") or (str(place) if place.is_dir() else "")
     keep = ("HOME", "PATH", "USER", "LOGNAME", "DBUS_SESSION_BUS_ADDRESS")
-    found = {name: env[name] for name in keep if name in env}
-    return {**found, "LC_ALL": "C", **({"XDG_RUNTIME_DIR": named} if named else {})}
+    kept = {name: env[name] for name in keep if name in env}
+    return {**kept, "LC_ALL": "C", **({"XDG_RUNTIME_DIR": named} if named else {})}
 
 
 def unit_folders(kind: str, env: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
@@ -512,8 +512,8 @@ def can_open_browser(env: Mapping[str, str] = os.environ) -> bool:
 
 def chosen_columns(env: Mapping[str, str] = os.environ) -> int:
     """The width of csmd's output as COLUMNS says; 0 where it says nothing."""
-    said = env.get("COLUMNS", "")
-    return int(said) if said.isdecimal() else 0
+    columns = env.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() else 0
 
 
 def has_screen(env: Mapping[str, str] = os.environ) -> bool:

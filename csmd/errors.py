@@ -2,9 +2,9 @@
 
 CsmdError                what, where, and a hint what to do; exit code 1
   ConfigError            a file or value the user can mend; exit code 1
-  BadInput               a payload, line or frame of somebody else is malformed
+  BadInput               a payload, line or frame from outside is malformed
   TooLarge               input beyond a limit we set
-  DaemonUnreachable      nobody answers on the socket; exit code 3
+  DaemonUnreachable      no daemon answers on the socket; exit code 3
   DaemonBusy             it is there but told us to come back
   AlreadyRunning         another daemon holds the instance lock
   StoreError             the database refused
@@ -50,7 +50,7 @@ class TooLarge(BadInput):
 
 
 class DaemonUnreachable(CsmdError):
-    """Nobody answers on the daemon's socket."""
+    """No daemon answers on its socket."""
 
     exit_code = 3
 
@@ -74,7 +74,7 @@ class StoreError(CsmdError):
 
 
 class Damaged(StoreError):
-    """The database cannot be read as it should, or another file stands in its place."""
+    """The database cannot be read as it should, or another file is in its place."""
 
 
 class IndexDamaged(Damaged):
@@ -82,7 +82,7 @@ class IndexDamaged(Damaged):
 
 
 class Displaced(StoreError):
-    """The database that is open is not the file at its path: nobody would find again what is written to it."""
+    """The database that is open is not the file at its path: what is written to it would be lost."""
 
 
 class SchemaTooNew(StoreError):
@@ -106,7 +106,7 @@ class EmbeddingUnavailable(CsmdError):
 
 
 def explain_disk_error(error: OSError, place: str) -> CsmdError:
-    """One of DISK_ERRORS with what to do about it; `place` stands where it names no file."""
+    """One of DISK_ERRORS with what to do about it; `place` is named if the error names no file."""
     return CsmdError(
         f"{error.filename or place}: {error.strerror}", hint="free some space, or make that place writable"
     )

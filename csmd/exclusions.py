@@ -112,12 +112,12 @@ class PauseFile:
             stamp = (info.st_dev, info.st_ino, info.st_size, info.st_mtime_ns)
             if stamp == self._stamp:
                 return False
-            found = parse_pauses(self._path.read_bytes(), where=str(self._path))
+            pauses = parse_pauses(self._path.read_bytes(), where=str(self._path))
         except FileNotFoundError:
-            stamp, found = (), Pauses()
+            stamp, pauses = (), Pauses()
         except OSError as error:
             raise ConfigError(f"{self._path}: {error.strerror}", hint="make it readable for its owner") from error
-        self._known, changed, self._stamp = found, stamp != self._stamp, stamp
+        self._known, changed, self._stamp = pauses, stamp != self._stamp, stamp
         return changed
 
 
@@ -161,7 +161,7 @@ class Excludes:
         """Whether a file's content is not to be kept; a relative path is one below any folder."""
         path = path.replace("\\", "/")
         shown = path if path.startswith("/") else f"/{path}"
-        return bool(path) and any(_glob(one).fullmatch(shown) for one in self.files)
+        return bool(path) and any(_glob(pattern).fullmatch(shown) for pattern in self.files)
 
     def command(self, line: str) -> bool:
         """Whether a command line names such a file; as far as its words show."""
@@ -214,7 +214,7 @@ def _hints(globs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _last_name(glob: str, filling: str) -> str:
-    """A file name that a glob stands for."""
+    """A file name that matches a glob."""
     return glob.rpartition("/")[2].replace("*", filling).replace("?", "x")
 
 
@@ -270,18 +270,18 @@ class Withheld:
             return NOT_KEPT
         return self.excludes.without_files(content)
 
-    def typed(self, said: str) -> str:
+    def typed(self, text: str) -> str:
         """What stays of a prompt that is a shell line of the person's (`!`) or what it printed."""
-        shell = _SHELL_LINE.match(said) if self.excludes.files else None
+        shell = _SHELL_LINE.match(text) if self.excludes.files else None
         if shell is None:
-            return said
+            return text
         if shell[1] == "input":
             self.calls.discard("!")
             self.unsure.discard("!")
             self.given("!", {"command": shell[2]})
-            return said
+            return text
         shown = self.shown("!", shell[2], None)
-        return said if shown == shell[2] else f"<bash-stdout>{shown}</bash-stdout>"
+        return text if shown == shell[2] else f"<bash-stdout>{shown}</bash-stdout>"
 
 
 _SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)
@@ -289,17 +289,17 @@ _SHELL_LINE = re.compile(r"\s*<bash-(input|stdout)>(.*)</bash-\1>", re.DOTALL)
 
 def _paths_in(value: Any) -> list[str]:
     """The strings in an input or a result that say which files it is about."""
-    found: list[str] = []
+    paths: list[str] = []
     for key, item in value.items() if isinstance(value, Mapping) else ():
         if key == "file":
-            found += _paths_in(item)
+            paths += _paths_in(item)
         if _PATH_KEY.search(str(key)):
-            found += [
+            paths += [
                 path.removeprefix("file://")
                 for path in (item if isinstance(item, list) else [item])
                 if isinstance(path, str)
             ]
-    return found
+    return paths
 
 
 def _above(folder: str) -> list[str]:

@@ -101,8 +101,8 @@ def _outside_diff(
         return block, None
     if block.startswith("heading ") and not _ends(block.removeprefix("heading "), heading):
         return block, None
-    found = _behind_path(line, is_excluded)
-    return "", line if found < 0 else f"{line[:found]}{NOT_KEPT}"
+    line_behind = _behind_path(line, is_excluded)
+    return "", line if line_behind < 0 else f"{line[:line_behind]}{NOT_KEPT}"
 
 
 def _ends(sign: str, heading: re.Match[str] | None) -> bool:
@@ -114,7 +114,7 @@ def _ends(sign: str, heading: re.Match[str] | None) -> bool:
 
 
 def _listed(lines: list[str]) -> list[bool]:
-    """For each line, and for the end, whether nothing but names of files stands from there up to the next blank line."""
+    """For each line, and for the end, whether there are only names of files from there up to the next blank line."""
     listed = [True] * (len(lines) + 1)
     for number in reversed(range(len(lines))):
         line = lines[number].strip()

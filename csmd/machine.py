@@ -34,7 +34,7 @@ def start_token(pid: int) -> float:
 
 
 def started(pid: int) -> float | None:
-    """The same; None where no process of ours has the pid, or one that has ended and nobody asked for."""
+    """The same; None if no process of this user has the pid, or only one that has ended and was not waited for."""
     try:
         if (_stat(pid)[0] == "Z") if psutil.LINUX else psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
             return None
@@ -44,7 +44,7 @@ def started(pid: int) -> float | None:
 
 
 def _stat(pid: int) -> list[str]:
-    """What Linux says of a process, from its state on: its name, which may hold anything, stands before."""
+    """The fields of /proc/PID/stat from the state on: the name before them may hold any character."""
     return Path(f"/proc/{int(pid)}/stat").read_text(encoding="utf-8", errors="replace").rpartition(") ")[2].split()
 
 
@@ -60,7 +60,7 @@ def ancestors() -> list[str]:
 
 
 def load_per_core() -> float | None:
-    """Processes that ran or waited to, a core, over the last minute; None where nobody counts."""
+    """Processes that ran or waited to, a core, over the last minute; None if the system does not count."""
     try:
         return os.getloadavg()[0] / (os.cpu_count() or 1)
     except OSError:
@@ -139,8 +139,8 @@ _ROOM = threading.BoundedSemaphore(MOST_HANGING)
 def start_in_thread(work: Callable[[], T]) -> Callable[[float], T | None] | None:
     """Starts `work` on its own thread; returns a function that waits for its result up to a limit in seconds from the start.
 
-    Errors of `work` are raised to whoever waits; None stands for no result yet. A thread that hangs is left behind: it
-    keeps nothing from ending. None where no further one is started: MOST_HANGING hang, or the system gives none.
+    Errors of `work` are raised to whoever waits; None means no result yet. A thread that hangs is left behind and keeps
+    nothing from ending. Returns None if no thread can be started: MOST_HANGING hang, or the system gives none.
     """
     future: Future[T] = Future()
 

@@ -69,7 +69,7 @@ class Turn:
     place of whose result the user spoke; "" for what is no such answer; `is_pick` for answers to questions that the
     assistant asked through its tool. `is_prompt_line` is set where a line holds a prompt and nothing else. `writes` are
     the file names of the transcripts that a tool call writes. `context` is how many tokens the model was given for the
-    message, `mode` how much the assistant may do by itself from a prompt on, in its host's words; 0 and "" where nobody says.
+    message, `mode` how much the assistant may do by itself from a prompt on, in its host's words; 0 and "" if unknown.
     """
 
     uuid: str
@@ -160,7 +160,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A sentence somebody said that is worth keeping, as distilled; `reasons` name the rules that chose it.
+    """A sentence of a conversation that is worth keeping, as distilled; `reasons` name the rules that chose it.
 
     `also` names further turns, at most three, that say the same or are its other half.
     """
@@ -263,7 +263,7 @@ class Candidate:
 class Provenance:
     """Where a memory was said: the turn's uuid, its session, when, and in which role.
 
-    What stands `beside` is the other half of the exchange it was said in: it tells more, and says nothing by itself.
+    The role `beside` is the other half of the exchange it was said in: it adds context, and states nothing by itself.
     """
 
     uuid: str
@@ -368,7 +368,7 @@ class Quote:
 class Hit:
     """One search result, best first in its list; `factors` are the parts that its score is the sum of.
 
-    `superseded_by` is the memory that holds in its place, `superseded_at` when that was said last; `answers` its cosine.
+    `states` is the memory that a turn states, whose gate and authority it then has. `superseded_by` is the memory that holds in its place, `superseded_at` when that was said last; `answers` its cosine.
     """
 
     id: str
@@ -388,6 +388,7 @@ class Hit:
     refuted: bool = False
     edited: bool = False
     scene: str = ""
+    states: str = ""
     answers: float = 0.0
     factors: dict[str, float] = field(default_factory=dict)
 

@@ -1,6 +1,6 @@
 """The words for what values may be, and the tables that say what follows from them; no I/O.
 
-Policy that maps one vocabulary to another stands in the one table CATEGORIES.
+Policy that maps one vocabulary to another is in the tables EVENTS and CATEGORIES.
 """
 
 from __future__ import annotations
@@ -47,6 +47,16 @@ INDEX, INDEX_LINES, INDEX_UNITS = "MEMORY.md", 200, 25_000
 PROBE_SESSION = "csmd-probe-"
 PROBE_TEXT = "csmd doctor looks for this {event}: {word}"
 
+#: Who asks whether all is quiet -> seconds without a word of any session after which it is, or of the one in question (a
+#: stage, a day). When a dream may begin by itself is the user's setting `dream.quiet_min`.
+QUIET_S: dict[Literal["dream", "stage", "model", "team", "day"], float] = {
+    "dream": 20.0,  # one that is under way slows nobody down
+    "stage": 30.0,  # nobody is in the middle of a turn
+    "model": 60.0,  # a language model may be asked
+    "team": 900.0,  # the team's server is asked less often
+    "day": 7200.0,  # the session has ended, unless its host says so sooner
+}
+
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
 SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
 #: What the assistant answers to: the user's words, and words in the user's place that nobody knows to be theirs.
@@ -69,6 +79,41 @@ NEVER = 2**31 - 1
 
 #: Retrieval priority of a gate; correction comes first (seed 004).
 GATE_PRIORITY: dict[Gate, int] = {"correction": 4, "behavioral": 3, "epistemic": 2, "relational": 2, "promissory": 1}
+
+
+class EventRule(NamedTuple):
+    """What an event of a session is called, and what follows from it."""
+
+    hook: str
+    """Its name on a hook's command line: Claude Code's, which most assistants took over."""
+    label: str
+    """When its answer was told, or what has happened."""
+    seconds: int = 5
+    """How long an assistant lets its hook run, where nothing else is known."""
+    words: str = ""
+    """The field of a payload that holds what is said; "" where nobody speaks."""
+    injects: bool = False
+    """Whether the assistant reads the answer of its hook; the others must print nothing."""
+    is_report: bool = True
+    """Whether a hook keeps it for a daemon that is away. What only asks reports nothing that the transcript lacks."""
+    settles: bool = False
+    """Whether nothing of the session is still to come for now. A turn that ended in an error is over, too."""
+    ends: Literal["", "end", "compaction"] = ""
+    """Why the session has a digest of what it came to; "" where it has none yet."""
+
+
+#: A failed turn has no words of the assistant's, and a summary is taken from its own line, not from the hook.
+EVENTS: dict[EventName, EventRule] = {
+    "session_start": EventRule("SessionStart", "at its start", seconds=10, injects=True),
+    "prompt": EventRule("UserPromptSubmit", "with a prompt", words="prompt", injects=True),
+    "stop": EventRule("Stop", "at a turn's end", words="last_assistant_message", settles=True),
+    "subagent_stop": EventRule("SubagentStop", "at a sub-agent's end", words="last_assistant_message"),
+    "pre_compact": EventRule("PreCompact", "before its compaction", injects=True, settles=True, ends="compaction"),
+    "session_end": EventRule("SessionEnd", "at its end", settles=True, ends="end"),
+    "post_compact": EventRule("PostCompact", "after its compaction", settles=True),
+    "stop_failure": EventRule("StopFailure", "when a turn failed", settles=True),
+    "tool_failure": EventRule("PostToolUseFailure", "when a tool failed", injects=True, is_report=False),
+}
 
 
 class CategoryRule(NamedTuple):
@@ -109,3 +154,5 @@ REVIEW_KEYS: dict[str, ReviewKey] = {
     "supersede": ReviewKey("s", "replace"),
 }  # fmt: skip
 REVIEW_LATER, REVIEW_UNDO, REVIEW_QUIT = ReviewKey("n", "later"), ReviewKey("u", "undo"), ReviewKey("q", "quit")
+#: The key that answers all that waits of an import, in the terminal; the viewer has buttons for each import.
+REVIEW_ALL = ReviewKey("a", "all of it")

@@ -88,9 +88,9 @@ def decode_reply(frames: Sequence[bytes]) -> Reply:
     if len(frames) != 2:
         raise BadInput(f"a reply has 2 frames, this one has {len(frames)}")
     status = frames[0].decode("ascii", "replace")
-    for known in STATUSES:
-        if status == known:
-            return Reply(status=known, body=bytes(frames[1]))
+    for candidate in STATUSES:
+        if status == candidate:
+            return Reply(status=candidate, body=bytes(frames[1]))
     raise BadInput(f"a reply with unknown status {status!r}")
 
 

@@ -55,7 +55,8 @@ def tree() -> str:
 
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by its words: `model fetch`."""
-    from csmd.cli.main import FORMER, main
+    from csmd.cli.main import main
+    from csmd.cli.verb_table import FORMER
 
     def walk(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
         context = click.Context(group)
@@ -89,8 +90,8 @@ def command_rows() -> str:
 
 def tool_rows() -> str:
     """Every tool with its summary and its parameters: required ones in bold, the others with their default."""
+    from csmd.parameters import REQUIRED
     from csmd.tools import TOOLS
-    from csmd.tools.registry import REQUIRED
 
     def shown(name: str, default: object) -> str:
         if default is REQUIRED:
@@ -99,7 +100,7 @@ def tool_rows() -> str:
 
     rows = []
     for name, tool in TOOLS.items():
-        parameters = ", ".join(shown(key, default) for key, (_, default) in tool.parameters.items() if key != "asking")
+        parameters = ", ".join(shown(key, of.default) for key, of in tool.parameters.items() if key != "asking")
         rows.append(f"| `{name}` | {tool.summary} | {parameters} | {'yes' if tool.mutates else 'no'} |")
     return table("tool | does | parameters | changes", rows)
 
@@ -238,12 +239,26 @@ def filled(text: str) -> str:
     return block.sub(lambda match: f"{match[1]}{BLOCKS[match[2]]()}\n{match[3]}", text)
 
 
+def with_event_names(text: str) -> str:
+    """A script of the hook, which imports nothing of csmd's, with names of events as the table of events has them."""
+    from csmd.vocabulary import EVENTS
+
+    names = {
+        "INJECTING": [rule.hook for rule in EVENTS.values() if rule.injects],
+        "ONLY_ASKS": [rule.hook for rule in EVENTS.values() if not rule.is_report],
+    }
+    constant = re.compile(rf"^({'|'.join(names)}) = .*(?=  # by docs/generate\.py$)", re.MULTILINE)
+    return constant.sub(lambda found: f"{found[1]} = {tuple(names[found[1]])}".replace("'", '"'), text)
+
+
 def main() -> int:
-    """Writes or checks every document; the exit code."""
-    stale = [path for path in sorted(DOCS.glob("*.md")) if filled(text := path.read_text()) != text]
+    """Writes or checks every document, and the hook's names of events; the exit code."""
+    made = {path: filled(path.read_text()) for path in sorted(DOCS.glob("*.md"))}
+    made |= {path: with_event_names(path.read_text()) for path in sorted((DOCS.parent / "hooks").glob("*.py"))}
+    stale = {path: text for path, text in made.items() if text != path.read_text()}
     if "--check" not in sys.argv:
-        for path in stale:
-            path.write_text(filled(path.read_text()))
+        for path, text in stale.items():
+            path.write_text(text)
             print(f"written: {path.name}")
         return 0
     for path in stale:

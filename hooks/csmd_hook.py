@@ -7,6 +7,7 @@ import sys
 import time
 
 STARTED, INPUT_LIMIT, PATIENCE_S, INJECTING_PATIENCE_S, FAIR_CHANCE_S = time.monotonic(), 32 << 20, 0.5, 0.18, 0.1
+INJECTING = ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")  # by docs/generate.py
 # ZMTP 3.0, NULL, DEALER, by hand: pyzmq costs 35 ms.
 GREETING, READY = b"\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL" + bytes(48), b"\4\x1c\5READY\x0bSocket-Type\0\0\0\6DEALER"
 
@@ -56,9 +57,8 @@ def ask(path, ident, host, event, body, patience, deadline):
 
 
 def main(_, home, event, host="claude"):
-    injecting = event in ("SessionStart", "UserPromptSubmit", "PreCompact", "PostToolUseFailure")
     waited, body, status, ident = False, read_input(), b"", f"{time.time_ns():016x}{posix.urandom(8).hex()}"
-    patience = (deadline := STARTED + (INJECTING_PATIENCE_S if injecting else PATIENCE_S)) - time.monotonic()
+    patience = (deadline := STARTED + (INJECTING_PATIENCE_S if event in INJECTING else PATIENCE_S)) - time.monotonic()
     try:
         if body and not (posix.access(home + "/run/hung", posix.F_OK) and rare().is_hung(home)):
             path = posix.read(posix.open(home + "/endpoint", posix.O_RDONLY), 4096).partition(b"\n")[0]
@@ -67,7 +67,7 @@ def main(_, home, event, host="claude"):
         waited = isinstance(error, (TimeoutError, BlockingIOError))
     if status != b"ok":
         rare().keep(home, ident, event, body, waited, patience > FAIR_CHANCE_S, status, host)
-    while status == b"ok" and injecting and answer:
+    while status == b"ok" and event in INJECTING and answer:
         answer = answer[posix.write(1, answer) :]
 
 

@@ -23,7 +23,7 @@ DAYS_KNOWN = 7
 #: Events that wait for a first daemon, at most.
 MOST_BEFORE_FIRST = 2000
 #: Events that only ask: what they report stands in the transcript, and nobody waits for an answer later.
-ONLY_ASKS = ("PostToolUseFailure",)
+ONLY_ASKS = ("PostToolUseFailure",)  # by docs/generate.py
 #: What a user is told, by the daemon's answer: b"" for none, b"waits" where it says so, b"hung" for none twice in a row. Constant: it goes where
 #: transcripts go. A daemon that says `retry` is being restarted, which is no news.
 NEWS = {

@@ -31,6 +31,8 @@ from machine import NO_HOME, TEMPORARY, Machine, temporary_directory
 if TYPE_CHECKING:
     from team_server import TeamServer
 
+    from csmd.store.core import Store
+
 OWN_VARIABLES = ("XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "CSMD_DISABLE")
 LOCAL = ("127.0.0.1", "localhost")
 THREAD_LIMIT_S = 10.0
@@ -101,6 +103,16 @@ def pytest_collection_finish() -> None:
     """Spares the search for garbage the thousands of tests that stay to the end."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """An empty store on a real file, made at the time that the test's module calls NOW."""
+    from csmd.store.core import Store
+
+    made = Store(tmp_path / "csmd.db", now=str(getattr(request.module, "NOW", "2026-01-01T00:00:00.000Z")))
+    yield made
+    made.close()
 
 
 @pytest.fixture(autouse=True, scope="session")

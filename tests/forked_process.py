@@ -252,7 +252,7 @@ def main() -> None:
     ours = socket.socket(fileno=int(sys.argv[1]))
     for name in PROGRAMS:
         importlib.import_module(name)
-    from csmd.cli.main import SUBJECTS
+    from csmd.cli.verb_table import SUBJECTS
 
     for name in SUBJECTS:
         importlib.import_module(f"csmd.cli.{name}")

@@ -22,6 +22,9 @@ from csmd.store.core import Store, run_to_end
 from csmd.tools import named
 from csmd.tools.registry import ToolContext
 
+#: A monotonic time at which a test steps.
+START = 1000.0
+
 
 @dataclass(kw_only=True)
 class Parts:
@@ -88,3 +91,25 @@ def parts(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Iterator[Parts]:
     made.background.dreaming.close()
     embedder.close()
     store.close()
+
+
+def settle(parts: Any, now: float = START) -> None:
+    """Steps at a monotonic time until nothing is due."""
+    for _ in range(2000):
+        if not parts.background.step(now):
+            return
+    raise AssertionError("there is no end of work")
+
+
+def say(parts: Any, place: Path, *words: str, session: str = "s1") -> None:
+    """A transcript in which the user says these things in a directory, taken in and believed."""
+    place.mkdir(parents=True, exist_ok=True)
+    lines = [parts.machine.line("user", text, session=session, cwd=str(place)) for text in words]
+    lines.append(parts.machine.line("assistant", "It is done.", session=session, cwd=str(place)))
+    parts.machine.transcript(*lines, session=session)
+    ident = parts.call("csm_sync", vectors=False)["job"]
+    for _ in range(500):
+        parts.background.step(START)
+        if parts.background.context.tasks[ident].state in ("done", "failed"):
+            break
+    assert parts.background.context.tasks[ident].state == "done"

@@ -1,7 +1,10 @@
-"""The smallest memory of a project, with everything filled in but what a test is about."""
+"""The smallest memory of a project, with everything filled in but what a test is about; and one as it is stored."""
 
 from __future__ import annotations
 
+from csmd.store import memories
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
 from csmd.values import Memory, Provenance
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -16,3 +19,15 @@ def memory(ident: str, said: str, **changes: object) -> Memory:
         "provenance": (Provenance(uuid=f"u-{ident}", session_id="s1", at=NOW),), **changes,
     }  # fmt: skip
     return Memory(id=ident, text=said, **values)  # type: ignore[arg-type]
+
+
+def memory_in(rows: Rows, ident: str) -> Memory:
+    """The memory of this id as it is stored."""
+    stored = memories.by_id(rows, ident)
+    assert stored is not None
+    return stored
+
+
+def memory_of(store: Store, ident: str) -> Memory:
+    """The memory of this id as it is stored now."""
+    return store.read(lambda rows: memory_in(rows, ident))

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 import pytest
 
 import csmd
+from csmd.hosts import tool_calls
 
 PACKAGE = Path(csmd.__file__).parent
 SOURCE = Path(__file__).resolve().parent.parent
@@ -49,6 +50,7 @@ VOCABULARY = {
     "file_lines",
     "exclusions",
     "machine",
+    "parameters",
     "values",
     "vocabulary",
     "paths",
@@ -85,12 +87,11 @@ OWNERS = {"rows", "store", "context"}
 #: Functions of before that do not say so yet; the table only shrinks.
 UNSIGNED: dict[str, set[str]] = {
     "capture.instruction_files": {"_read_object", "_read_start", "_work_trees"},
-    "capture.project_identity": {"_by_path", "identified", "marked"},
+    "capture.project_identity": {"identified", "marked"},
     "capture.ingest": {"started_in"},
     "capture.transcripts": {"spans_of", "with_times"},
     "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
     "dream.page_files": {"write_page"},
-    "dream.reselection": {"plan_reselection"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "dream.transfer": {"open_file"},
     "dream.undo": {"_side_json", "_write_text", "read_text"},
@@ -596,13 +597,13 @@ def test_no_module_bears_a_name_that_alludes() -> None:
 #: Folders of tests that are about no single module: stages together, the whole program, its hooks, what it withstands.
 OF_THE_WHOLE = {"contract", "e2e", "encryption", "faults", "fuzz", "hooks", "integration", "service"}
 #: Tests of the tree itself, its documents, and the guards around the tests.
-OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_guards"}
+OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_english", "test_guards"}
 #: A small module with one importer -> why it is a file of its own.
 SEAMS = {
     "memory.speakers": "a job of its own, which the daemon runs",
     **{
         f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
-        for host in ("codex", "copilot", "droid", "gemini", "opencode", "qwen")
+        for host in ("claude", "codex", "copilot", "droid", "gemini", "opencode", "qwen")
     },
     **{f"hosts.{host}.tool_forms": "what an assistant calls its tools" for host in ("codex", "copilot")},
     **{
@@ -610,6 +611,38 @@ SEAMS = {
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")
     },
 }
+
+
+# --- what an assistant calls its tools
+
+#: The names under which every assistant's tool calls are stored.
+STORED_TOOLS = frozenset(
+    {*tool_calls.DEEDS, *tool_calls.WRITERS, *tool_calls.READERS, *tool_calls.SHELLS, *tool_calls.AGENTS}
+)
+#: Of those the ones that are no word of any other kind: they stand in no longer text either, as in SQL.
+TELLING = re.compile(
+    r"\b(?:MultiEdit|NotebookEdit|NotebookRead|TodoWrite|ExitPlanMode|AskUserQuestion|TaskCreate|TaskUpdate)\b"
+)
+
+
+def tool_names_in(source: str) -> set[str]:
+    """The tools that a module names in its texts; docstrings do not count."""
+    tree = ast.parse(source)
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose
+    ]
+    return {text for text in texts if text in STORED_TOOLS} | {name for text in texts for name in TELLING.findall(text)}
+
+
+@pytest.mark.invariant("What one assistant calls things stands below hosts only")
+def test_a_tool_is_known_by_its_name_below_hosts_only() -> None:
+    named = {name_of(path): tool_names_in(path.read_text()) for path in MODULES}
+    assert {module: names for module, names in named.items() if names and not module.startswith("hosts.")} == {}
+    planted = "'Read with Bash.'\nif tool == 'Bash': run(\"select 1 where tool_name in ('TodoWrite')\")"
+    assert tool_names_in(planted) == {"Bash", "TodoWrite"}
 
 
 # --- hints

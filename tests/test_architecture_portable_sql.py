@@ -35,12 +35,10 @@ BACKENDS_OWN = {
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or
 #: name the index that its planner is to take. A twin for another backend has its own of these.
 OWN_FUNCTIONS: dict[str, set[str]] = {
-    "passages.py": {
-        "is_complete", "room_needed", "fill", "_fill_turn", "_index", "rebuild_index", "index_problems", "drop_turn_index",
-    },
+    "passages.py": {"_index", "rebuild_index", "index_problems"},
     "vectors.py": {
-        "create_vector_tables", "complete_vector_tables", "_has_table", "insert_vector", "delete_vector", "_vector",
-        "reset_vectors", "vector_hits", "distances", "_problems",
+        "create_vector_tables", "insert_vector", "delete_vector", "_vector", "reset_vectors", "vector_hits", "distances",
+        "_problems",
     },
 }  # fmt: skip
 MODULES = sorted(path for path in STORE.glob("*.py") if path.name not in BACKENDS_OWN)
@@ -71,11 +69,13 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "_WRITERS": "'Edit', 'Write'",
     "sources": "('clear', 'compact')",
     "memories.OWN": "m.seq not in (select memory_seq from team_memories)",
     "OWN": "m.seq not in (select memory_seq from team_memories)",
     "_TEAM": "t.url, t.author",
     "_PLACE": "p.seq, p.author",
+    "_PROMPTED": "select t.seq, t.at from turns t where t.kind = 'user'",
     "_SHARE": "select s.name from team_shares s",
     "_AROUND": "root = :place or substr(:place, 1, length(root) + 1) = root || '/'",
     "_STATED": "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place",
@@ -88,7 +88,6 @@ PLACEHOLDERS = {
     "_FRESH": "('startup', 'clear')",
     "kinds": "('memory', 'near')",
     "IS_LISTED": "in (:listed)",  # which csmd.team.postgres says otherwise
-    "sums": "sum(memories), sum(topics)",
     "between": "from_project in (1, 2) and to_project in (1, 2)",
     "of_turns": "true",
     "of": "n.at >= :since",
@@ -154,7 +153,7 @@ PLACEHOLDERS = {
     "source.key": "t.seq",
     "source.at": "t.at",
     "source.session": "s.id",
-    "source.told": "t.text",
+    "source.content": "t.text",
     "source.rows": "turns t join sessions s on s.seq = t.session_seq",
     "kinds_named": "'user', 'assistant'",
     "keys": "1, 2",

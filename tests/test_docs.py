@@ -216,7 +216,7 @@ def hook_constants() -> dict[str, float]:
             if isinstance(node, ast.Assign):
                 target, value = node.targets[0], node.value
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
-                values = value.elts if isinstance(value, ast.Tuple) else [value]
+                values = value.elts if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) else [value]
                 pairs = zip(map(ast.unparse, names), values, strict=True)
                 found.update({key: item.value for key, item in pairs if isinstance(item, ast.Constant)})
     return found

@@ -23,9 +23,8 @@ class Home:
 
     def tail(self, path: Path, **more: Any) -> transcripts.Tail:
         """Reads on in a transcript."""
-        return transcripts.tail(
-            self.store, path, now=lambda: NOW, tool_limit=8192, quarantine=self.root / "quarantine", **more
-        )
+        more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
+        return transcripts.tail(self.store, path, **more)
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""
@@ -36,12 +35,21 @@ class Home:
         """The rows of a query."""
         return self.store.read(lambda rows: list(rows.all(query)))
 
-    def streams(self) -> Streams:
-        """What is stored of each stream, in order."""
+    def calls(self) -> list[tuple[str, Any]]:
+        """Each tool call that is stored: the tool, and what it was given."""
+        found = self.rows("select tool_name, text from turns where kind = 'tool_call' order by seq")
+        return [(name, json.loads(text)) for name, text in found]
+
+    def results(self) -> list[str]:
+        """What is stored of what tools gave back."""
+        return [text for (text,) in self.rows("select text from turns where kind = 'tool_result' order by seq")]
+
+    def streams(self, *, standing: bool = False) -> Streams:
+        """What is stored of each stream, in order; with `standing` without what was left behind."""
         found: Streams = {}
         for stream, kind, text in self.rows(
             "select s.id, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
-            "join sessions s on s.seq = st.session_seq order by s.id, st.ordinal"
+            f"join sessions s on s.seq = st.session_seq where st.rewound in (0, {int(not standing)}) order by s.id, st.ordinal"
         ):
             found.setdefault(stream, []).append((kind, text))
         return found

@@ -2,7 +2,7 @@
 
 `csmd doctor` sends a probe through the hook: a turn that says nothing but the word that names its session. It is stored
 and found like any other, but never distilled nor counted, and deleted again. Because the name and the word must be the
-same, nothing that somebody said can be kept out of capture this way.
+same, nothing that was said can be kept out of capture this way.
 
 A session that was purged is dropped, with what is said in it later; of a purged project what is older than the purge; a
 purged turn is stored empty, and purged text as `[purged]`.
@@ -28,7 +28,7 @@ from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import Event, Project, Turn
-from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
+from csmd.vocabulary import EVENTS, PROBE_SESSION, PROBE_TEXT
 
 #: The event of a payload, and what was redacted in it by kind.
 Decoded = tuple[Event | None, Counter[str]]
@@ -37,9 +37,6 @@ Decoded = tuple[Event | None, Counter[str]]
 #: during a pause.
 UNKNOWN_HOSTS, BAD_EVENTS = "unknown hosts", "bad events"
 EXCLUDED_EVENTS, PAUSED_EVENTS = "excluded events", "paused events"
-#: Events after which nothing of the session is still to come for now. A turn that ended in an error is over, too; the
-#: client's words on the error are not the assistant's, and a summary is taken from its own line, not from the hook.
-SETTLING = ("stop", "stop_failure", "session_end", "pre_compact", "post_compact")
 
 #: Bytes of text that are kept of one session by default.
 SESSION_BYTES = 50_000_000
@@ -59,7 +56,7 @@ def is_probe(event: Event) -> bool:
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
     """The event in a hook's payload and what was redacted in it; BadInput when it is malformed."""
     counts = Removed()
-    event = adapters.ADAPTERS[host].decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
+    event = adapters.ADAPTERS[host].hooks.decode_event(body, name=name, event_id=event_id, at=at, counts=counts)
     if event is None:
         return None, counts
     probe = replace(event, session_id=event.session_id.removeprefix(f"{host}:"), by_user=False)
@@ -121,7 +118,7 @@ def started_in(path: str) -> str:
 
 
 def _turn_of(event: Event) -> Turn | None:
-    return adapters.ADAPTERS[event.host].turn_of_event(event)
+    return adapters.ADAPTERS[event.host].hooks.turn_of_event(event)
 
 
 def place_of(rows: Rows, event: Event) -> Project | None:
@@ -185,7 +182,7 @@ def record(
             room=room,
             waited=waited,
         )
-    if event.name in SETTLING:
+    if EVENTS[event.name].settles:
         events.settle_provisional(rows, event.session_id, at=event.at)
     return True
 

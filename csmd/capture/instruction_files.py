@@ -81,12 +81,12 @@ def _read_whole(path: str) -> bytes | None:
 
 
 def _entries(path: str) -> list[Entry]:
-    found: list[Entry] = []
+    entries: list[Entry] = []
     with suppress(OSError, ValueError), os.scandir(path) as listing:
         for entry in islice(listing, MOST_NAMES):
             with suppress(OSError):  # a link that leads round in a circle
-                found.append(Entry(entry.name, entry.is_dir()))
-    return found
+                entries.append(Entry(entry.name, entry.is_dir()))
+    return entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +150,8 @@ def loaded(place: Place, disk: Disk = Disk()) -> list[Instruction]:
         loader = _Loader(place, disk)
         loader.load_start(AGENTS_FILES)
     indexes = (_memory_index(folder, disk) for folder in place.memories)
-    found = [file for file in loader.found if not file.is_conditional]
-    return [*found, *(index for index in indexes if index is not None)]
+    unconditional = [file for file in loader.found if not file.is_conditional]
+    return [*unconditional, *(index for index in indexes if index is not None)]
 
 
 def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk()) -> list[Instruction]:
@@ -160,7 +160,7 @@ def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk
         ("User", folder, names.user),
         ("Project", root, names.project),
     )
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     for kind, place, rows in places:
         for row in rows:
             for name in row:
@@ -172,9 +172,9 @@ def loaded_by(names: InstructionNames, folder: str, root: str, disk: Disk = Disk
                     Instruction(path=path, kind=kind, content=text, root=place) for path, text in texts.items() if text
                 ]
                 if there:
-                    found += there
+                    instructions += there
                     break
-    return found[:MAX_FILES]
+    return instructions[:MAX_FILES]
 
 
 def _named(path: str, disk: Disk) -> list[str]:
@@ -186,9 +186,9 @@ def _named(path: str, disk: Disk) -> list[str]:
     return [f"{folder}/{entry}" for entry in names if fnmatch.fnmatchcase(entry, name)]
 
 
-def build(found: list[Instruction]) -> str:
-    """The loaded files as the model reads them, one after the other."""
-    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in found)
+def build(instructions: list[Instruction]) -> str:
+    """The loaded instructions as the model reads them, one after the other."""
+    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in instructions)
 
 
 #: A project's own files; where none of them is, the host looks for the others.
@@ -296,7 +296,7 @@ def _import_path(target: str, base: str, home: str) -> str:
 
 
 def _joined(written: str, base: str, home: str) -> str:
-    """A path as written in a file of the directory `base`; `~/` stands for `home`."""
+    """A path as written in a file of the directory `base`; `~/` means `home`."""
     path = posixpath.join(home, written[2:]) if written.startswith("~/") else posixpath.join(base, written)
     return posixpath.normpath(path)
 
@@ -339,10 +339,10 @@ class Merged:
         return "".join(self._line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
 
     def _line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
-        found = _INCLUDE.fullmatch(line)
-        if found is None:
+        include = _INCLUDE.fullmatch(line)
+        if include is None:
             return line
-        written = found.group(1).strip("\"'<>")
+        written = include.group(1).strip("\"'<>")
         goal = _joined(written, posixpath.dirname(chain[-1]), self._place.user.home)
         reason = self._refusal(goal, chain)
         inside = None if reason else self.text(goal, chain)
@@ -377,8 +377,8 @@ def merged(place: Place, disk: Disk = Disk()) -> tuple[list[tuple[str, str, str]
         paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
     paths += [("user", f"{folder}/CLAUDE.md") for folder in place.user.configs]
     paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
-    found = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
-    return [(scope, path, body) for scope, path, body in found if body], reading.problems
+    texts = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
+    return [(scope, path, body) for scope, path, body in texts if body], reading.problems
 
 
 #: Most bytes of a settings file and of the host's state that are read, and most names of a directory.
@@ -449,9 +449,11 @@ def _read_object(path: str, limit: int) -> dict[str, Any]:
 def _approved(config: str, user: User, roots: set[str]) -> bool:
     """Whether the user allowed one of these directories imports from outside."""
     for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
-        known = _read_object(path, STATE_BYTES).get("projects")
-        entries = [known.get(root) for root in roots] if isinstance(known, dict) else []
-        if any(isinstance(one, dict) and one.get("hasClaudeMdExternalIncludesApproved") is True for one in entries):
+        states = _read_object(path, STATE_BYTES).get("projects")
+        entries = [states.get(root) for root in roots] if isinstance(states, dict) else []
+        if any(
+            isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
+        ):
             return True
     return False
 
@@ -474,14 +476,14 @@ def load(directory: str, user: User) -> list[Instruction]:
 
 def stamp(paths: Iterable[str]) -> Stamp:
     """The times, sizes and inodes by which a change of these files and directories shows, without reading one."""
-    found: list[tuple[str, int, int, int]] = []
+    stamps: list[tuple[str, int, int, int]] = []
     for path in sorted(paths):
         try:
             info = os.stat(path)  # noqa: PTH116
-            found.append((path, info.st_mtime_ns, info.st_size, info.st_ino))
+            stamps.append((path, info.st_mtime_ns, info.st_size, info.st_ino))
         except (OSError, ValueError):
-            found.append((path, 0, 0, 0))
-    return tuple(found)
+            stamps.append((path, 0, 0, 0))
+    return tuple(stamps)
 
 
 def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple[int, set[str], set[str]]:
@@ -495,7 +497,7 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
         adapter = ADAPTERS.get(host)
         if adapter is not None and adapter.instructions is not None:
             by_host.setdefault(host, []).extend(loaded_by(adapter.instructions, folder, place.start))
-    found = [file for files_of_host in by_host.values() for file in files_of_host]
+    instructions = [file for files_of_host in by_host.values() for file in files_of_host]
     purged = store.read(lambda reading: tombstones.marks(reading, store.hash_key))
 
     def storable(text: str) -> str:
@@ -505,16 +507,16 @@ def refresh(store: Store, seq: int, root: str, user: User, *, now: str) -> tuple
     for host, files_of_host in by_host.items():
         for file in files_of_host:
             path = storable(file.path)
-            if known := by_path.get(path):  # loaded by more than one
-                by_path[path] = known._replace(hosts=" ".join(dict.fromkeys((*known.hosts.split(), host))))
+            if earlier := by_path.get(path):  # loaded by more than one
+                by_path[path] = earlier._replace(hosts=" ".join(dict.fromkeys((*earlier.hosts.split(), host))))
                 continue
             text = storable(display.strip_fenced(file.content))
             text_hash = tokens.keyed_hash(text, store.hash_key)
             by_path[path] = projects.Instruction(path, file.kind, storable(file.root), text, text_hash, host)
     rows = list(by_path.values())
-    marks = {file.path for file in found} | {f"{folder}/settings.json" for folder in user.configs}
+    marks = {file.path for file in instructions} | {f"{folder}/settings.json" for folder in user.configs}
     marks |= {f"{place.start}/.claude/{name}" for name in ("settings.json", "settings.local.json")}
-    watched = {posixpath.dirname(file.path) for file in found} | {*place.user.configs, *place.memories}
+    watched = {posixpath.dirname(file.path) for file in instructions} | {*place.user.configs, *place.memories}
     watched |= {f"{place.start}{below}" for below in ("", "/.claude", "/.claude/rules")}
     watched |= {f"{config}/rules" for config in place.user.configs} | {folder for _, folder in user.others}
     changed = 0
@@ -545,14 +547,14 @@ def memory_folder(directory: str, user: User) -> Path:
 
 def scan(folder: Path) -> list[Memo]:
     """The files of a memory directory but its index, the newest first, at most MOST_FILES."""
-    found: list[tuple[float, str, int]] = []
+    stats: list[tuple[float, str, int]] = []
     for entry in _entries(str(folder)):
         if not entry.folder and entry.name.endswith(".md") and entry.name != INDEX:
             with suppress(OSError, BadInput):
                 info = _inside_folder(folder, entry.name).stat()
-                found.append((info.st_mtime, entry.name, info.st_size))
-    memos = []
-    for at, name, size in sorted(found, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
+                stats.append((info.st_mtime, entry.name, info.st_size))
+    memos: list[Memo] = []
+    for at, name, size in sorted(stats, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
         data = _read_start(folder / name, CLAUDE_MEMORY.read_bytes)
         if data is not None:
             memos.append(CLAUDE_MEMORY.read_memo(name, data, modified=moment_of(at), size=size))

@@ -60,8 +60,8 @@ def _matches(path: str, pattern: str) -> bool:
 
 def is_conditional(paths: Any) -> bool:
     """Whether a rule with these `paths` holds for some files only, not always: it names others than `**`."""
-    given = paths.split(",") if isinstance(paths, str) else paths if isinstance(paths, list) else []
-    patterns = [pattern.strip().removesuffix("/**") for pattern in given if isinstance(pattern, str)]
+    globs = paths.split(",") if isinstance(paths, str) else paths if isinstance(paths, list) else []
+    patterns = [pattern.strip().removesuffix("/**") for pattern in globs if isinstance(pattern, str)]
     return any(pattern not in ("", "**") for pattern in patterns)
 
 

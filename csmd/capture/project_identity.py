@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import ntpath
 import posixpath
 import re
@@ -11,14 +10,12 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
 from csmd.privacy.redaction import redact
-from csmd.store import cursors, files, projects, workspaces
-from csmd.store.core import Store
+from csmd.store import files, projects, workspaces
 from csmd.store.sqlite import Rows
 from csmd.values import Project
 
@@ -61,7 +58,7 @@ class Disk(Protocol):
     def is_missing(self, path: str) -> bool:
         """Whether nothing is at a path; a directory that may not be looked at is not gone."""
 
-    def is_same_file(self, one: str, other: str) -> bool:
+    def is_same_file(self, path: str, other: str) -> bool:
         """Whether both name one existing file or directory (device and inode)."""
 
     def entries(self, folder: str) -> list[str]:
@@ -83,11 +80,13 @@ def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
     if is_of_windows(cwd or start):
         return _of_windows(cwd or start, start)
     place, there = _place(cwd or start or "/", disk)
-    found = _repository(place, disk)
-    if found is not None and not there and is_home(found.root):
-        found = None
-    if found is not None:
-        return _project(found.kind, "git", found.common, root=found.root, place=place, data=found.common)
+    repository = _repository(place, disk)
+    if repository is not None and not there and is_home(repository.root):
+        repository = None
+    if repository is not None:
+        return _project(
+            repository.kind, "git", repository.common, root=repository.root, place=place, data=repository.common
+        )
     begin = _place(start, disk)[0] if start else place
     owner = begin if _is_below(place, begin) else place
     worktree = None if there else _WORKTREES.match(owner)
@@ -135,18 +134,13 @@ def roots(project: Project) -> tuple[str, ...]:
     return (project.root,) if project.worktree_of is None else (project.root, *roots(project.worktree_of))
 
 
-def was_worktree(path: str) -> bool:
-    """Whether a path is in a directory where assistants put a repository's worktrees."""
-    return _WORKTREES.match(path) is not None
-
-
 def may_have_worktrees(project: Project) -> bool:
     """Whether a project can be the repository of a worktree: it is git's, or it is gone."""
     return project.kind != "path" or project.gone
 
 
 def is_home(root: str) -> bool:
-    """Whether a directory is somebody's home, or holds homes: too much to be one project's worktree."""
+    """Whether a directory is a user's home, or holds homes: too much to be one project's worktree."""
     return _HOMES.fullmatch(root) is not None
 
 
@@ -155,23 +149,23 @@ def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
 
     Where it is gone as well, only a worktree named after it is taken for one: a folder may hold those of several.
     """
-    found = _BESIDE.match(gone)
-    if found is None or is_home(found[1]):
+    match = _BESIDE.match(gone)
+    if match is None or is_home(match[1]):
         return None
-    main = identify(found[1], disk=disk)
+    main = identify(match[1], disk=disk)
     if main.kind != "path":
-        return main if main.root == found[1] else None
-    named = re.fullmatch(rf"{re.escape(found[2])}(?:[-._].*)?", found[3], re.DOTALL)
+        return main if main.root == match[1] else None
+    named = re.fullmatch(rf"{re.escape(match[2])}(?:[-._].*)?", match[3], re.DOTALL)
     return main if main.gone and named else None
 
 
 def with_marks(project: Project, *, disk: Disk) -> Project:
-    """The project with what it is recognised by when its directory was moved, and its remote; "" where nothing is.
+    """Returns the project with its remote and the marks that identify it after its directory was moved; "" for none.
 
-    A repository is told by the first line of its reflog: who made or cloned it and when, to the second. One without a
-    commit has none: it is told by the file that `git init` writes into its data and nobody edits.
-    A directory without git by its marker files: their content alone is weak, as templates are equal, and
-    so are inodes, which are used again; nobody sets a file's time of change.
+    A repository is identified by the first line of its reflog: who made or cloned it and when, to the second. One without
+    a commit has none, and is identified by a file that `git init` writes into its data and that is not edited.
+    A directory without git is identified by its marker files: their content alone is weak, as templates are equal, and so
+    are inodes, which are reused; but no program sets a file's time of change.
     """
     if is_of_windows(project.root):
         return project
@@ -188,7 +182,7 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
 
 def remote_in(config: str) -> str:
     """The address in a git configuration where a repository comes from, normalised: origin's, else the first."""
-    found: dict[str, str] = {}
+    remotes: dict[str, str] = {}
     section = ""
     for line in config.splitlines():
         head = _SECTION.match(line)
@@ -197,8 +191,8 @@ def remote_in(config: str) -> str:
             line = line[head.end() :]
         name, equals, value = line.partition("=")
         if section and equals and name.strip().lower() == "url":
-            found.setdefault(section, value.strip().strip('"'))
-    return normal_remote(found.get("origin") or next(iter(found.values()), ""))
+            remotes.setdefault(section, value.strip().strip('"'))
+    return normal_remote(remotes.get("origin") or next(iter(remotes.values()), ""))
 
 
 def normal_remote(url: str) -> str:
@@ -353,10 +347,10 @@ def identified(cwd: str, *, start: str = "") -> Project:
 
 def marked(place: Project) -> Project:
     """A project with its fingerprint and remote."""
-    found = with_marks(place, disk=files)
-    if found.worktree_of is not None:
-        found = replace(found, worktree_of=marked(found.worktree_of))
-    return replace(found, remote=redact(found.remote, Counter())) if found.remote else found
+    with_mark = with_marks(place, disk=files)
+    if with_mark.worktree_of is not None:
+        with_mark = replace(with_mark, worktree_of=marked(with_mark.worktree_of))
+    return replace(with_mark, remote=redact(with_mark.remote, Counter())) if with_mark.remote else with_mark
 
 
 def entering(rows: Rows, place: Project) -> Project:
@@ -373,8 +367,10 @@ def _find_row(rows: Rows, place: Project) -> int | None:
     seq = projects.seq_of(rows, place)
     if seq is not None:
         return seq
-    found = projects.recognised(rows, marked(place))
-    return None if found is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, found[0])))
+    recognised = projects.recognised(rows, marked(place))
+    return (
+        None if recognised is None else projects.seq_of(rows, replace(place, key=projects.key_of(rows, recognised[0])))
+    )
 
 
 def scopes(rows: Rows, cwd: str, *, start: str = "") -> list[int]:
@@ -400,53 +396,21 @@ def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
     return seq, projects.wall_around(rows, place.place) if seq is None else projects.everywhere(rows, seq)
 
 
-log = logging.getLogger(__name__)
-
-STAGE = "worktrees"
-
-
-def step(store: Store, *, now: str) -> int:
-    """Brings home the worktrees among the projects that an older version stored, once; how many were looked at."""
-    if store.read(lambda rows: cursors.cursor(rows, STAGE, "projects")):
-        return 0
-    roots = store.read(projects.lone_worktrees)
-    # Each in a write of its own: a merge of many turns takes a while, and hooks wait behind it.
-    merged = sum(store.write(partial(merge_worktrees, found=[pair], now=now)) for pair in _by_path(roots))
-    store.write(lambda rows: cursors.move_cursor(rows, STAGE, "projects", 1))
-    if merged:
-        log.info("worktrees that are gone count to their repository: %d; `csmd project list` shows them", merged)
-    return len(roots)
-
-
-def lost_worktrees_of(said: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
+def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
     """(worktree that is gone, repository) of the pairs of paths that the disk does not contradict; looks at the disk."""
-    found = []
-    for tree, main in dict.fromkeys(said):
+    lost = []
+    for tree, main in dict.fromkeys(pairs):
         worktree, repository = identified(tree), marked(identified(main))
         if worktree.gone and not is_home(worktree.root) and may_have_worktrees(repository):
             inside = f"{repository.root}/".startswith(f"{worktree.root}/")
             if not inside and worktree.key != repository.key:
-                found.append((worktree, repository))
-    return found
+                lost.append((worktree, repository))
+    return lost
 
 
-def merge_worktrees(rows: Rows, found: Iterable[tuple[Project, Project]], *, now: str) -> int:
+def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Has worktrees count to their repositories; how many projects were merged for it."""
     return sum(
         projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
-        for worktree, repository in found
+        for worktree, repository in worktrees
     )
-
-
-def _by_path(roots: Iterable[str]) -> list[tuple[Project, Project]]:
-    """(worktree, repository) of the directories that are gone and were worktrees by their paths."""
-    found = []
-    for root in roots:
-        place = identified(root)
-        if not files.is_missing(root):
-            continue
-        if place.root != root and was_worktree(root):
-            found.append((at(root), marked(place)))
-        elif place.worktree_of is not None:
-            found.append((place, marked(place.worktree_of)))
-    return found

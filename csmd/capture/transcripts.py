@@ -163,20 +163,20 @@ class LeaveOut:
 def spans_of(turns: list[Turn], latest: str) -> list[tuple[str, str]]:
     """The earliest and latest time of each turn: its own time twice, or those of its neighbours.
 
-    `latest` stands for a neighbour that is missing on both sides.
+    `latest` is used if both neighbours are missing.
     """
     after: list[str] = []
     following = EPOCH
     for turn in reversed(turns):
         following = turn.at if turn.at != EPOCH else following
         after.append(following)
-    found: list[tuple[str, str]] = []
+    spans: list[tuple[str, str]] = []
     before = EPOCH
     for turn, then in zip(turns, reversed(after), strict=True):
         before = turn.at if turn.at != EPOCH else before
         ends = [at for at in (before, then) if at != EPOCH] or [latest]
-        found.append((min(ends), max(ends)))
-    return found
+        spans.append((min(ends), max(ends)))
+    return spans
 
 
 #: Enough of a file's beginning to distinguish it from another one.
@@ -202,26 +202,26 @@ def is_head_of(head: str, data: bytes) -> bool:
 
 
 def where_to_start(
-    known: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
+    state: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
 ) -> tuple[int, Reason]:
     """Where to read on in a file of `size` bytes, and why; `foot` is of the bytes before the known position now.
 
     The beginning of a file says whether it is the same; another inode, or a file that was written to and has not
     grown, may differ anywhere. An edit far before the end of a file that grew meanwhile goes unnoticed.
     """
-    if known is None:
+    if state is None:
         return 0, "new"
-    if size < known.position:
+    if size < state.position:
         return 0, "shrunk"
-    if not is_head_of(known.head, beginning) or (known.inode and inode and known.inode != inode):
+    if not is_head_of(state.head, beginning) or (state.inode and inode and state.inode != inode):
         return 0, "replaced"
-    if known.foot and foot != known.foot:
+    if state.foot and foot != state.foot:
         return 0, "rewritten"
-    if size > known.position:
-        return known.position, "grown"
-    if known.mtime_ns and mtime_ns != known.mtime_ns:
+    if size > state.position:
+        return state.position, "grown"
+    if state.mtime_ns and mtime_ns != state.mtime_ns:
         return 0, "rewritten"
-    return known.position, "unchanged"
+    return state.position, "unchanged"
 
 
 def with_times(turns: list[Turn], otherwise: str) -> list[Turn]:
@@ -255,15 +255,15 @@ class TranscriptFile:
         self.end, self.mtime_ns = self._info.st_size, self._info.st_mtime_ns
         self.beginning = file.read(BEGINNING_BYTES)
 
-    def where_to_start(self, known: FileState | None) -> tuple[int, Reason]:
+    def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
         """Where to read on, and why."""
         if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_complete(self.beginning):
             return 0, "unchanged"  # what it is stands in its first line, which is still to come
         return where_to_start(
-            known,
+            state,
             size=self.end,
             beginning=self.beginning,
-            foot=_foot(self.file, known.position) if known else "",
+            foot=_foot(self.file, state.position) if state else "",
             inode=self._info.st_ino,
             mtime_ns=self.mtime_ns,
         )
@@ -331,13 +331,13 @@ class DatabaseSession:
         self.file: BinaryIO = io.BytesIO(self.beginning)
         self._bytes_read = 0
 
-    def where_to_start(self, known: FileState | None) -> tuple[int, Reason]:
+    def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
         """Behind the last message that was read; at the beginning where there are more before it than were read."""
-        if known is None:
+        if state is None:
             return 0, "new"
-        if self._database.count(self._session.id, upto=known.position) > known.mtime_ns % MS_NS:
+        if self._database.count(self._session.id, upto=state.position) > state.mtime_ns % MS_NS:
             return 0, "rewritten"
-        return known.position, "grown" if self.end > known.position else "unchanged"
+        return state.position, "grown" if self.end > state.position else "unchanged"
 
     def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
         """The whole messages behind a position as lines in pieces, each with the position behind it."""
@@ -545,8 +545,8 @@ class OnDisk:
 
 def transcripts(root: Path) -> list[Path]:
     """Every transcript below a projects directory or in it, the latest written first; a file is itself."""
-    found = sorted(list_transcripts(root), key=lambda one: (-one.mtime_ns, one.path))
-    return [Path(one.path) for one in found]
+    listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
+    return [Path(file.path) for file in listed]
 
 
 def list_transcripts(root: Path) -> Iterator[OnDisk]:
@@ -591,11 +591,11 @@ def list_transcripts(root: Path) -> Iterator[OnDisk]:
         links.sort(reverse=True)
 
 
-def list_latest(root: Path, known: Mapping[str, tuple[int, int]]) -> list[OnDisk]:
+def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[OnDisk]:
     """The transcripts in a database that may just have grown; OSError where it cannot be read now."""
     with SessionDatabase.open(root) as database:
         listed = [_in_database(root, session) for session in database.latest_sessions()]
-    return [one for one in listed if has_grown(one, known)]
+    return [file for file in listed if has_grown(file, positions)]
 
 
 #: About what a message takes, in bytes: how far a backlog is.
@@ -625,11 +625,11 @@ def stat_transcript(path: str) -> OnDisk | None:
     return OnDisk(path, info.st_size, info.st_mtime_ns)
 
 
-def has_grown(one: OnDisk, known: Mapping[str, tuple[int, int]]) -> bool:
+def has_grown(file: OnDisk, positions: Mapping[str, tuple[int, int]]) -> bool:
     """Whether a transcript may hold something that was not read yet, by its size and when it was written."""
-    state = (one.size if one.end < 0 else one.end, one.mtime_ns)
+    state = (file.size if file.end < 0 else file.end, file.mtime_ns)
     # Nearly every name is stored as it is: what is stored under another is asked for only where that fails.
-    return state != known.get(one.path) and state != known.get(storable_path(one.path))
+    return state != positions.get(file.path) and state != positions.get(storable_path(file.path))
 
 
 def tail(
@@ -648,10 +648,10 @@ def tail(
 ) -> Tail:
     """Reads a transcript from its cursor to its last whole line; turns and cursor move together.
 
-    Whose it is, its first bytes tell; nothing is read where that is not the `owner`, the assistant in whose directory
-    it lies. `read_line` reads csmd's own session files.
+    The first bytes show which assistant wrote it; nothing is read if that is not the `owner`, the assistant in whose
+    directory it is. `read_line` reads csmd's own session files.
     With `most_pieces` at most that many, so that others are served between two calls. Raises OSError when the
-    file cannot be read, StoreError when the store refuses: the cursor then stands where it was and the next call
+    file cannot be read, StoreError when the store refuses: the cursor then stays where it was and the next call
     reads on.
     """
     report = Tail()
@@ -661,7 +661,7 @@ def tail(
         source = clean(redact(wire.clean(str(path)), Counter()), tombstones.marks(rows, store.hash_key))[0]
         return name, cursors.file_state(rows, name), source
 
-    name, known, source = store.read(read_state)
+    name, previous, source = store.read(read_state)
     with contextlib.ExitStack() as held:
         transcript: TranscriptFile | DatabaseSession
         if is_file(path.parent):
@@ -670,7 +670,7 @@ def tail(
             transcript = TranscriptFile(held.enter_context(files.open_regular(path)))
         notes = held.enter_context(contextlib.closing(Notes(quarantine, source=source)))
         beginning = transcript.beginning
-        begin, reason = transcript.where_to_start(known)
+        begin, reason = transcript.where_to_start(previous)
         if reason == "unchanged":
             return report
         adapter = adapters.of_transcript(beginning)
@@ -697,7 +697,9 @@ def tail(
         )  # fmt: skip
         early = leave_out.titles(dict(adapter.titles_in(beginning)))
         # The bad lines before `begin`, and those behind it that were counted by an earlier reading of the file.
-        bad_before, counted = (known.bad_lines, 0) if known and begin else (0, known.bad_lines if known else 0)
+        bad_before, counted = (
+            (previous.bad_lines, 0) if previous and begin else (0, previous.bad_lines if previous else 0)
+        )
         for number, (lines, position) in enumerate(transcript.pieces(begin, stop)):
             kept = store.hook_priority.giving_way(lines)
             reading = Reading(withheld=withheld)

@@ -53,9 +53,9 @@ def read_whole(
     """
     for path in sources.paths:
         with contextlib.suppress(OSError):
-            said = yield from _find(Path(path), turn, excludes, is_thorough)
-            if said is not None:
-                text = clean(clean(said.text, sources.purged)[0], sources.secrets, hole=KNOWN_AGAIN)[0]
+            original = yield from _find(Path(path), turn, excludes, is_thorough)
+            if original is not None:
+                text = clean(clean(original.text, sources.purged)[0], sources.secrets, hole=KNOWN_AGAIN)[0]
                 if is_same(text, turn):
                     return text
     return None
@@ -94,9 +94,9 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
                     if line is not None and (not among or any(name in line for name in among)):
                         with contextlib.suppress(BadInput):
                             read_line(line, reading, tool_limit=EVERYTHING)
-                for said in reading.turns:
-                    if (said.uuid, said.kind, said.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
-                        return None if _is_left_out(excludes, places, said.cwd) else said
+                for candidate in reading.turns:
+                    if (candidate.uuid, candidate.kind, candidate.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
+                        return None if _is_left_out(excludes, places, candidate.cwd) else candidate
                 yield
     return None
 

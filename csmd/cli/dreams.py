@@ -27,8 +27,6 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
     "lift": ("said everywhere", "say everywhere", "said everywhere"),
     "promote": ("promoted", "promote", "promoted"),
     "raise": ("learnt", "learn", "learnt"),
-    "reword": ("reworded", "reword", "reworded"),
-    "choose": ("chosen", "choose", "chosen"),
     "archive": ("archived", "archive", "archived"),
     "note": ("noted", "note", "notes"),
     "stand": ("tells where it stands", "tell where it stands", "endings"),
@@ -182,17 +180,6 @@ def show_ran(value: dict[str, Any]) -> Screen:
     return render.done(f"dreamt as {value['id']}: {_sum(value['done'])}, {took}", *commands)
 
 
-def show_reselection(value: dict[str, Any]) -> Screen:
-    """What choosing old memories anew would do."""
-    stay = f"{many(value['kept'], 'memory')} {'stays' if value['kept'] == 1 else 'stay'}"
-    yield f"{stay}, {value['archived']:,} would be archived; {many(value['new'], 'new statement')}"
-    texts = [("archived", row["text"]) for row in value["leaving"]] + [("new", row["text"]) for row in value["coming"]]
-    for name, text in texts + [(row["id"], row["becomes"]) for row in value["reworded"]]:
-        yield Line(squeeze(text), head=f"{name}: ", indent=2, most=LINES)
-    if value["needs_yes"]:
-        yield dim("That is most of them: it is done with --yes only.")
-
-
 @DREAM.tool("history", "csm_dream_history", verb.limit(20, about="How many at most."), scope="none")
 @render.if_empty("dreams", "no dream has run yet; `csmd dream status` says when one is due")
 def show_history(value: dict[str, Any]) -> Screen:
@@ -308,7 +295,7 @@ def run(dry_run: bool, **options: Any) -> None:
 
 
 @DREAM.action(
-    "undo", verb.ID, verb.flag("--yes", help="Do not ask."),
+    "undo", verb.ID, verb.yes("Do not ask."),
     verb.flag("--dry-run", help="Show what would be taken back and change nothing."),
 )  # fmt: skip
 def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
@@ -326,15 +313,3 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
     # By its whole id: which dream is the latest may have changed meanwhile.
     undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
     verb.print_answer(undone, as_json, show_undone)
-
-
-@VERBS.action(
-    "distill", verb.flag("--again", required=True, help="Choose old memories as csmd chooses now."), verb.DRY_RUN,
-    verb.flag("--yes", help="Do it although most of them would be archived."),
-)  # fmt: skip
-def distill(dry_run: bool, yes: bool, as_json: bool, **_: Any) -> None:
-    """Choose old memories anew. `csmd dream undo` takes it back."""
-    if dry_run:
-        verb.reply("csm_distill_again", show_reselection, {"dry_run": True, "as_json": as_json})
-    else:
-        verb.reply("csm_distill_again", show_ran, {"yes": yes, "as_json": as_json}, is_job=True)

@@ -37,21 +37,21 @@ def _place(key_file: Path | None) -> str:
     return str(key_file.expanduser().absolute()) if key_file else "keyring"
 
 
-@ENCRYPT.action("on", KEY_FILE)
-def on(key_file: Path | None, as_json: bool) -> None:
+@ENCRYPT.action("on", KEY_FILE, verb.YES)
+def on(key_file: Path | None, yes: bool, as_json: bool) -> None:
     """Encrypt the database and its backups. Shows a recovery key first."""
     _person()
     prepared = intake.offline("prepare", _place(key_file), program=PROGRAM)
     render.show(show_prepared(prepared), err=as_json)
-    verb.ask_first("The recovery key is written down: encrypt now?")
+    verb.confirm("The recovery key is written down: encrypt now?", yes=yes)
     _switch("on", prepared["place"], prepared["digest"], as_json=as_json)
 
 
-@ENCRYPT.action("off")
-def off(as_json: bool) -> None:
+@ENCRYPT.action("off", verb.YES)
+def off(yes: bool, as_json: bool) -> None:
     """Make the database and its backups readable without a key again."""
     _person()
-    verb.ask_first("Let every program of yours read the database and its backups again?")
+    verb.confirm("Let every program of yours read the database and its backups again?", yes=yes)
     _switch("off", as_json=as_json)
 
 

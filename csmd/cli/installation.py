@@ -218,6 +218,7 @@ def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tup
         "--model/--no-model", "model", default=None,
         help="Download the embedding model (90 MB, once), or do not ask for it. In a terminal it is asked for.",
     ),
+    verb.yes("Answer every question with yes: all assistants found, and the model."),
 )  # fmt: skip
 def install(
     dry_run: bool,
@@ -227,6 +228,7 @@ def install(
     no_start: bool,
     no_service: bool,
     model: bool | None,
+    yes: bool,
     as_json: bool,
 ) -> None:
     """Put hooks and service in place, import past sessions."""
@@ -234,6 +236,8 @@ def install(
         raise click.UsageError("--model needs the daemon: leave --no-start out")
     if everything and hosts:
         raise click.UsageError("--all is for every assistant: leave --host out")
+    everything = everything or (yes and not hosts)
+    model = True if yes and model is None and not no_start else model
     paths, show = default_paths(), _printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
     clients = _ask_if_running(paths, "csm_clients")
@@ -383,7 +387,7 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str,
 @VERBS.action(
     "uninstall", verb.flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
     verb.flag("--purge", help="Remove everything that csmd holds, too."),
-    verb.flag("--yes", help="With --purge: do not ask."),
+    verb.yes("Do not ask, which only --purge does."),
 )  # fmt: skip
 def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     """Take hooks and service out; memories stay on disk."""

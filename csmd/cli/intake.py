@@ -129,10 +129,10 @@ def show_imported(value: dict[str, Any]) -> Screen:
     nouns = {"turns_new": "new turn", "memories_new": "new memory", "vectors": "vector"}
     # What grows is read at once, so a sync often finds nothing.
     new = ", ".join(_amounts(value, nouns)) or "nothing new, everything was in already"
-    known = [f", {text} known" for text in _amounts(value, {"memories_known": "memory", "turns_known": "turn"})][:1]
+    old = [f", {text} known" for text in _amounts(value, {"memories_known": "memory", "turns_known": "turn"})][:1]
     read = amount(value["files"], "file" if "memories_known" in value else "transcript")
     took = glued(f"{value['took_s']:.1f} s")
-    yield f"{read} read: {new}{''.join(known)}, {took}"
+    yield f"{read} read: {new}{''.join(old)}, {took}"
     yield from (
         warning(text.format(amount(value[name], "memory"))) for name, text in IMPORT_NOTES.items() if value.get(name)
     )
@@ -277,8 +277,8 @@ def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
             with render.progress() as bar:
                 while program.poll() is None:
                     done = _measure(folder)
-                    known = {"done": min(done, megabytes), "total": megabytes} if megabytes else {"done": done}
-                    bar({"step": "fetching MB" if megabytes else "unpacking MB", **known})
+                    progress = {"done": min(done, megabytes), "total": megabytes} if megabytes else {"done": done}
+                    bar({"step": "fetching MB" if megabytes else "unpacking MB", **progress})
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         program.wait(LOOK_S)
         except KeyboardInterrupt:

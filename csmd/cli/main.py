@@ -14,54 +14,12 @@ import click
 import csmd
 from csmd import config
 from csmd.cli import render
+from csmd.cli.verb_table import FORMER, GROUPS, HIDDEN, PIPELINE, SUBJECTS, in_view
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
-
-#: Headings of `csmd --help` and the verbs below each, in the order shown.
-GROUPS: dict[str, str] = {
-    "Health": "status web tail doctor logs report",
-    "What is known": "search memories show brief recall why topics",
-    "Corrections": "remember edit forget pin goal review",
-    "What happened": "today session checkpoint errors instructions",
-    "Privacy": "pause resume scan project encrypt",
-    "Upkeep": "dream sync model backup restore repair",
-    "In and out": "import export",
-    "Team": "team",
-    "Language models": "provider ledger",
-    "Installation": "install uninstall upgrade start stop restart config mcp help",
-}
-#: The verbs of `csmd pipeline`: how statements become memories, step by step. Few people need them.
-PIPELINE = "beliefs duplicates merge archive packets candidates promote distill advisory"
-#: Verbs of programs and of few people, and former names of verbs: all of them work and are not listed.
-HIDDEN = "pipeline tool hooks daemon plugin completion supersede unpin tag link governance"
-FORMER = f"receipts self context memdir {PIPELINE}"
-#: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
-#: all of them take longer than most verbs.
-SUBJECTS: dict[str, str] = {
-    "status": "status tail logs",
-    "memories": "search remember brief recall tool memories edit topics tag link errors",
-    "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review",
-    "dreams": "dream distill",
-    "sessions": "session today context memdir instructions checkpoint goal why receipts show",
-    "privacy": "scan forget pause resume project",
-    "encryption": "encrypt",
-    "intake": "import export sync model backup restore repair",
-    "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
-    "settings": "config",
-    "provider": "provider ledger",
-    "team": "team",
-    "overview": "help",
-    "web": "web",
-    "main": "completion pipeline",
-}
-
-
-def in_view() -> list[str]:
-    """The verbs that help and completion show."""
-    return [verb for verbs in GROUPS.values() for verb in verbs.split()]
 
 
 def entry() -> None:

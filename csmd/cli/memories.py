@@ -18,7 +18,17 @@ from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.text import display
 from csmd.text.display import amount, said_by, squeeze
-from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, GATE_PRIORITY, Authority, Gate, MemdirType, MemoryType, Tier
+from csmd.vocabulary import (
+    AUTHORITY_RANK,
+    CATEGORIES,
+    EVENTS,
+    GATE_PRIORITY,
+    Authority,
+    Gate,
+    MemdirType,
+    MemoryType,
+    Tier,
+)  # fmt: skip
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -69,7 +79,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
         origin = (
-            hit["kind"],
+            "memory" if hit.get("states") else hit["kind"],
             hit["gate"],
             hit.get("author") or hit["authority"],
             hit["at"][:10],
@@ -101,8 +111,8 @@ def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of a hit's id; the whole where only a hook reported it, for such an id begins with the time."""
-    ident = str(hit["id"])
+    """The beginning of a hit's id, or of that of the memory which it states; the whole where only a hook reported it, for such an id begins with the time."""
+    ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
@@ -130,7 +140,7 @@ RELATED = {
         "--type", "type_", metavar="WORD", type=click.Choice(ALL_TYPES),
         help=f"What it is, where its words do not tell: {', '.join(ALL_TYPES)}.",
     ),
-    verb.flag("--yes", help="Keep a question, too, and do not ask."),
+    verb.yes("Keep a question, too, and do not ask."),
 )  # fmt: skip
 def remember(
     text: str, project: str | None, everywhere: bool, pin: bool, type_: str | None, yes: bool, as_json: bool
@@ -265,7 +275,7 @@ _DAYS = {"d": 1, "w": 7}
 
 
 def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
-    """A day, or so many days or weeks ago, as the beginning of a stored time; "" for none."""
+    """A day, or a number of days or weeks ago, as the beginning of a stored time; "" for none."""
     span = _SPAN.fullmatch(typed.strip())
     try:
         if span:
@@ -334,7 +344,7 @@ def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple
 
 
 def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
-    """Memories by project and gate, in each what a person said and what is surest first, at most so many of a gate."""
+    """Memories by project and gate, in each what a person said and what is surest first, at most `most` of a gate."""
     if not rows:
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
         yield f"none of {many(known, 'memory')} is such" if known else nothing
@@ -381,6 +391,7 @@ def _about(row: dict[str, Any]) -> str:
         row["authority"] == "external" and display.said_by("external", row.get("author", "")),
         row["origin"] == "model_saved" and "unsaid",
         row["attention"] == "COLD" and "cold",
+        row.get("tier") == "archive" and "archived",
         row["superseded_by"] and f"superseded by {row['superseded_by']}",
         row["is_refuted"] and "refuted",
         row["is_edited"] and "its code edited since",
@@ -408,12 +419,8 @@ RELATIONS: dict[str, tuple[str, str]] = {
 }
 #: Links that speak against a memory: (relationship, whether the memory is its beginning).
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
-EVENTS = {
-    "session_start": "at its start",
-    "prompt": "with a prompt",
-    "tool_failure": "when a tool failed",
-    "pre_compact": "before its compaction",
-}
+#: When something was told, by the event.
+WHEN_TOLD: dict[str, str] = {name: rule.label for name, rule in EVENTS.items()}
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
 MOST_SHOWN = 6
 #: Characters of a turn that is shown as context, and of what stands before a sentence in its turn.
@@ -475,6 +482,8 @@ def fading_words(value: dict[str, Any]) -> str:
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
+    if value["tier"] == "archive":
+        return "archived: found by search only"
     if value["is_refuted"]:
         return "refuted: no session is told it until it is said anew or kept in `csmd review`"
     if value["origin"] == "model_saved" and (value["authority"] == "external" or not value["pinned"]):
@@ -500,7 +509,7 @@ def _times_shown(injections: dict[str, Any]) -> str:
         return "no session was told it yet"
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
-        event = EVENTS.get(last["event"], last["event"])
+        event = WHEN_TOLD.get(last["event"], last["event"])
         times += f", last {when(last['at'])} to session {display.short_session(last['session_id'])} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
@@ -652,7 +661,7 @@ def show_rewording(value: dict[str, Any]) -> Screen:
     """The new wording and the memory that it replaces."""
     if not value["changed"]:
         return [f"nothing was changed: {value['id']} stays as it is"]
-    undo = f"it takes the place of {value['id']}; `csmd review --undo` takes that back"
+    undo = f"it takes the place of {value['id']}; `csmd undo` takes that back"
     return render.done(f"{value['made']}: {value['text']}", undo)
 
 

@@ -10,6 +10,7 @@ import click
 
 from csmd.cli import render, status, verb
 from csmd.cli.render import Line, Screen, ago, bold, dim, many
+from csmd.cli.verb_table import HIDDEN
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service
@@ -17,12 +18,13 @@ from csmd.installer import service
 #: The verbs of this module.
 VERBS = verb.Verbs()
 
-#: The six commands one needs, and what each is for.
+#: The commands one needs, and what each is for.
 FIRST: dict[str, str] = {
     "csmd search WORDS": "find what was said or decided",
     "csmd brief": "what the next session here is told",
     "csmd why": "what this session was told, and why",
     "csmd remember TEXT": "state something once and for all",
+    "csmd today": "what changed, was decided and is open",
     "csmd review": "answer what waits for you, one key each",
     "csmd doctor": "prove that recording works",
 }
@@ -42,7 +44,7 @@ TOPICS: dict[str, tuple[str, str]] = {
         """
 `csmd memories` lists what is remembered here, `csmd show ID` where it comes from. `csmd edit ID` puts your wording in its place, `csmd forget ID` removes it for good, `csmd pin ID` keeps it from fading. `csmd remember "..."` states something new; what it contradicts is replaced.
 
-`csmd review` asks about what csmd could not settle itself. The same can be done in the Markdown pages below `memory/`.
+`csmd review` asks about what csmd could not settle itself. `csmd done` lists what is open (goals, promises, what sessions left to do) and closes it, `csmd undo` takes back what you did last. The same can be done in the Markdown pages below `memory/`.
 """,
     ),
     "privacy": (
@@ -68,7 +70,7 @@ Search by meaning needs an embedding model: `csmd model fetch` downloads one, `c
     "pipeline": (
         "how statements become memories, step by step",
         """
-`csmd pipeline` has the commands that look into the machinery: what was observed (packets), what waits to become a memory (candidates, promote), what is held and why (beliefs), what says the same (duplicates, merge), what faded (archive), and choosing anew from old sessions (distill). Nobody needs them from day to day.
+`csmd pipeline` has the commands that look into the machinery: what was observed (packets), what waits to become a memory (candidates, promote), what is held and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
 """,
     ),
     "completion": (
@@ -82,6 +84,10 @@ For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish
 }
 
 
+#: The topic that lists the commands that `csmd --help` does not.
+MORE = "more"
+
+
 def show_overview() -> None:
     """Prints how csmd is, what it knows here, and the commands one needs; also where no daemon answers."""
     try:
@@ -93,7 +99,7 @@ def show_overview() -> None:
         render.show(_known(value))
     widest = max(map(len, FIRST))
     render.show(Line(about, head=f"  {name:<{widest}}  ") for name, about in FIRST.items())
-    render.show([dim("All commands: csmd --help. By topic: csmd help.", gap=True)])
+    render.show([dim("All commands: csmd --help, csmd help more. By topic: csmd help.", gap=True)])
 
 
 def _known(value: dict[str, Any]) -> Screen:
@@ -121,11 +127,17 @@ def show_help(context: click.Context, topic: str) -> None:
     if topic in TOPICS:
         about, text = TOPICS[topic]
         render.show([bold(f"{topic}: {about}"), *(Line(part, gap=True) for part in text.strip().split("\n\n"))])
+    elif topic == MORE:
+        commands = [(name, group.get_command(context, name)) for name in HIDDEN.split()]
+        room = render.width() - 18
+        widest = max(map(len, HIDDEN.split()))
+        render.show(f"  {name:<{widest}}  {command.get_short_help_str(room)}" for name, command in commands if command)
     elif topic and (command := group.get_command(context, topic)):
         with click.Context(command, info_name=topic, parent=context.find_root()) as inner:
             click.echo(command.get_help(inner))
     elif topic:
         raise CsmdError(f"no topic and no command is called {topic!r}", hint="`csmd help` lists the topics")
     else:
-        render.show(Line(about, head=f"  {name:<12}") for name, (about, _) in TOPICS.items())
+        topics = {name: about for name, (about, _) in TOPICS.items()} | {MORE: "commands that few people need"}
+        render.show(Line(about, head=f"  {name:<12}") for name, about in topics.items())
         render.show([dim("csmd help TOPIC explains one, csmd help COMMAND its options.", gap=True)])

@@ -13,13 +13,13 @@ import click
 
 from csmd import exclusions
 from csmd.cli import render, verb
-from csmd.cli.render import Screen, bold, dim, pair, tilde, when
+from csmd.cli.render import Line, Screen, bold, dim, pair, tilde, when
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
 from csmd.paths import is_directory, is_there
-from csmd.text.display import amount
+from csmd.text.display import amount, squeeze
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -53,10 +53,9 @@ def _listed(rows: Sequence[Any], line: Callable[[Any], str], more: str = "more")
 # --- forget, purge, scan
 
 
-@render.raw
 def show_forgotten(value: dict[str, Any]) -> Screen:
     """The forgotten memory, its scope, and where the same sentence is still remembered."""
-    yield f"forgotten: {value['text']}"
+    yield Line(squeeze(value["text"]), head="forgotten: ")
     yield f"kept out {_where(value['project'])}, until you say it anew"
     if value.get("team"):
         yield OFF_THE_SERVER
@@ -169,14 +168,14 @@ def show_scanned(value: dict[str, Any]) -> Screen:
         help="What a purge is of; else it is found out.",
     ),
     verb.flag("--dry-run", help="Show what a purge would remove."),
-    verb.flag("--yes", help="Do not ask before a purge."), verb.flag("--lift", help="Let in again what was purged."),
+    verb.yes("Do not ask, which --purge and --lift do."), verb.flag("--lift", help="Let in again what was purged."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
     """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
     by_person = verb.is_interactive()
     if not purge and not lift:
-        if kind or dry_run or yes:
-            raise click.UsageError("--as, --dry-run and --yes go with --purge")
+        if kind or dry_run:
+            raise click.UsageError("--as and --dry-run go with --purge")
         verb.print_answer(
             _ask("csm_memory_delete", id=what, asking=verb.resolve_project(None)), as_json, show_forgotten
         )

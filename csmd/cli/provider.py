@@ -39,10 +39,10 @@ def add(name: str, model: str, url: str, program: str, key_env: str, keyring: bo
     """Let csmd ask a language model. NAME is assistant, ollama or openai."""
     place, usual = USUAL[name]
     if name == "assistant":
-        found = shutil.which(program or "claude")
-        if found is None:
+        executable = shutil.which(program or "claude")
+        if executable is None:
             raise CsmdError(f"{program or 'claude'}: no such program", hint="name it: --program PATH")
-        place = found
+        place = executable
     else:
         place = url or place
     whom = "your assistant's service" if name == "assistant" else place

@@ -67,7 +67,7 @@ def age(seconds: float) -> str:
 
 
 def ago(stamp: str, now: str) -> str:
-    """How long before `now` a stored time was, in its greatest unit; its date when that is long ago or nobody can tell."""
+    """How long before `now` a stored time was, in its greatest unit; its date when that is long ago or unknown."""
     if not stamp or stamp.startswith("1970"):
         return "never"
     try:
@@ -140,10 +140,10 @@ def cells(text: str) -> int:
 def recording_state(value: Mapping[str, Any]) -> str:
     """What is recorded now, and what is known, of the daemon's state."""
     live, counts = len(value.get("live") or ()), value["counts"]
-    known = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
+    totals = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     return join(
         f"recording {many(live, 'session')}" if live else "ready to record",
-        known if counts["sessions"] else "nothing is known yet",
+        totals if counts["sessions"] else "nothing is known yet",
     )
 
 
@@ -319,7 +319,7 @@ def template(text: str) -> Callable[[dict[str, Any]], Screen]:
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
     """Aligned columns two apart; the first gives way to the others, its end kept. `heads` are parted by |; no rows, no table.
 
-    `sides` says of each column whether it stands left (<) or right (>); `least` is how wide the first one is at least.
+    `sides` aligns each column left (<) or right (>); `least` is the minimum width of the first one.
     """
     cleaned = [[plain(cell) for cell in row] for row in (heads.split("|"), *rows)]
     if not rows:
@@ -414,8 +414,8 @@ def keep_clean(stream: Any) -> None:
 
 def width() -> int:
     """The columns of the terminal; 80 where there is none and COLUMNS says nothing else."""
-    if said := config.chosen_columns():
-        return said
+    if columns := config.chosen_columns():
+        return columns
     for stream in range(3):  # the output may go through a pager
         with suppress(OSError):
             if columns := os.get_terminal_size(stream).columns:
@@ -425,7 +425,7 @@ def width() -> int:
 
 @contextmanager
 def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A bar with the time left on stderr while a job runs, a counter where no total is known; silent where nobody looks."""
+    """A bar on stderr with the time left of a job, a counter if its total is unknown; silent if stderr is no terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn

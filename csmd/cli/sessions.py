@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import click
 
 from csmd import wire
 from csmd.cli import memories, render, verb
-from csmd.cli.memories import EVENTS, items
+from csmd.cli.memories import WHEN_TOLD, items
 from csmd.cli.render import (
     Line,
     RawLine,
@@ -77,23 +78,30 @@ def show_sessions(value: dict[str, Any], *, all_projects: bool) -> Screen:
     return table(heads, "<<><<" + "<" * all_projects, rows, least=ident_width)
 
 
-@VERBS.tool(
-    "today", "csm_today",
+@VERBS.action(
+    "today",
     verb.text("--date", "DAY", "YYYY-MM-DD or `yesterday`; today by default."),
     *verb.ALL_UNLESS_NAMED,
     verb.renamed_flag("--behind-walls", "--all", "walls", help="Those behind the walls of workspaces, too. Only in a terminal."),
-    scope="all", sends_by_person=True,
 )  # fmt: skip
-def show_today(value: dict[str, Any]) -> Screen:
+def today(**options: Any) -> None:
     """Print what changed, was decided and is open, for a stand-up.
 
-    As Markdown, from the sessions of one day.
+    As Markdown, from the sessions of one day. On a terminal what is open has the id by which `csmd done` closes it.
     """
+    options["ids"] = sys.stdout.isatty()
+    verb.reply("csm_today", show_today, options, scope="all", sends_by_person=True)
+
+
+def show_today(value: dict[str, Any]) -> Screen:
+    """A day: its heading, projects and entries."""
     if not value["projects"]:
         yield f"Nothing changed on {value['date']}, as far as csmd knows."
     elif sys.stdout.isatty():
         for line in value["text"].splitlines():
             yield Line(line.removeprefix("- "), head="- ") if line.startswith("- ") else line
+        if any(entry["kind"] == "Open" for row in value["projects"] for entry in row["entries"]):
+            yield dim("`csmd done ID` closes what is open; without ID it lists all", gap=True)
     else:  # whole lines, for a file or another program
         yield from map(RawLine, value["text"].splitlines())
 
@@ -406,7 +414,7 @@ CHECKPOINT = VERBS.add_group(
 
 @CHECKPOINT.action("create", _SESSION, _NOTE)
 def create(session: str, note: str, as_json: bool) -> None:
-    """Keep what a session stands at, now."""
+    """Keep a session's state as it is now."""
     session = session or assistant_session()[2]
     options = {"session": session, "note": note, "project": None, "as_json": as_json}
     verb.reply("csm_checkpoint_create", show_checkpoint, options)
@@ -507,14 +515,11 @@ def goal_set(session: str, **options: Any) -> None:
     verb.reply("csm_goal_set", show_goal, {"session": session, **options}, sends_by_person=True)
 
 
-@GOAL.tool("done", "csm_goal_done", verb.ID, sends_by_person=True)
 def show_goal(value: dict[str, Any]) -> Screen:
-    """Note that a goal is done. No session is told it any more."""
-    if value["done_at"]:
-        state = "done; no session is told it any more"
-    elif value["authority"] == "user":
+    """A goal that was declared, and who is told it."""
+    if value["authority"] == "user":
         whom = "its session" if value["session_id"] else f"each session in {value['project']}"
-        state = f"told to {whom} until `csmd goal done {value['id']}`"
+        state = f"told to {whom} until `csmd done {value['id']}`"
     elif value["session_id"]:
         state = "the assistant's: told in its session as the assistant's"
     else:
@@ -536,6 +541,47 @@ def show_goals(value: dict[str, Any]) -> Screen:
         yield Line(goal["text"], head=f"{goal['id']}  ", most=4)
         about = join(owner, f"since {when(goal['created_at'])[:10]}", session, finished)
         yield dim(about, indent=len(goal["id"]) + 2)
+
+
+# --- what is open
+
+
+@VERBS.action("done", verb.argument("what", "[ID|NUMBER]...", nargs=-1), *verb.PROJECTS)
+def done(what: tuple[str, ...], project: str | None, all_projects: bool, as_json: bool) -> None:
+    """Close a goal, a promise, a question or what was left to do.
+
+    Without ID or NUMBER list what is open. `csmd undo` opens it again.
+    """
+    where = verb.project_params(project, all_projects)
+    if what:
+        closed = verb.ask("csm_open_done", id=" ".join(what), **where, by_person=verb.is_interactive())
+        verb.print_answer(closed, as_json, show_closed)
+    else:
+        verb.print_answer(verb.ask("csm_open_list", **where), as_json, show_open, all_projects=all_projects)
+
+
+@render.if_empty("open", "nothing is open here")
+def show_open(value: dict[str, Any], *, all_projects: bool) -> Screen:
+    """What is open, numbered."""
+    widest = len(str(len(value["open"])))
+    for row in value["open"]:
+        yield Line(row["text"], head=f"{row['number']:>{widest}}  ", most=3)
+        place = last_part(row["project"]) if all_projects else ""
+        session = "" if row["kind"] in ("goal", "promise") else f"session {display.short_session(row['session_id'])}"
+        yield dim(join(row["kind"], when(row["at"])[:10], session, place, row["id"], by="  "), indent=widest + 2)
+    yield dim("`csmd done NUMBER` or ID closes one", gap=True)
+
+
+def show_closed(value: dict[str, Any]) -> Screen:
+    """What was closed, and how it is opened again."""
+    for row in value["closed"]:
+        yield Line(row["text"], head=f"done: {row['id']}  ", most=3)
+    yield dim("`csmd undo` opens it again" if len(value["closed"]) == 1 else "`csmd undo ID` opens one again")
+
+
+_GOAL_DONE = copy(VERBS.commands["done"])
+_GOAL_DONE.hidden = True
+GOAL.add_command(_GOAL_DONE, "done")
 
 
 # --- receipts
@@ -590,7 +636,7 @@ def show_why(value: dict[str, Any]) -> Screen:
             yield Line(f"session {session}", gap=injection is not value["injections"][0])
         event = injection["event"]
         notes, tokens = amount(len(injection["items"]), "note"), amount(injection["tokens"], "token")
-        yield bold(f"{EVENTS.get(event, event)}: {notes}, {tokens}", head=f"{when(injection['at'])}  ", gap=True)
+        yield bold(f"{WHEN_TOLD.get(event, event)}: {notes}, {tokens}", head=f"{when(injection['at'])}  ", gap=True)
         if injection["prompt"]:
             yield dim(f"you asked: {injection['prompt']}", indent=2, most=2)
         for item in injection["items"]:

@@ -159,10 +159,10 @@ def describe_settings() -> dict[str, str]:
 def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
-    chosen, known = parse_settings(text, where=str(_path())), names(text)
+    chosen, set_keys = parse_settings(text, where=str(_path())), names(text)
     meanings, defaults = describe_settings(), _by_key(Settings())
     rows = [
-        {"key": key, "value": value, "default": defaults[key], "set": key in known, "meaning": meanings[key]}
+        {"key": key, "value": value, "default": defaults[key], "set": key in set_keys, "meaning": meanings[key]}
         for key, value in _by_key(chosen).items()
     ]
     verb.print_answer({"path": str(_path()), "keys": rows}, as_json, show_keys)
@@ -221,7 +221,7 @@ ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 
 
 def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
-    """Has the daemon ask a provider for a first vector; CsmdError where nobody makes one."""
+    """Has the daemon ask a provider for a first vector; CsmdError if none is returned."""
     verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
     verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
 
@@ -332,11 +332,11 @@ def _scalar(typed: str) -> Any:
 def _check(text: str, before: str) -> None:
     """ConfigError where a text cannot be read as settings, or has a value that cannot work and was not there before."""
     settings = parse_settings(text, where=str(_path()))
-    found, known_name = list(find_unworkable(settings)), ""
+    problems, known_name = list(find_unworkable(settings)), ""
     with suppress(ConfigError):
-        known = parse_settings(before, where=str(_path()))
-        known_name, amiss = known.embed_model, set(find_unworkable(known))
-        found = [one for one in found if one not in amiss]
+        earlier = parse_settings(before, where=str(_path()))
+        known_name, amiss = earlier.embed_model, set(find_unworkable(earlier))
+        problems = [problem for problem in problems if problem not in amiss]
     name = settings.embed_model
     is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
     is_served = ENDPOINT.fullmatch(name) is not None  # asked for a vector, where it is set
@@ -345,7 +345,7 @@ def _check(text: str, before: str) -> None:
             f"embed.model: {name} is not installed, and csmd cannot fetch it",
             hint=f"choose one of {', '.join(FETCHABLE)}",
         )
-    for _, what, hint in found:
+    for _, what, hint in problems:
         raise ConfigError(what, hint=hint)
 
 

@@ -254,7 +254,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield from team.rows_of_status(value["team"], value["at"])
     yield "storage", _storage(value["storage"], value, home), ""
     if value["transcripts"]:
-        yield "keeps", _retention(value["transcripts"], home), ""
+        yield "kept", _retention(value["transcripts"], home), ""
     if kinds := {
         name.removeprefix("redacted "): n for name, n in counters.items() if name.startswith("redacted ") and n
     }:
@@ -314,8 +314,8 @@ def _retention(value: dict[str, Any], home: str) -> str:
     usual = f"{many(value['days'], 'day')} of transcripts" if value["days"] else "no transcripts"
     others = list(value["by_project"].items())[:2]
     elsewhere = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others)
-    beyond = f", csmd {glued(many(value['gone'], 'session'))} beyond" if value["gone"] else ""
-    return f"the assistant {usual}{f' ({elsewhere})' if elsewhere else ''}{beyond}"
+    beyond = f"; by csmd {glued(many(value['gone'], 'session'))} more" if value["gone"] else ""
+    return f"by the assistant {usual}{f' ({elsewhere})' if elsewhere else ''}{beyond}"
 
 
 def _commonest(kinds: dict[str, int]) -> str:
@@ -506,7 +506,7 @@ def _later_lines(path: Path, begin: int) -> Iterator[str]:
 
 
 def _lines_of(file: BinaryIO, path: Path, begin: int) -> Iterator[str]:
-    """The lines of a log behind its first `begin` bytes, until another file stands in its place."""
+    """The lines of a log after its first `begin` bytes, until another file replaces it."""
     file.seek(begin)
     rest = b""
     while True:

@@ -54,6 +54,11 @@ def renamed_flag(*names: str, **about: Any) -> click.Option:
     return _RenamedFlag(names, is_flag=True, **about)
 
 
+def yes(about: str) -> click.Option:
+    """The flag of every command that asks: a script, or a person in a hurry, answers by it."""
+    return flag("-y", "--yes", help=about)
+
+
 def text(name: str, metavar: str, about: str, **more: Any) -> click.Option:
     """An option that takes a text, "" where it is not given."""
     return option(name, metavar=metavar, default="", help=about, **more)
@@ -82,7 +87,7 @@ def project_of(about: str) -> click.Option:
 JSON = flag("--json", "as_json", help="Print JSON.")
 ID = argument("id", "ID")
 DRY_RUN = flag("--dry-run", help="Show what would be done and change nothing.")
-YES = flag("--yes", help="Do not ask. Not where an assistant runs csmd.")
+YES = yes("Do not ask. Not where an assistant runs csmd.")
 ALL = flag("--all", "everything", help="List every one.")
 PROJECT = project_of("This directory's by default.")
 PROJECT_IN = project_of("The project to look in; this directory's by default.")
@@ -244,9 +249,9 @@ def who() -> str:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks before something is opened that was closed, or gains authority; CsmdError where nobody can be asked.
+    """Asks before something is opened that was closed, or gains authority; CsmdError if no one can be asked.
 
-    `yes` answers it, but not for an assistant: a bump in its way, no lock, for it can hide what marks it.
+    `yes` answers it, but not for an assistant. That is an obstacle, no lock: an assistant can hide what marks it.
     """
     if yes:
         if mark := assistant_mark():

@@ -90,9 +90,9 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Believed:
-    """What is believed of an answer; `done` pairs a standing note with the candidate that says it is finished.
+    """The accepted parts of an answer; `done` pairs a standing note with the candidate that says it is finished.
 
-    `stands` says in what state the session left the work; it is told of the session, and nowhere else.
+    The field `stands` is the state in which the session left the work; it is shown with the session, and nowhere else.
     """
 
     notes: tuple[Note, ...] = ()
@@ -124,12 +124,12 @@ def believe(text: str, sheet: Sheet) -> Believed:
         stands = _stands(value.get("stands"), sheet)
     except _Disbelieved as why:
         dropped[why.reason] += 1
-    cited = {one.uuid + one.text for note in notes for one in note.cites}
+    cited = {candidate.uuid + candidate.text for note in notes for candidate in note.cites}
     named = _labelled(value.get("never"), {**sheet.candidates, **sheet.standing}, dropped)
     never: list[Candidate | Standing] = [
-        one for one in named if isinstance(one, Candidate) and one.uuid + one.text not in cited
+        item for item in named if isinstance(item, Candidate) and item.uuid + item.text not in cited
     ]
-    worthless = [one for one in named if isinstance(one, Standing)]
+    worthless = [item for item in named if isinstance(item, Standing)]
     if len(worthless) <= MOST_WORTHLESS:
         never += worthless
     else:
@@ -140,7 +140,7 @@ def believe(text: str, sheet: Sheet) -> Believed:
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """The JSON object in a text, with whatever stands around it: the longest from a brace to the last one; None for none."""
+    """The JSON object in a text, whatever is around it: the longest from a brace to the last one; None for none."""
     text, end = text[:MOST_READ], text[:MOST_READ].rfind("}") + 1
     for start in [match.start() for match in re.finditer("{", text[:end])][:20]:
         try:
@@ -160,22 +160,24 @@ def _items(value: Any, dropped: Counter[Reason]) -> Iterator[dict[str, Any]]:
             dropped["form"] += 1
 
 
-def _labelled(labels: Any, known: dict[str, Any], dropped: Counter[Reason]) -> list[Any]:
+def _labelled(labels: Any, meanings: dict[str, Any], dropped: Counter[Reason]) -> list[Any]:
     """What the labels of a list stand for, each once; those that stand for nothing are counted."""
     named = [label for label in labels if isinstance(label, str)] if isinstance(labels, list) else []
-    dropped["unknown"] += sum(label not in known for label in named)
+    dropped["unknown"] += sum(label not in meanings for label in named)
     dropped += Counter()  # without zeros
-    return [known[label] for label in dict.fromkeys(named) if label in known]
+    return [meanings[label] for label in dict.fromkeys(named) if label in meanings]
 
 
 def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iterator[tuple[Standing, Candidate]]:
     for item in _items(value.get("done"), dropped):
         old = _labelled([item.get("id")], sheet.standing, dropped)
         cites = [
-            one for one in _labelled(item.get("cites"), sheet.candidates, dropped) if old and _is_on(one.text, old[0])
+            candidate
+            for candidate in _labelled(item.get("cites"), sheet.candidates, dropped)
+            if old and _is_on(candidate.text, old[0])
         ]
         if old and cites:
-            yield old[0], max(cites, key=lambda one: AUTHORITY_RANK[one.by])
+            yield old[0], max(cites, key=lambda candidate: AUTHORITY_RANK[candidate.by])
         elif old:
             dropped["unlike"] += 1
 
@@ -209,12 +211,12 @@ def _cited(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, tuple[Candi
 
 def _speaker(cites: Sequence[Candidate]) -> Authority:
     """Who said what is cited: the user only where all of it is theirs."""
-    return min((one.by for one in cites), key=AUTHORITY_RANK.__getitem__)
+    return min((candidate.by for candidate in cites), key=AUTHORITY_RANK.__getitem__)
 
 
 def _check(text: str, cites: Sequence[Candidate], sheet: Sheet, *more: str) -> None:
     """_Disbelieved where a note does not say what it cites, and what is known besides."""
-    around = "\n".join(one.text for one in sheet.candidates.values())
+    around = "\n".join(candidate.text for candidate in sheet.candidates.values())
     if reason := why_not_said(text, cites, names=(sheet.project, *more), around=around):
         raise _Disbelieved(reason)
 
@@ -222,8 +224,8 @@ def _check(text: str, cites: Sequence[Candidate], sheet: Sheet, *more: str) -> N
 def _note(item: dict[str, Any], sheet: Sheet) -> Note:
     """The note of an item; _Disbelieved says why there is none."""
     text, labels = item.get("note"), item.get("cites")
-    does = next((known for known in KINDS if known == item.get("does")), None)
-    tell = next((known for known in TELLS if known == item.get("tell")), None)
+    does = next((kind for kind in KINDS if kind == item.get("does")), None)
+    tell = next((moment for moment in TELLS if moment == item.get("tell")), None)
     if not isinstance(text, str) or does is None or tell is None or not isinstance(labels, list):
         raise _Disbelieved("form")
     text, cites = _cited(text, labels, sheet)
@@ -241,8 +243,8 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
 
 def _is_on(text: str, old: Standing) -> bool:
     """Whether a text is on the matter of a standing note."""
-    one, other = _stems(text), _stems(old.text)
-    return len(one & other) >= max(1.0, ON_MATTER * min(len(one), len(other)))
+    ours, other = _stems(text), _stems(old.text)
+    return len(ours & other) >= max(1.0, ON_MATTER * min(len(ours), len(other)))
 
 
 # --- whether a note says what it cites
@@ -251,14 +253,16 @@ def _is_on(text: str, old: Standing) -> bool:
 def why_not_said(
     note: str, cites: Sequence[Candidate], *, names: Sequence[str] = (), around: str = ""
 ) -> Reason | Literal[""]:
-    """Why a note says more, less or something else than what it cites, "" where it does not.
+    """Why a note says more, less or something else than what it cites, "" if it does not.
 
-    `names` are known anyway; what stands in small letters `around` it is a word, and no name.
+    `names` are known anyway; what is in small letters in the text `around` it is a word, and no name.
     """
-    said = [one.text for one in cites]
-    source = "\n".join([*said, *(one.before for one in cites), *(one.scene for one in cites), *names])
+    cited = [candidate.text for candidate in cites]
+    source = "\n".join(
+        [*cited, *(candidate.before for candidate in cites), *(candidate.scene for candidate in cites), *names]
+    )
     language = sentence.language_of(note)
-    spoken = sentence.language_of(" ".join(said))
+    spoken = sentence.language_of(" ".join(cited))
     if not _is_short(note, language):
         return "length"
     if language != spoken and language and spoken:
@@ -271,11 +275,13 @@ def why_not_said(
     plain = _PLAIN | tokens.content_stems(source) | {tokens.stem(word) for word in _SMALL.findall(around)}
     if not all(_holds(folded, name) for name in _names(note, plain)):
         return "name"
-    if _is_turned(note, said, source):
+    if _is_turned(note, cited, source):
         return "negation"
     own = _stems(note)
-    known = frozenset[str]().union(*map(_stems, source.splitlines()))  # of a text as long as a digest not all are read
-    if not own or similarity.share(own, known) < OWN_SHARE or own.isdisjoint(_stems(" ".join(said))):
+    sourced = frozenset[str]().union(
+        *map(_stems, source.splitlines())
+    )  # of a text as long as a digest not all are read
+    if not own or similarity.share(own, sourced) < OWN_SHARE or own.isdisjoint(_stems(" ".join(cited))):
         return "unlike"
     hangs = sentence.ends_with_question(note) or sentence.parse(note).kind in ("assents", "printed")
     return "hangs" if hangs or sentence.refers_back(sentence.parse(note)) else ""
@@ -317,39 +323,39 @@ def _holds(folded: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
 
 
-def _is_turned(note: str, said: Sequence[str], source: str) -> bool:
+def _is_turned(note: str, cited: Sequence[str], source: str) -> bool:
     """Whether a note denies what nothing cited denies, or affirms what the sentence that it is made of denies."""
     denies = _denies(note)
     if denies and not _denies(source):
         return True
     own = _stems(note)
-    parts = [part for text in said for row in prose.lines_of_prose(text) for part in prose.sentences(row)]
+    parts = [part for text in cited for row in prose.lines_of_prose(text) for part in prose.sentences(row)]
     nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
     nearest = sentence.parse(nearest).body or nearest  # what it refuses in front says nothing of what it says
     if not denies and _denies(nearest):
-        told, denied = tokens.content_stems(note), list(_denied(nearest, DENIED_WORDS))
+        noted, denied = tokens.content_stems(note), list(_denied(nearest, DENIED_WORDS))
         # What is denied in passing, and not told, turns nothing.
-        if not denied or any(similarity.share(frozenset(what), told) > TOLD for what in denied):
+        if not denied or any(similarity.share(frozenset(what), noted) > TOLD for what in denied):
             return True
     # Of two denials, one inside the other ("never ... without"), one alone says the opposite.
-    twice, told = list(_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
+    twice, noted = list(_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
     is_once = twice and not any(_denied(note, DENIED_WORDS, is_twice=True))
-    if is_once and any(similarity.share(frozenset(what), told) > TOLD for what in twice):
+    if is_once and any(similarity.share(frozenset(what), noted) > TOLD for what in twice):
         return True
     # Nor may a denial move to something else.
     by_source = frozenset[str]().union(*_denied(source, 2 * DENIED_WORDS))
     if by_source and any(what[0] not in by_source for what in _denied(note, DENIED_WORDS)):
         return True
-    found = similarity.compare(nearest, note)
-    return found.replaces and found.confidence >= OPPOSITE
+    comparison = similarity.compare(nearest, note)
+    return comparison.replaces and comparison.confidence >= OPPOSITE
 
 
-def _denied(said: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
-    """Of each denial the words behind it, so many at most, as stems; nothing where the language is not known so well.
+def _denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
+    """The words after each denial, at most `most`, as stems; nothing for a language without words of denial.
 
-    With `is_twice` of those alone that stand behind another denial.
+    With `is_twice`, only of denials that follow another denial.
     """
-    words = _WORD.findall(said.casefold().replace("’", "'"))
+    words = _WORD.findall(text.casefold().replace("’", "'"))
     for at, word in enumerate(words):
         behind = " ".join(words[at + 1 : at + 1 + most]).split(",")[0] if _is_denial(word) else ""
         before = " ".join(words[max(0, at - 2 * most) : at]).rpartition(",")[2].split() if is_twice else []

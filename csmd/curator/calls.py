@@ -37,7 +37,7 @@ MOST_BYTES = 4_000_000
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """Follows nobody elsewhere: the key and the question are for the place that was named."""
+    """Follows no redirect: the key and the question are for the configured address only."""
 
     def redirect_request(self, *_: Any) -> None:
         """None: a redirect is an error."""
@@ -95,7 +95,7 @@ def _reply(question: Question, text: Any, tokens_in: Any, tokens_out: Any) -> Re
 
 
 def _at(value: Any, *path: str | int) -> Any:
-    """What stands at a path in JSON; None where it does not lead there."""
+    """The value at a path in JSON; None if the path leads nowhere."""
     for step in path:
         try:
             value = value[step]
@@ -153,19 +153,19 @@ def embed_openai(order: Order, key: str) -> Vectors:
     """Has an OpenAI-compatible endpoint make vectors: `POST /embeddings`."""
     body = {"model": order.model, "input": list(order.texts), "encoding_format": "float"}
     answer = post(f"{order.place}/embeddings", body, key=key, timeout_s=order.timeout_s)
-    found = [row for row in _at(answer, "data") or () if isinstance(_at(row, "index"), int)]
-    ordered = [_at(row, "embedding") for row in sorted(found, key=lambda row: int(row["index"]))]
+    rows = [row for row in _at(answer, "data") or () if isinstance(_at(row, "index"), int)]
+    ordered = [_at(row, "embedding") for row in sorted(rows, key=lambda row: int(row["index"]))]
     return _vectors(order, ordered, _at(answer, "usage", "prompt_tokens"))
 
 
-def _vectors(order: Order, found: Any, counted: Any) -> Vectors:
-    lengths = {len(row) if isinstance(row, list) else 0 for row in found or ()}
-    if len(found or ()) != len(order.texts) or len(lengths) != 1 or 0 in lengths:
+def _vectors(order: Order, vectors: Any, counted: Any) -> Vectors:
+    lengths = {len(row) if isinstance(row, list) else 0 for row in vectors or ()}
+    if len(vectors or ()) != len(order.texts) or len(lengths) != 1 or 0 in lengths:
         raise ProviderFailed(
             "babble", f"{order.model} gave no vector for each text", hint="name a model for embeddings"
         )
     tokens = _number(counted)
-    return Vectors(found, tokens or sum(map(weigh_tokens, order.texts)), not tokens)
+    return Vectors(vectors, tokens or sum(map(weigh_tokens, order.texts)), not tokens)
 
 
 # --- the user's assistant
@@ -251,7 +251,7 @@ def read_key(order: Order) -> str:
             hint = "install it beside csmd (`pip install keyring`), or name a variable: --key-env NAME"
             raise ProviderFailed("refused", "the package keyring is not installed", hint=hint, spent=(0, 0)) from error
         try:
-            found = keyring.get_password("csmd", order.provider)
+            key = keyring.get_password("csmd", order.provider)
         except Exception as error:
             # A catch-all: each backend has errors of its own, and a locked keyring is one of them.
             raise ProviderFailed(
@@ -259,12 +259,12 @@ def read_key(order: Order) -> str:
             ) from error
         what, hint = f"the keyring holds no key for csmd, {order.provider}", f"keyring set csmd {order.provider}"
     else:
-        found = config.full_environment().get(order.key_from) if order.key_from else ""
+        key = config.full_environment().get(order.key_from) if order.key_from else ""
         what = f"the variable {order.key_from} is not set where csmd runs"
         hint = "use the keyring (--keyring), or set it where docs/curator.md says"
-    if order.key_from and not found:
+    if order.key_from and not key:
         raise ProviderFailed("refused", what, hint=hint, spent=(0, 0))
-    return found or ""
+    return key or ""
 
 
 def carry_out(order: Order) -> Reply | Vectors:

@@ -40,7 +40,7 @@ class Reply:
 
 
 class Provider(Protocol):
-    """Somebody who answers questions."""
+    """A provider of answers to questions."""
 
     @property
     def name(self) -> str:
@@ -64,7 +64,7 @@ class ProviderFailed(CsmdError):
         super().__init__(message, hint=hint)
         self.reason = reason
         self.spent = spent
-        """The tokens in and out that it cost all the same; None where nobody knows, and the estimate counts."""
+        """The tokens in and out that it cost all the same; None if unknown: then the estimate counts."""
 
 
 class CapReached(CsmdError):

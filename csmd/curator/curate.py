@@ -85,24 +85,24 @@ def ask(
     of this dream the next one does not ask the same question again.
     """
     answered: list[Answered] = []
-    told: dict[int, list[brief.Candidate]] = {}
+    standing: dict[int, list[brief.Candidate]] = {}
     for ended in store.read(partial(find_waiting, now=now, settings=settings)):
         drops = store.read(curations.answer_drops)
-        sheets = store.read(partial(read_sheets, ended=ended, told=told))
+        sheets = store.read(partial(read_sheets, ended=ended, standing=standing))
         yield
         replies: list[str] = []
         is_over = False
         try:
             for sheet in sheets:
-                asked = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
-                text = store.read(partial(curations.kept_answer, session_seq=ended.seq, question_hash=asked))
+                question_hash = tokens.keyed_hash(f"{sheet.question.system}\n{sheet.question.text}", store.hash_key)
+                text = store.read(partial(curations.kept_answer, session_seq=ended.seq, question_hash=question_hash))
                 if text is None:
                     if not may_ask():
                         is_over = True
                         break
                     reply = yield from ask_one(sheet.question)
                     text = redact(wire.clean(reply.text[: answer.MOST_READ]), Counter())
-                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=asked, text=text)
+                    keep = partial(curations.keep_answer, session_seq=ended.seq, question_hash=question_hash, text=text)
                     store.write(partial(keep, drops=drops, now=now))
                 replies.append(text)
         except NotAllowed:
@@ -111,7 +111,9 @@ def ask(
             is_over = True  # `csmd status` and the ledger, or the log, say why
         if replies or not sheets:
             reached = (
-                max(one.ordinal for one in sheets[len(replies) - 1].candidates.values()) if is_over else ended.turns
+                max(candidate.ordinal for candidate in sheets[len(replies) - 1].candidates.values())
+                if is_over
+                else ended.turns
             )
             answered.append(
                 Answered(ended=ended._replace(turns=reached), sheets=sheets[: len(replies)], replies=replies)
@@ -124,29 +126,29 @@ def ask(
 def preview(
     rows: Rows, *, provider: str, most_tokens: int, now: str, settings: Settings
 ) -> Iterator[tuple[Ended, Question]]:
-    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within so many tokens."""
-    told: dict[int, list[brief.Candidate]] = {}
+    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within `most_tokens`."""
+    standing: dict[int, list[brief.Candidate]] = {}
     for ended in find_waiting(rows, now=now, settings=settings):
-        for sheet in read_sheets(rows, ended, told):
+        for sheet in read_sheets(rows, ended, standing):
             most_tokens -= spending.estimate(provider, sheet.question) + sheet.question.most_tokens
             if most_tokens < 0:
                 return
             yield ended, spending.redacted(sheet.question)
 
 
-def read_sheets(rows: Rows, ended: Ended, told: dict[int, list[brief.Candidate]]) -> list[Sheet]:
+def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candidate]]) -> list[Sheet]:
     """The questions about a session, none where nothing in it is a candidate.
 
-    `told` is what starts may be told, by project; it is read once.
+    `standing` is what starts may be told, by project; it is read once.
     """
     candidates = read_candidates(rows, ended)
     if not candidates:
         return []
     versions = digests.of_session(rows, ended.seq)
-    if ended.project_seq not in told:
+    if ended.project_seq not in standing:
         places = sorted({ended.project_seq, projects.everywhere(rows, ended.project_seq)})
-        told[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
-    own = {one.memory_id for one in candidates}
+        standing[ended.project_seq] = brief.read_candidates(rows, places=places, session_id="")
+    own = {candidate.memory_id for candidate in candidates}
     return ask_about(
         root=ended.root,
         project=projects.name_of(rows, ended.project_seq),
@@ -154,8 +156,8 @@ def read_sheets(rows: Rows, ended: Ended, told: dict[int, list[brief.Candidate]]
         digest=versions[-1].text if versions and curations.is_of_one_project(rows, ended) else "",
         candidates=candidates,
         standing=[
-            Standing(memory_id=one.memory.id, text=brief.note_of(one).text, by=one.memory.authority)
-            for one in brief.choose([one for one in told[ended.project_seq] if one.memory.id not in own])
+            Standing(memory_id=item.memory.id, text=brief.note_of(item).text, by=item.memory.authority)
+            for item in brief.choose([item for item in standing[ended.project_seq] if item.memory.id not in own])
         ],
     )
 
@@ -168,35 +170,35 @@ def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
     prompts = curations.prompts(rows, ended)
     before_of = {prompt.uuid: _last_sentence(prompt.before) for prompt in prompts}
     stated = curations.stated_memories(rows, ended)
-    known = memories.by_seqs(rows, [seq for _, seq, _ in stated])
-    found: list[Candidate] = []
+    memory_of = memories.by_seqs(rows, [seq for _, seq, _ in stated])
+    candidates: list[Candidate] = []
     for ordinal, seq, uuid in stated:
-        memory = known[seq]
+        memory = memory_of[seq]
         speaks = memory.authority != "user" and any(
             sentence.parse(part, "assistant").remembers for part in prose.sentences(memory.text)
         )
         if memory.tell or memory.pinned or memory.is_refuted or speaks or memory.authority == "external":
             continue
-        found.append(
+        candidates.append(
             Candidate(
                 uuid=uuid, by=memory.authority, at=memory.created_at, text=display.squeeze(memory.text),
                 memory_id=memory.id, sure=memory.confidence, ordinal=ordinal, scene=memory.scene,
                 before=_needed_before(memory.text, before_of.get(uuid, "")),
             )
         )  # fmt: skip
-    kept = [one.text for one in found if one.by == "user"]
+    kept = [candidate.text for candidate in candidates if candidate.by == "user"]
     for prompt in prompts:
-        for said in _own_sentences(prompt.text):
-            if any(said in text or (text in said and len(text) >= SAME * len(said)) for text in kept):
+        for words in _own_sentences(prompt.text):
+            if any(words in text or (text in words and len(text) >= SAME * len(words)) for text in kept):
                 continue
-            kept.append(said)
-            found.append(
+            kept.append(words)
+            candidates.append(
                 Candidate(
-                    uuid=prompt.uuid, by="user", at=prompt.at, text=said, ordinal=prompt.ordinal,
-                    before=_needed_before(said, before_of[prompt.uuid]),
+                    uuid=prompt.uuid, by="user", at=prompt.at, text=words, ordinal=prompt.ordinal,
+                    before=_needed_before(words, before_of[prompt.uuid]),
                 )
             )  # fmt: skip
-    return sorted(found, key=lambda one: one.ordinal)
+    return sorted(candidates, key=lambda candidate: candidate.ordinal)
 
 
 def _own_sentences(prompt: str) -> Iterator[str]:
@@ -229,10 +231,10 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
     done = 0
     oldest, _ = _times(now)
     store.write(partial(curations.drop_old_answers, before=oldest))
-    for one in answered:
+    for reading in answered:
         dropped, notes, stands = Counter[Reason](), 0, None
-        act = partial(_carry_out, dream=dream.seq, ended=one.ended, now=now, key=store.hash_key)
-        for sheet, text in zip(one.sheets, one.replies, strict=True):
+        act = partial(_carry_out, dream=dream.seq, ended=reading.ended, now=now, key=store.hash_key)
+        for sheet, text in zip(reading.sheets, reading.replies, strict=True):
             believed = answer.believe(text, sheet)
             dropped += believed.dropped
             for change in _changes(believed):
@@ -245,8 +247,8 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
             yield
         counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
         note = partial(
-            curations.note_asked, ended=one.ended, questions=len(one.sheets), notes=notes, dropped=counted, now=now,
-            candidates=sum(len(sheet.candidates) for sheet in one.sheets),
+            curations.note_asked, ended=reading.ended, questions=len(reading.sheets), notes=notes, dropped=counted, now=now,
+            candidates=sum(len(sheet.candidates) for sheet in reading.sheets),
         )  # fmt: skip
         store.write(note)
         yield
@@ -281,10 +283,10 @@ def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str
 def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *, now: str) -> int:
     """Notes that memories of a session, or what starts are told, are not worth telling; how many actions."""
     judged: dict[str, tuple[Memory, str]] = {}
-    for one in worthless:
-        memory = _as_asked(rows, one)
-        if memory is not None and _may_silence(memory, is_standing=isinstance(one, Standing)):
-            judged[memory.id] = memory, one.uuid if isinstance(one, Candidate) else memory.provenance[0].uuid
+    for item in worthless:
+        memory = _as_asked(rows, item)
+        if memory is not None and _may_silence(memory, is_standing=isinstance(item, Standing)):
+            judged[memory.id] = memory, item.uuid if isinstance(item, Candidate) else memory.provenance[0].uuid
     if not judged:
         return 0
     reason = f"judged not worth telling: {display.amount(len(judged), 'memory')}"
@@ -297,13 +299,13 @@ def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *,
     return int(bool(act(kind="judge", reason=reason, evidence=evidence_of, items=list(judged), act=judge)))
 
 
-def _as_asked(rows: Rows, asked: Candidate | Standing) -> Memory | None:
+def _as_asked(rows: Rows, item: Candidate | Standing) -> Memory | None:
     """The memory that was asked about, where it is still that and holds, and no person has pinned it."""
-    memory = memories.by_id(rows, asked.memory_id) if asked.memory_id else None
+    memory = memories.by_id(rows, item.memory_id) if item.memory_id else None
     if memory is None or not memory.is_alive or memory.pinned:
         return None
     # A standing note is asked about in the words in which it is told.
-    return memory if isinstance(asked, Standing) or display.squeeze(memory.text) == asked.text else None
+    return memory if isinstance(item, Standing) or display.squeeze(memory.text) == item.text else None
 
 
 def _is_asked_for(memory: Memory) -> bool:
@@ -320,29 +322,29 @@ def _may_silence(memory: Memory, *, is_standing: bool) -> bool:
 
 
 def _may_end(by: Authority, old: Memory) -> bool:
-    """Whether a word of somebody ends a standing note without a person being asked; a promise is kept some day."""
+    """Whether `by` may end a standing note without a person being asked; a promise ends when it is kept."""
     stays = old.pinned or (old.gate != "promissory" and _is_asked_for(old))
     return AUTHORITY_RANK[by] >= AUTHORITY_RANK[old.authority] and not stays
 
 
 def _is_held(rows: Rows, candidate: Candidate) -> bool:
-    """Whether csmd still holds the turn of a candidate, and it says so: a memory of its own stands for its words."""
-    said = turns.text_of(rows, candidate.uuid)
+    """Whether csmd still holds the turn of a candidate with its words, or a memory of its own holds them."""
+    text = turns.text_of(rows, candidate.uuid)
     if candidate.memory_id:
-        return _as_asked(rows, candidate) is not None and bool(said)
-    return candidate.text in display.squeeze(said)
+        return _as_asked(rows, candidate) is not None and bool(text)
+    return candidate.text in display.squeeze(text)
 
 
 def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
     """Makes the memory of a note, or takes the one that says it already, and what it replaces; how many actions."""
 
-    def may_be(known: Memory, is_same: bool) -> bool:
-        return (is_same or known.origin == CURATED) and known.authority == note.by and known.tell != "noted"
+    def may_be(memory: Memory, is_same: bool) -> bool:
+        return (is_same or memory.origin == CURATED) and memory.authority == note.by and memory.tell != "noted"
 
-    if (found := _memory_of(rows, note, may_be, ended=ended, key=key)) is None:
+    if (pair := _memory_of(rows, note, may_be, ended=ended, key=key)) is None:
         return 0
-    made, last = found
-    cited = [memory for one in note.cites if (memory := _as_asked(rows, one)) is not None]
+    made, last = pair
+    cited = [memory for candidate in note.cites if (memory := _as_asked(rows, candidate)) is not None]
     stands = [
         memory
         for memory in cited
@@ -351,7 +353,7 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
         and not _is_asked_for(memory)
         and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[note.by]
     ]
-    uuid_of = {one.memory_id: one.uuid for one in note.cites}
+    uuid_of = {candidate.memory_id: candidate.uuid for candidate in note.cites}
 
     def make() -> list[str]:
         seq = made.seq or memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
@@ -362,7 +364,7 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
         return [made.id]
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
-    evidence_of = [memory.id for memory in stands] + [one.uuid for one in note.cites]
+    evidence_of = [memory.id for memory in stands] + [candidate.uuid for candidate in note.cites]
     items = [memory.id for memory in stands] + ([made.id] if made.seq else [])
     count = int(bool(act(kind="note", reason=reason, evidence=evidence_of, items=items, act=make)))
     new = memories.by_id(rows, made.id)
@@ -374,9 +376,9 @@ _WHEN = {"starts": "starts", "tasks": "tasks that need it"}
 
 def _note_stands(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
     """Notes in what state a session left the work, by a memory that says so or one that is made of it; how many actions."""
-    if (found := _memory_of(rows, note, lambda *_: True, ended=ended, key=key)) is None:
+    if (pair := _memory_of(rows, note, lambda *_: True, ended=ended, key=key)) is None:
         return 0
-    made, last = found
+    made, last = pair
 
     def make() -> list[str]:
         seq = made.seq
@@ -386,7 +388,7 @@ def _note_stands(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, ke
         curations.note_stands(rows, seq, uuid=last.uuid, ended=ended, at=now)
         return [made.id]
 
-    evidence_of = [one.uuid for one in note.cites]
+    evidence_of = [candidate.uuid for candidate in note.cites]
     items = [made.id] if made.seq else []
     reason = "says in what state the session left the work"
     return int(bool(act(kind="stand", reason=reason, evidence=evidence_of, items=items, act=make)))
@@ -399,26 +401,28 @@ def _memory_of(
 
     None where a turn that it cites is gone, or where that was forgotten.
     """
-    if not all(_is_held(rows, one) for one in note.cites):
+    if not all(_is_held(rows, candidate) for candidate in note.cites):
         return None
     project = ended.project_seq
     gate, category = answer.KINDS[note.does]
     statement = Statement(text=note.text, gate=gate, category=category, confidence=SURE_NOTE, authority=note.by)
     scope, home = remember.place_of(rows, statement, project, None if note.is_everywhere else "project")
-    last = max(note.cites, key=lambda one: (one.by == note.by, one.at, one.ordinal))
+    last = max(note.cites, key=lambda candidate: (candidate.by == note.by, candidate.at, candidate.ordinal))
     source = Provenance(uuid=last.uuid, session_id=ended.id, at=last.at)
     if remember.is_forgotten(rows, statement, project=project, home=home, at=last.at, key=key):
         return None
     same = memories.by_hash(rows, tokens.keyed_hash(note.text, key), project=home)
-    known = same or remember.find_repeated(rows, statement, project=home)
-    if known is not None and known.is_alive and not known.is_refuted and may_be(known, known is same):
-        return known, last
+    repeated = same or remember.find_repeated(rows, statement, project=home)
+    if repeated is not None and repeated.is_alive and not repeated.is_refuted and may_be(repeated, repeated is same):
+        return repeated, last
     decay: Decay = "session" if note.is_for_days else "durable"
     made = remember.draft(
         rows, statement, source, home=home, scope=scope, origin=CURATED, decay=decay, for_good=not note.is_for_days
     )
-    others = [one for one in note.cites if one.uuid != last.uuid]
-    more = {one.uuid: replace(source, uuid=one.uuid, at=one.at, role="confirms") for one in others}
+    others = [candidate for candidate in note.cites if candidate.uuid != last.uuid]
+    more = {
+        candidate.uuid: replace(source, uuid=candidate.uuid, at=candidate.at, role="confirms") for candidate in others
+    }
     return replace(made, provenance=(source, *more.values())), last
 
 
@@ -439,8 +443,8 @@ def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
         if may:
             supersession.lower(rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at)
             return None
-        asked = supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
-        return [asked] if asked else []
+        question = supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
+        return [question] if question else []
 
     why = {"kind": "supersede", "reason": reason} if may else {"kind": "ask", "reason": asks}
     ids = [old.id, new.id]

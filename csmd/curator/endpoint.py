@@ -59,9 +59,9 @@ def quantise(vector: Sequence[float]) -> bytes:
 def main(folder: Path, idle_s: float) -> int:
     """Serves on standard input and output; the exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # as of the other worker
-    known = models.read_endpoint(folder)
-    dim = int(known.pop("dim"))
-    endpoint = Endpoint(Order(**known, timeout_s=TIMEOUT_S), dim)
+    spec = models.read_endpoint(folder)
+    dim = int(spec.pop("dim"))
+    endpoint = Endpoint(Order(**spec, timeout_s=TIMEOUT_S), dim)
     try:
         worker.serve(os.dup(0), os.dup(1), dim=dim, encode=endpoint.encode, count=None, idle_s=idle_s)
     except BrokenPipeError:

@@ -121,10 +121,10 @@ class ProcessProvider:
 
     def embed(self, model: str, texts: Sequence[str], *, timeout_s: float) -> Vectors:
         """A vector for each text; ProviderFailed where there is none."""
-        found = self._carry_out(self._order(model, timeout_s, texts=tuple(texts)))
-        if not isinstance(found, Vectors):
+        vectors = self._carry_out(self._order(model, timeout_s, texts=tuple(texts)))
+        if not isinstance(vectors, Vectors):
             raise ProviderFailed("babble", "the asking process gave no vectors")
-        return found
+        return vectors
 
     def _order(
         self, model: str, timeout_s: float, *, question: Question | None = None, texts: tuple[str, ...] = ()

@@ -99,13 +99,13 @@ def ask_about(
     digest = display.cut(digest, DIGEST_CHARACTERS)
     head = [_line({"session": ended, "digest": digest})]
     room = STANDING_TOKENS
-    for one in standing:
-        line = _line({"standing": f"n{len(notes) + 1}", "by": one.by, "says": display.cut(one.text, SAYS // 2)})
+    for note in standing:
+        line = _line({"standing": f"n{len(notes) + 1}", "by": note.by, "says": display.cut(note.text, SAYS // 2)})
         room -= weigh_tokens(line) + 1
         if room < 0:
             break
         head.append(line)
-        notes[f"n{len(notes) + 1}"] = one
+        notes[f"n{len(notes) + 1}"] = note
     free = QUESTION_TOKENS - weigh_tokens("\n".join([INSTRUCTIONS, *head]))
     groups = _split(candidates, free=free)
     return [
@@ -114,7 +114,7 @@ def ask_about(
                 purpose="sessions",
                 project=root,
                 system=INSTRUCTIONS,
-                text="\n".join([*head, *(_candidate_line(label, one) for label, one in group.items())]),
+                text="\n".join([*head, *(_candidate_line(label, candidate) for label, candidate in group.items())]),
                 most_tokens=ANSWER_TOKENS,
             ),
             candidates=group,
@@ -128,33 +128,41 @@ def ask_about(
 
 def _split(candidates: Sequence[Candidate], *, free: int) -> list[dict[str, Candidate]]:
     """The candidates by label, in the order in which they were said, as many questions as they take and are allowed."""
-    worthiest = sorted(candidates, key=lambda one: (-AUTHORITY_RANK[one.by], not one.memory_id, -one.sure, one.ordinal))
-    cost = {id(one): weigh_tokens(_candidate_line("c99", one)) + 1 for one in candidates}
+    worthiest = sorted(
+        candidates,
+        key=lambda candidate: (
+            -AUTHORITY_RANK[candidate.by],
+            not candidate.memory_id,
+            -candidate.sure,
+            candidate.ordinal,
+        ),
+    )
+    cost = {id(candidate): weigh_tokens(_candidate_line("c99", candidate)) + 1 for candidate in candidates}
     much = sum(cost.values()) > (1 + LITTLE) * free
     room, kept = (MOST_QUESTIONS if much else 1) * free, set[int]()
-    for one in worthiest:
-        room -= cost[id(one)]
+    for candidate in worthiest:
+        room -= cost[id(candidate)]
         if room < 0:
             break
-        kept.add(id(one))
+        kept.add(id(candidate))
     groups: list[dict[str, Candidate]] = []
     left = 0
-    for number, one in enumerate((one for one in candidates if id(one) in kept), 1):
-        if left < cost[id(one)]:
+    for number, candidate in enumerate((candidate for candidate in candidates if id(candidate) in kept), 1):
+        if left < cost[id(candidate)]:
             if len(groups) == MOST_QUESTIONS:
                 continue
             groups.append({})
             left = free
-        left -= cost[id(one)]
-        groups[-1][f"c{number}"] = one
+        left -= cost[id(candidate)]
+        groups[-1][f"c{number}"] = candidate
     return groups
 
 
-def _candidate_line(label: str, one: Candidate) -> str:
-    said = {"candidate": label, "by": one.by, "on": one.at[:10], "says": display.cut(one.text, SAYS)}
-    said |= {"scene": display.cut(one.scene, SCENE)} if one.scene else {}
-    said |= {"after": display.cut(one.before, BEFORE)} if one.before else {}
-    return _line(said)
+def _candidate_line(label: str, candidate: Candidate) -> str:
+    line = {"candidate": label, "by": candidate.by, "on": candidate.at[:10], "says": display.cut(candidate.text, SAYS)}
+    line |= {"scene": display.cut(candidate.scene, SCENE)} if candidate.scene else {}
+    line |= {"after": display.cut(candidate.before, BEFORE)} if candidate.before else {}
+    return _line(line)
 
 
 def _line(value: dict[str, str]) -> str:

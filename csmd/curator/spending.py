@@ -36,7 +36,7 @@ def ask_within_cap(
 
     The question is redacted once more before it goes. Its estimate is reserved in one transaction with the look at the
     day's sum, so that calls at the same time do not pass the cap together; whatever happens to this process, what was
-    reserved counts. CapReached, NotAllowed and ProviderFailed say why nobody was asked, or nobody answered.
+    reserved counts. CapReached, NotAllowed and ProviderFailed say why no provider was asked, or none answered.
     """
     question = redacted(question)
     seq = store.write(lambda rows: _reserve(rows, provider, question, now=now, settings=settings))
@@ -72,10 +72,10 @@ def paused_until(provider: ProviderRow, *, now: str) -> str:
 def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, settings: Settings) -> int:
     """Reserves the estimate in the ledger, or says why the question is not asked."""
     _check_project(rows, question.project, settings)
-    known = ledger.find_provider(rows, provider.name)
-    if known is not None and question.purpose != "test" and (until := paused_until(known, now=now)):
-        what = f"{provider.name} failed ({known.failure}) and is left alone until {until[11:16]} UTC"
-        raise ProviderFailed(cast("Reason", known.failure), what, hint="csmd provider test")
+    last = ledger.find_provider(rows, provider.name)
+    if last is not None and question.purpose != "test" and (until := paused_until(last, now=now)):
+        what = f"{provider.name} failed ({last.failure}) and is left alone until {until[11:16]} UTC"
+        raise ProviderFailed(cast("Reason", last.failure), what, hint="csmd provider test")
     estimated, spent = estimate(provider.name, question), ledger.spent_on(rows, now[:10])
     # What this model's server has counted lately says how far off the estimate may be.
     tokens = math.ceil(estimated * ledger.underestimate(rows, provider.name, provider.model))

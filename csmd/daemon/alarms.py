@@ -18,8 +18,8 @@ from csmd.config import Config, child_environment, has_desktop
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import CsmdError
 from csmd.hosts import adapters
-from csmd.hosts.adapter import HooksState
 from csmd.hosts.adapters import CLAUDE
+from csmd.hosts.host_files import HooksState
 from csmd.paths import is_directory
 from csmd.privacy.redaction import storable_path
 from csmd.store import events, files, tombstones
@@ -95,7 +95,7 @@ ALARMS: Mapping[str, tuple[str, str]] = {
         "put it back; else csmd goes on in a minute with its copy in the backups",
     ),
     "replaced": (
-        "nothing is recorded: another file stands in the database's place",
+        "nothing is recorded: another file is in the database's place",
         "csmd restore latest brings back the one of before, csmd restart goes on with the other",
     ),
     "disk": (
@@ -432,7 +432,7 @@ def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> l
 
 
 def unread_warning(folder: str) -> str:
-    """What is told of a directory of the assistant's that csmd does not read: the command adds it."""
+    """The warning about a directory of the assistant's that csmd does not read, with the command that adds it."""
     return f"sessions write to {folder}, which csmd does not read: csmd install --config-dir {shlex.quote(folder)}"
 
 

@@ -49,7 +49,7 @@ def now_iso() -> str:
 
 
 def iso_before(seconds: float) -> str:
-    """The time so many seconds ago as csmd writes it."""
+    """The time this many seconds ago, as csmd writes it."""
     return iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
 
@@ -58,7 +58,7 @@ def local_time(at: str) -> datetime:
     return datetime.fromisoformat(at).astimezone()
 
 
-#: What a job's line tells of its result.
+#: What a task's line in the log tells of its result.
 RESULTS = (
     ("files", "file"), ("turns_new", "new turn"), ("memories_new", "new memory"), ("vectors", "vector"),
     ("secrets", "secret"), ("fixed", "place"), ("bytes", "byte"), ("dim", "dimension"), ("left", "trace"),
@@ -67,7 +67,7 @@ RESULTS = (
 
 @dataclass(slots=True)
 class Task:
-    """Work somebody waits for; `progress` is for people, `result` for the caller."""
+    """Work that a client waits for, which is told it as a job; `progress` is for people, `result` for the caller."""
 
     kind: Literal[
         "import",
@@ -87,7 +87,7 @@ class Task:
     path: str = ""
     with_vectors: bool = True
     recent: int = 0
-    """So many sessions of each project, the newest, and the rest in the background; 0: all."""
+    """How many sessions of each project are read at once, the newest; the rest in the background. 0: all."""
     order: dict[str, Any] = field(default_factory=dict)
     """What a purge, a scan or an export is about, the name of a model; never shown and never logged."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
@@ -96,7 +96,7 @@ class Task:
     error: str = ""
     hint: str = ""
     is_own: bool = False
-    """Whether csmd ordered it itself: nobody waits for it, and what somebody orders is done first."""
+    """Whether csmd ordered it itself: no client waits for it, and a client's tasks are done first."""
     id: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
@@ -137,18 +137,18 @@ def _batches(context: Context, task: Task, work: Work) -> Generator[None, None, 
         yield
 
 
-def log_outcome(job: Task) -> None:
-    """Writes how a job ended; nothing for a sync that found nothing new."""
-    if job.state == "failed":
-        log.warning("%s failed; whoever asked was told why", job.kind)
+def log_outcome(task: Task) -> None:
+    """Writes how a task ended; nothing for a sync that found nothing new."""
+    if task.state == "failed":
+        log.warning("%s failed; whoever asked was told why", task.kind)
         return
-    result = job.result
-    if job.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
+    result = task.result
+    if task.kind == "sync" and not (result.get("turns_new") or result.get("memories_new")):
         return
     counts = {name: len(value) if isinstance(value, list) else value for name, value in result.items()}
     parts = [amount(count, word) for name, word in RESULTS if isinstance(count := counts.get(name), int) and count]
     took = f" in {result['took_s']:.1f} s" if "took_s" in result else ""
-    log.info("%s: %s%s", job.kind, ", ".join(parts) or "done", took)
+    log.info("%s: %s%s", task.kind, ", ".join(parts) or "done", took)
 
 
 #: Sessions whose last start is known; the oldest are forgotten first.
@@ -156,10 +156,10 @@ MOST_STARTS = 200
 
 
 class PendingStarts:
-    """Owns which session starts were told nothing yet: a session's next prompt brings it, once; from any thread.
+    """Owns the session starts that got no brief yet: the session's next prompt gets it, once. Safe from any thread.
 
-    A busy machine, or a hook that left too early, costs a session nothing but the place where its brief stands.
-    Kept in memory: after a restart the spool holds the starts that nobody answered.
+    On a busy machine, or if a hook left too early, a session only gets its brief at a later place.
+    Kept in memory: after a restart the spool holds the starts that were not answered.
     """
 
     def __init__(self) -> None:
@@ -170,8 +170,8 @@ class PendingStarts:
     def add(self, start: Event) -> None:
         """Notes a start that was told nothing; not one before a known start of its session, nor that one again."""
         with self._lock:
-            known = self._starts.get(start.session_id)
-            if known is not None and (known[0].at > start.at or known[0].id == start.id):
+            earlier = self._starts.get(start.session_id)
+            if earlier is not None and (earlier[0].at > start.at or earlier[0].id == start.id):
                 return
             self._starts.pop(start.session_id, None)
             self._starts[start.session_id] = start, ""
@@ -397,7 +397,7 @@ class Context:
         self.read_until = 0.0
         self.wake = threading.Event()
         self.asked = threading.Event()
-        """Set with `wake` by what somebody waits for."""
+        """Set with `wake` for work that a client waits for."""
         self.noticed: dict[str, str] = {}
         """Directory of the assistant's that is not read -> the day on which a session's start last said so."""
         self._queue: deque[Task] = deque()
@@ -407,6 +407,10 @@ class Context:
         self._stopping = threading.Event()
 
     # --- what comes in, from any thread
+
+    def calm_s(self, at: float | None = None) -> float:
+        """Seconds, until a monotonic time or now, in which no hook or file told of a session."""
+        return max((time.monotonic() if at is None else at) - self.heard_at, 0.0)
 
     def hint(self, path: str) -> None:
         """Says that a transcript may have changed; cheap."""
@@ -433,21 +437,21 @@ class Context:
         """Asks for a step now."""
         self.wake.set()
 
-    def submit(self, job: Task) -> Task:
+    def submit(self, task: Task) -> Task:
         """Queues a task; its state is looked up by its id."""
-        self.list_task(job)
+        self.list_task(task)
         with self._lock:
-            self._queue.append(job)
+            self._queue.append(task)
         self.asked.set()
         self.wake.set()
-        return job
+        return task
 
-    def list_task(self, job: Task) -> None:
+    def list_task(self, task: Task) -> None:
         """Has a task's state found by its id; the oldest that have ended are forgotten."""
         with self._lock:
-            for done in [known.id for known in self.tasks.values() if known.state in ("done", "failed")][:-20]:
+            for done in [task.id for task in self.tasks.values() if task.state in ("done", "failed")][:-20]:
                 del self.tasks[done]
-            self.tasks[job.id] = job
+            self.tasks[task.id] = task
 
     def stop(self) -> None:
         """Ends after the batch at hand."""
@@ -464,11 +468,11 @@ class Context:
 
     @property
     def hinted(self) -> bool:
-        """Whether a transcript was hinted at that nobody has read since."""
+        """Whether a transcript was hinted at and has not been read since."""
         return bool(self._hints)
 
     def take_task(self, *, only_ordered: bool = False) -> Task | None:
-        """Takes the task that waited longest from the queue, those that somebody ordered first; None for none."""
+        """Takes the task that waited longest from the queue, ordered tasks before csmd's own; None for none."""
         with self._lock:
             waiting = sorted(self._queue, key=lambda task: task.is_own)
             if not waiting or (only_ordered and waiting[0].is_own):
@@ -489,18 +493,18 @@ class Context:
             named, self._elsewhere = list(self._elsewhere), {}
         return named
 
-    def somebody_waits(self) -> bool:
-        """Whether what happens now stands behind a backlog."""
+    def client_is_waiting(self) -> bool:
+        """Whether hinted transcripts or queued tasks wait, so that background work should pause."""
         return self.hinted or (self.reads is None and bool(self._queue))
 
     @property
-    def is_read_for_somebody(self) -> bool:
+    def has_reading_task(self) -> bool:
         """Whether a job is still at reading transcripts."""
         return self.reads is not None and self.reads.progress.get("step") == "reading"
 
     def waits_for_others(self, session: Behind) -> bool:
         """Whether a tool call that wrote this transcript may stand in one that is still to be read."""
-        if not self.is_read_for_somebody:
+        if not self.has_reading_task:
             self.live.clear()
             return False
         return session.path not in self.live
@@ -524,11 +528,11 @@ class Context:
         return lambda query: (self.embedder.embed([query], deadline_s=deadline_s, start=start)[0], name)
 
     def guard(self, what: str, work: Callable[[], T], *, about: str = "", strict: bool = False) -> T | None:
-        """Gives what `work` gives, or None where it fails: that is logged and shown in status, and others go on.
+        """Returns the result of `work`, or None if it fails: the failure is logged and shown in status; other work goes on.
 
-        A catch-all: one job that fails stops no other. `what` is of our words and goes to the log; `about`, which file
-        or session, is shown in status only. With `strict` a StoreError is raised all the same: somebody waits, and the
-        next part would fare no better.
+        It catches everything, so that a job that fails stops no other. `what` is in csmd's own words and goes to the log;
+        `about`, the file or session, is shown in status only. With `strict`, StoreError is raised all the same: a client
+        waits, and the next part would fail too.
         """
         place = f"{what} {about}" if about else what
         try:

@@ -19,6 +19,7 @@ from csmd.embedding import models
 from csmd.errors import BadInput, NoThread
 from csmd.store import ledger
 from csmd.store.sqlite import Rows
+from csmd.vocabulary import QUIET_S
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -28,8 +29,6 @@ LOOK_S = 0.05
 THREAD_S = 10.0
 #: How often the ledger gets a line of what was sent for vectors.
 BOOK_EVERY_S = 3_600.0
-#: How long no session may have reported anything.
-QUIET_S = 60.0
 TEST = Question(
     purpose="test", project="", system="You answer with one word.", text="Say yes if you can read this.", most_tokens=20
 )
@@ -42,10 +41,10 @@ def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
 
 
 def why_not_now(context: Context) -> str:
-    """Why nobody is asked by itself now: the user works, or the machine runs on battery; "" where nothing speaks against it."""
+    """Why no provider is asked unprompted now: the user works, or the machine runs on battery; "" if nothing prevents it."""
     if machine.on_mains() is False:
         return "on battery"
-    return "a session is at work" if time.monotonic() - context.heard_at < QUIET_S else ""
+    return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
 
 
 def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
@@ -56,7 +55,7 @@ def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
     until = time.monotonic() + THREAD_S
     while (wait := machine.start_in_thread(lambda: (work(),))) is None:
         if time.monotonic() >= until:
-            log.warning("nobody is asked: no thread can be started")
+            log.warning("no provider is asked: no thread can be started")
             raise NoThread("no thread can be started to ask on; nothing was sent", hint=machine.THREADS_HINT)
         time.sleep(LOOK_S)
         yield

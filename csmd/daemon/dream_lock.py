@@ -110,7 +110,7 @@ class DreamLock:
         self._token = ""
 
     def holder(self, now: datetime) -> Holder | None:
-        """Who holds it at `now`, None for nobody; a stale one is nobody, and so is a missing directory."""
+        """The holder of the lock at `now`; None if it is free, stale, or its directory is missing."""
         return self._judge(now)[0]
 
     def _judge(self, now: datetime) -> tuple[Holder | None, bytes | None]:

@@ -19,21 +19,22 @@ from csmd.capture import instruction_files
 from csmd.curator import curate, spending
 from csmd.curator.contract import Question, Reply
 from csmd.curator.curate import Answered
-from csmd.daemon import curating, housekeeping, reading
+from csmd.daemon import curating, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
-from csmd.dream import day_files, gates, page_edits, page_files, reselection, steps, undo
+from csmd.dream import day_files, gates, page_edits, page_files, steps, undo
 from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
-from csmd.errors import CsmdError, StoreError
+from csmd.errors import CsmdError
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
-from csmd.store import backup, dreams, markdown_pages
+from csmd.store import dreams, markdown_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.tools.dreams import count_facts, dream_json
+from csmd.vocabulary import QUIET_S
 
 # --- edited pages
 
@@ -69,7 +70,7 @@ class PageReader:
         stamp = self._stamp()
         if stamp == self._read:
             return False
-        if stamp != self._seen or self._context.backlog or self._context.somebody_waits():
+        if stamp != self._seen or self._context.backlog or self._context.client_is_waiting():
             self._seen, self._next_look = stamp, now + SETTLED_S
             return False
         return self.read() > 0
@@ -128,8 +129,8 @@ class PageReader:
         return instruction_files.stamp(map(str, [*self._folders(), *self._files()]))
 
     def _files(self) -> list[Path]:
-        found = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
-        return list(islice(found, MOST_PAGES))
+        paths = (path for folder in self._folders() if is_directory(folder) for path in sorted(folder.glob("*.md")))
+        return list(islice(paths, MOST_PAGES))
 
     def _folders(self) -> list[Path]:
         memory = self._context.config.paths.memory
@@ -140,16 +141,14 @@ class PageReader:
 
 #: How often the gates are asked.
 LOOK_S = 60.0
+#: And how often beside background work that never ends: a dream that is overdue begins all the same.
+LATE_LOOK_S = 600.0
 #: How often the lock says that its holder is alive; another host gives it up after an hour.
 BEAT_S = 300.0
-#: A session that reported anything within this is at work.
-AT_WORK_S = 20.0
 #: How long an awaited dream pauses at most while other work keeps coming.
 SHARE_S = 0.25
 #: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
 FORGOTTEN = 50
-#: Why a dream chooses old memories anew, which has steps of its own.
-AGAIN = reselection.WHY
 HINT = "`csmd dream status` says who dreams"
 
 
@@ -173,8 +172,6 @@ class Dreaming:
         self._ordering = threading.Lock()
         self._last_batch = time.monotonic()
         self._next_look = self._next_beat = 0.0
-        #: Whether memories of an older csmd may wait to be chosen anew.
-        self._may_reselect = True
         #: What the gates saw in the rows, and after how many commits.
         self._seen: tuple[int, GateFacts] | None = None
 
@@ -183,7 +180,7 @@ class Dreaming:
     @property
     def is_urgent(self) -> bool:
         """Whether the dream is awaited and no session is at work that it would slow down."""
-        return self._task is not None and self._is_awaited and time.monotonic() - self._context.heard_at >= AT_WORK_S
+        return self._task is not None and self._is_awaited and self._context.calm_s() >= QUIET_S["dream"]
 
     @property
     def is_under_way(self) -> bool:
@@ -199,17 +196,14 @@ class Dreaming:
         """Whether a dream is under way and no session reported anything since a monotonic time: what is new is the dream's."""
         return self._batches is not None and self._context.heard_at < at
 
-    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Task:
-        """Orders a dream; the one there is where there is one, which goes on at once when it is `awaited`.
-
-        With `confirmed` a person has agreed to what it does.
-        """
+    def order(self, why: str, *, awaited: bool) -> Task:
+        """Orders a dream; the one there is where there is one, which goes on at once when it is `awaited`."""
         with self._ordering:
             self._is_awaited = awaited or (self._is_awaited and self._task is not None)
             task = self._task
             if task is None:
                 self._last_batch = time.monotonic()
-                self._task = task = Task(kind="dream", order={"why": why, "confirmed": confirmed})
+                self._task = task = Task(kind="dream", order={"why": why})
                 self._context.list_task(task)
         self._context.poke()
         return task
@@ -224,6 +218,7 @@ class Dreaming:
         latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)
         return {
             "due": verdict.ok,
+            "overdue": verdict.overdue,
             "verdict": verdict.words,
             "gates": [
                 {"gate": answer.gate, "open": answer.is_open, "reason": answer.reason} for answer in verdict.answers
@@ -239,16 +234,22 @@ class Dreaming:
         """Does a batch of the dream, ordering one that is due when the thread is `idle`; whether it did any."""
         if self._task is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
-            if why := AGAIN if self._is_reselection_due() else "by itself" if self._is_due(at) else "":
-                self.order(why, awaited=False)
+            if self._is_due(at):
+                self.order("by itself", awaited=self._is_overdue())
+        elif self._task is None and at >= self._next_look + LATE_LOOK_S:  # the background is never idle
+            self._next_look = at
+            if self._is_due(at) and self._is_overdue():
+                self.order("by itself", awaited=True)
         task = self._task
         if task is None:
             return False
         if at >= self._next_beat:
             self._next_beat = at + BEAT_S
             self.lock.beat(datetime.now(UTC))  # that it was lost, the dream's next batch finds
-        if not self._is_awaited and at - self._context.heard_at < AT_WORK_S:
-            return False
+        if not self._is_awaited and self._context.calm_s(at) < QUIET_S["dream"]:
+            if not self._is_overdue():
+                return False
+            self._is_awaited = True  # it would stand still for as long as sessions are at work
         self._batches = self._batches or carry_out(self._context, task, self._dream(task))
         self._last_batch = time.monotonic()
         if run_briefly(self._batches):
@@ -301,13 +302,12 @@ class Dreaming:
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._holder(datetime.now(UTC)):
             raise CsmdError(other, hint=HINT)
-        self._answered = [] if why == AGAIN else (yield from self._ask(task))
+        self._answered = yield from self._ask(task)
         dream = store.write(lambda rows: self._begin(rows, why))
         task.result["id"] = dream.id
         with self._ending(dream), self._locked():
-            planned = AGAIN_STEPS if why == AGAIN else STEPS
-            for number, (name, work) in enumerate(planned.items()):
-                task.progress.update(step=name, done=number, total=len(planned))
+            for number, (name, work) in enumerate(STEPS.items()):
+                task.progress.update(step=name, done=number, total=len(STEPS))
                 for _ in work(self, dream):
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
@@ -338,8 +338,6 @@ class Dreaming:
     def _begin(self, rows: Rows, why: str) -> Dream:
         """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
         dreams.fail_interrupted(rows, now=now_iso())
-        if why == AGAIN and (broken_off := dreams.reopen(rows, why=why)):
-            return broken_off
         return dreams.begin(rows, why=why, sessions=self._look(rows).sessions, now=now_iso())
 
     @contextlib.contextmanager
@@ -354,7 +352,7 @@ class Dreaming:
             state = "cancelled"
             raise
         except Exception as error:
-            why = redact(error.what, Counter()) if isinstance(error, CsmdError) else type(error).__name__
+            why = redact(error.what, Counter()) if isinstance(error, CsmdError) else _name_error(error)
             raise
         finally:
             self._context.store.write(lambda rows: dreams.end(rows, dream.seq, state=state, error=why, now=now_iso()))
@@ -384,26 +382,6 @@ class Dreaming:
         self._answered = []
         if done:
             yield from self.consolidate(dream)
-
-    def reselect(self, dream: Dream) -> Generator[None]:
-        """Chooses old memories anew, after a backup; CsmdError where most would be archived and no person has confirmed."""
-        store, task = self._context.store, self._task
-        if not backup.has_room(self._context.config.paths.database):
-            raise StoreError(
-                "old memories are not chosen anew: there is no room for a backup", hint="free some space on that disk"
-            )
-        housekeeping.make_backup(self._context, None)
-        yield
-        plan = yield from reselection.plan_reselection(store.read, key=store.hash_key)
-        if plan.needs_person and not (task and task.order["confirmed"]):
-            store.write(dreams.mark_reselected)
-            total = len(plan.kept) + len(plan.archived)
-            raise CsmdError(
-                f"choosing old memories anew would archive {len(plan.archived)} of {total}",
-                hint="`csmd pipeline distill --again --dry-run` shows them; `csmd pipeline distill --again --yes` does it",
-            )
-        yield from reselection.carry_out(store, dream, plan, now=self.now(), key=store.hash_key)
-        store.write(dreams.mark_reselected)
 
     def rewrite_pages(self) -> Iterator[None]:
         """Brings the pages that there are to say what is believed now, in no journal; nothing while another process dreams."""
@@ -438,37 +416,38 @@ class Dreaming:
     def forget_old(self, _: Dream) -> Iterator[None]:
         """Forgets the journals of dreams that are too old to undo."""
         store, settings = self._context.store, self._context.config.settings
-        known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+        history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
         days, hours = settings.dream_keep_days, settings.dream_every_h
-        old = undo.find_outlived(known, now=self.now(), keep_days=days, every_h=hours)
+        old = undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
         while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
             yield
         yield
 
     # --- what the gates look at
 
-    def _is_reselection_due(self) -> bool:
-        """Whether the memories of an older csmd wait to be chosen anew."""
-        if not (self._may_reselect and self._context.config.settings.stages_distill):
-            return False
-
-        def read(rows: Rows) -> tuple[bool, Dream | None]:
-            return dreams.is_reselection_due(rows), next(iter(dreams.history(rows, limit=1)), None)
-
-        self._may_reselect, last = self._context.store.read(read)
-        # What failed for want of room, say, is not tried every minute.
-        has_failed = last and last.why == AGAIN and last.state == "failed" and last.error != dreams.KILLED
-        return self._may_reselect and not has_failed
-
     def _is_due(self, at: float) -> bool:
         """Whether all gates are open; reads the rows only when something was stored since, or the clock was set back."""
         commits, seen = self._context.store.commits, self._seen
         if seen is None or seen[0] != commits or self._counted_from(seen[1].last_at) != seen[1].last_at:
             seen = self._seen = commits, self._context.store.read(self._look)
+        if seen[1].sessions and not seen[1].waiting_at and self._context.store.takes_writes:
+            now = self._now()
+            self._context.store.write(lambda rows: dreams.note_waiting(rows, at=now))
+            seen = self._seen = self._context.store.commits, replace(seen[1], waiting_at=iso(now))
         return self._ask_gates(seen[1], at).ok
 
+    def _is_overdue(self) -> bool:
+        """Whether the gates have let a dream pass because what is new has waited too long: it goes on beside sessions at work."""
+        settings = self._context.config.settings
+        return (
+            self._seen is not None and gates.find_waited(settings, replace(self._seen[1], now=self._now())) is not None
+        )
+
+    def _now(self) -> datetime:
+        return datetime.fromisoformat(self.now())
+
     def _counted_from(self, last_at: str) -> str:
-        return gates.counted_from(datetime.now(UTC), last_at, self._context.config.settings.dream_every_h)
+        return gates.counted_from(self._now(), last_at, self._context.config.settings.dream_every_h)
 
     def _look(self, rows: Rows) -> GateFacts:
         done, undone = dreams.last(rows), dreams.last(rows, state="undone")
@@ -476,9 +455,10 @@ class Dreaming:
         last_at, most = done.begun_at if done else "", self._context.config.settings.dream_tier_max
         crowded = dreams.crowded_tiers(rows, most=most) if most else []
         return GateFacts(
-            now=datetime.now(UTC),
+            now=self._now(),
             last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
+            waiting_at=dreams.waiting_since(rows, after=last_at, now=self.now()),
             # One that is done since has taken its place.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
             first_at=dreams.first_session(rows),
@@ -488,15 +468,17 @@ class Dreaming:
         )
 
     def _ask_gates(self, seen: GateFacts, at: float) -> Verdict:
-        now = datetime.now(UTC)
+        now, store = self._now(), self._context.store
+        no_writes = "" if store.takes_writes else "the database is damaged, or was moved or deleted"
         facts = replace(
-            seen, now=now, calm_s=max(at - self._context.heard_at, 0.0), load=machine.load_per_core(),
-            on_mains=machine.on_mains(), holder=self._holder(now),
+            seen, now=now, calm_s=self._context.calm_s(at), load=machine.load_per_core(),
+            on_mains=machine.on_mains(), holder=self._holder(datetime.now(UTC)),
+            no_writes=no_writes or store.last_write_error,
         )  # fmt: skip
         return gates.ask_gates(self._context.config.settings, facts)
 
     def _holder(self, now: datetime) -> str:
-        """Why the lock cannot be had, in words, "" where it can: somebody has it, or its file is not one's own."""
+        """Why the lock cannot be had, in words, "" if it can: another process has it, or its file is another user's."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:
@@ -515,11 +497,15 @@ STEPS: Mapping[str, Step] = {
     "archiving days": Dreaming.archive_days,
     "forgetting old dreams": Dreaming.forget_old,
 }
-AGAIN_STEPS: Mapping[str, Step] = {
-    "reading what people edited": Dreaming.read_edits,
-    AGAIN: Dreaming.reselect,
-    "writing pages": Dreaming.write_pages,
-}
+
+
+def _name_error(error: Exception) -> str:
+    """An error in words, with what a person can do something about: `OSError: No space left on device (PATH)`."""
+    name = type(error).__name__
+    if not isinstance(error, OSError) or not error.strerror:
+        return name
+    path = f" ({redact(str(error.filename), Counter())})" if error.filename else ""
+    return f"{name}: {error.strerror}{path}"
 
 
 def _dreams_already(holder: Holder) -> str:

@@ -30,9 +30,9 @@ _SIDECARS = backup.SUFFIXES[1:]
 
 def copies(paths: Paths) -> list[Path]:
     """The files beside the database that are databases of csmd's, or were: backups and what was set aside."""
-    found = purge_files.copies(paths.home, paths.log_dir)
+    present = purge_files.copies(paths.home, paths.log_dir)
     return [
-        path for path in found
+        path for path in present
         if path.name.startswith(("csmd", backup.UNFINISHED)) and not path.name.endswith(_SIDECARS) and path.stat().st_size
     ]  # fmt: skip
 
@@ -91,10 +91,10 @@ def _is_other(path: Path, wanted: bool) -> bool:
 
 def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
     """Converts one copy in its place, of the same time; one that cannot be read is removed where it is plain, else left."""
-    found, outcome = path.stat(), "converted"
+    info, outcome = path.stat(), "converted"
     try:
         backup.convert(path, new, encrypted=wanted)
-        os.utime(new, ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)
     except StoreError:
         new.unlink(missing_ok=True)

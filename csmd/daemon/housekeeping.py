@@ -41,7 +41,7 @@ MOST_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
 #: Names and patterns of the instruction files of other assistants.
 NAMES_OF_OTHERS = {
-    name.rpartition("/")[2] for one in ADAPTERS.values() if one.instructions for name in one.instructions
+    name.rpartition("/")[2] for adapter in ADAPTERS.values() if adapter.instructions for name in adapter.instructions
 }
 
 
@@ -91,8 +91,8 @@ class InstructionRefresh:
         """The directories to watch, each alone and not what is below it: those of the projects at work last."""
         with self._lock:
             latest_first = list(self._known.values())[::-1]
-        found = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
-        return [Path(folder) for folder in islice(found, MOST_WATCHED)]
+        folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
+        return [Path(folder) for folder in islice(folders, MOST_WATCHED)]
 
     def waiting(self) -> bool:
         """Whether something is to be read."""
@@ -102,8 +102,8 @@ class InstructionRefresh:
         """Reads what was visited or touched; how many files have changed."""
         with self._lock:
             waiting, self._waiting = self._waiting, {"visited": {}, "touched": {}}
-        found = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
-        at_work = [project for project in found if project is not None]
+        visited = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
+        at_work = [project for project in visited if project is not None]
         changed = {path.rpartition("/")[0] for path in waiting["touched"]}
         stale = [
             (seq, root)
@@ -136,12 +136,12 @@ class InstructionRefresh:
     def _refresh(self, seq: int, root: str) -> int:
         """Reads one project's files when they look changed; a project that is not on this machine keeps what was known."""
         store, user = self._context.store, instruction_files.user_of(self._context.config)
-        _, known = self._known.get((seq, root), (set(), ()))
+        _, stamp = self._known.get((seq, root), (set(), ()))
 
         def read() -> int:
             if not self._answers(root):
                 raise CsmdError(f"{root}: its file system does not answer", hint="`df` shows which one hangs")
-            is_unchanged = known and instruction_files.stamp(path for path, *_ in known) == known
+            is_unchanged = stamp and instruction_files.stamp(path for path, *_ in stamp) == stamp
             if is_unchanged or not root or not is_directory(root):
                 return 0
             changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
@@ -209,11 +209,11 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
 
 def describe_backups(database: Path) -> dict[str, Any]:
     """The backups in `csmd status`: how many, how large, when the last was made."""
-    found = backups(database)
+    copies = backups(database)
     return {
-        "backups": len(found),
-        "backups_bytes": sum(row["bytes"] for row in found),
-        "last_backup": found[0]["made_at"] if found else "",
+        "backups": len(copies),
+        "backups_bytes": sum(row["bytes"] for row in copies),
+        "last_backup": copies[0]["made_at"] if copies else "",
     }
 
 

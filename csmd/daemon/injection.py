@@ -99,19 +99,22 @@ def _unread_notice(context: Context, event: Event) -> str:
 def _compose_brief(
     rows: Rows, context: Context, event: Event, left_s: float, beside: Brief | None
 ) -> tuple[Brief, int]:
-    """What an event's session is told, and the row of its project; `beside` is what its prompt is told already."""
+    """The brief for an event, and the row of its project; `beside` is the brief that its prompt gets already."""
     places = visibility.scopes(rows, event.cwd, start=ingest.started_in(event.transcript_path))
-    if event.name == "session_start":
-        told = _start_brief(rows, context, event, places, beside)
-    elif event.name == "pre_compact":
-        told = checkpoint.compose_instructions(rows, event, places)
-    elif event.failure is not None:
-        kept_bytes = context.config.settings.capture_tool_output_bytes
-        told = work_notes.recall_failure(
-            rows, places=places, session_id=event.session_id, failed=event.failure, kept_bytes=kept_bytes
-        )
-    else:
-        told = _prompt_brief(rows, context, event, places, left_s)
+    match event.name:
+        case "session_start":
+            told = _start_brief(rows, context, event, places, beside)
+        case "prompt":
+            told = _prompt_brief(rows, context, event, places, left_s)
+        case "pre_compact":
+            told = checkpoint.compose_instructions(rows, event, places)
+        case "tool_failure" if event.failure is not None:
+            kept_bytes = context.config.settings.capture_tool_output_bytes
+            told = work_notes.recall_failure(
+                rows, places=places, session_id=event.session_id, failed=event.failure, kept_bytes=kept_bytes
+            )
+        case _:
+            raise ValueError(f"nothing is composed for the event {event.name!r}")
     return told, places[0]
 
 
@@ -212,7 +215,7 @@ class Rehearsal:
         self._store = store
         self._done = done
         self._expected: deque[int] = deque([0])
-        """Projects in which somebody is about to ask; 0 for the one of the latest session."""
+        """Projects in which a prompt is expected; 0 for the one of the latest session."""
         self._prompts: deque[tuple[int, str]] = deque()
         self._rehearsed_at: dict[int, float] = {}
         self._reading: Future[tuple[int, list[str]]] | None = None

@@ -1,7 +1,7 @@
-"""The background thread and its table of jobs: what each does, in which order, when it is due.
+"""The background thread and its table of chores: what each does, in which order, when it is due.
 
-One bounded piece is done at a time. Each job is a catch-all of its own: one that fails stops no other. `step` takes the
-monotonic time by which jobs are due, so that tests need not wait for it; what jobs store is dated by the wall clock.
+One bounded piece is done at a time. Each chore is a catch-all of its own: one that fails stops no other. `step` takes the
+monotonic time by which chores are due, so that tests need not wait for it; what they store is dated by the wall clock.
 `run` calls `step` when it is poked, hinted at, or a tick has passed.
 """
 
@@ -56,7 +56,7 @@ CHECKPOINT_COMMITS = 200
 
 @dataclass(slots=True)
 class Pass:
-    """One pass over the table at the monotonic time `now`, and what its jobs have done so far."""
+    """One pass over the table at the monotonic time `now`, and what its chores have done so far."""
 
     now: float
     takes_writes: bool = True
@@ -73,14 +73,16 @@ class Pass:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A row of the table; `name` is for the log and for trouble, `step` gives something true where it did anything.
+class Chore:
+    """A row of the table, which nobody ordered, as they do a Task.
 
-    It is due in each pass, or `every_s` and for the first time after `first_s`; one that `repeats` is due at once again
-    after it did something, and after one that is `quiet` nothing more is due, whatever it did. One that works `in_pieces`
-    does a short piece in each pass, and the next pass comes after a rest, not a second later. `when`: always; sound,
-    where the store takes writes; no_task, while no task is under way either; idle, where nothing was done in
-    this pass and nobody waits.
+    `name` is for the log and for error reports, `step` returns something true if it did anything.
+
+    It is due in each pass, or `every_s` seconds and for the first time after `first_s`. One that `repeats` is due again at
+    once after it did something; one that is `quiet` never makes the next pass due sooner, whatever it did. One that works
+    `in_pieces` does a short piece in each pass, and the next pass comes after a rest, not a second later. `when`: always;
+    sound, if the store takes writes; no_task, if also no task is running; idle, if nothing was done in this pass and
+    no client waits.
     """
 
     name: str
@@ -94,7 +96,7 @@ class Job:
 
 
 class Background(threading.Thread):
-    """Owns the background thread, the parts that it steps, and when each job is due."""
+    """Owns the background thread, the parts that it steps, and when each chore is due."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         super().__init__(name="csmd-background")
@@ -126,46 +128,46 @@ class Background(threading.Thread):
         """What the task, a dream, and all else took in the last pass."""
         self._did_piece = False
         """Whether the last pass did a piece of long work, of which there may be more."""
-        self._table = self._jobs()
+        self._table = self._chores()
 
-    def _jobs(self) -> tuple[Job, ...]:
-        """The jobs in their order: what comes in, the task, reading, stages, upkeep, the dream."""
+    def _chores(self) -> tuple[Chore, ...]:
+        """The chores in their order: what comes in, the task, reading, stages, upkeep, the dream."""
         context, store, hourly = self.context, self.context.store, Hourly()
         return (
-            Job("mark", lambda _: self._clear_hung_mark(), when="always"),
-            Job("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
-            Job("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
-            Job("rescue", self._rescue, when="always", every_s=EVERY_S, quiet=True),
-            Job("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
-            Job("spool", lambda _: reading.replay(context)),
-            Job("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
-            Job("directories", lambda _: self.clients.note_directories(), quiet=True),
-            Job("task", self._do_task, when="always"),
-            Job("hints", lambda _: reading.follow_hints(context)),
-            Job("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
-            Job("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
-            Job("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
-            Job("hooks", lambda jobs_pass: self.clients.settle_hooks(jobs_pass.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
-            Job("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
-            Job(
+            Chore("mark", lambda _: self._clear_hung_mark(), when="always"),
+            Chore("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
+            Chore("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
+            Chore("rescue", self._rescue, when="always", every_s=EVERY_S, quiet=True),
+            Chore("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
+            Chore("spool", lambda _: reading.replay(context)),
+            Chore("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
+            Chore("directories", lambda _: self.clients.note_directories(), quiet=True),
+            Chore("task", self._do_task, when="always"),
+            Chore("hints", lambda _: reading.follow_hints(context)),
+            Chore("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
+            Chore("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
+            Chore("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
+            Chore("hooks", lambda jobs_pass: self.clients.settle_hooks(jobs_pass.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
+            Chore("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
+            Chore(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
                 when="no_task", every_s=housekeeping.RETENTION_S, first_s=housekeeping.RETENTION_S, repeats=True,
             ),
-            Job("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
-            Job("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
-            Job("pages", lambda jobs_pass: self.pages.step(jobs_pass.now), when="no_task"),
-            Job("stages", self._do_stages),
-            Job("checkpoint", self._checkpoint),
-            Job("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
-            Job("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
-            Job("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
-            Job("team", lambda jobs_pass: self.team.step(jobs_pass.now)),
-            Job("dream", self._dream, when="always", in_pieces=True),
-            Job(
+            Chore("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
+            Chore("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
+            Chore("pages", lambda jobs_pass: self.pages.step(jobs_pass.now), when="no_task"),
+            Chore("stages", self._do_stages),
+            Chore("checkpoint", self._checkpoint),
+            Chore("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
+            Chore("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
+            Chore("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
+            Chore("team", lambda jobs_pass: self.team.step(jobs_pass.now)),
+            Chore("dream", self._dream, when="always", in_pieces=True),
+            Chore(
                 "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
                 first_s=housekeeping.MERGE_S, repeats=True, quiet=True,
             ),
-            Job("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
+            Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip
 
     def tool_context(self, status: Callable[[Rows, Background], dict[str, Any]]) -> ToolContext:
@@ -233,37 +235,37 @@ class Background(threading.Thread):
         """Does what is due at the monotonic time `now`; whether more may be due at once."""
         jobs_pass, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
         self._task_s = self._dream_s = 0.0
-        for job in self._table:
-            self._due.setdefault(job.name, now + job.first_s)
-            if self._is_due(job, jobs_pass):
-                self._schedule_next(job, now)
-                did = bool(self.context.guard(job.name, partial(job.step, jobs_pass)))
-                jobs_pass.worked |= did and not job.quiet
-                jobs_pass.did_piece |= did and job.in_pieces
-                if job.repeats and did:
-                    self._due[job.name] = now
+        for chore in self._table:
+            self._due.setdefault(chore.name, now + chore.first_s)
+            if self._is_due(chore, jobs_pass):
+                self._schedule_next(chore, now)
+                did = bool(self.context.guard(chore.name, partial(chore.step, jobs_pass)))
+                jobs_pass.worked |= did and not chore.quiet
+                jobs_pass.did_piece |= did and chore.in_pieces
+                if chore.repeats and did:
+                    self._due[chore.name] = now
         self._rest_s = max(0.0, time.monotonic() - began - self._task_s - self._dream_s)
         self._did_piece = jobs_pass.did_piece
         if not jobs_pass.takes_writes:  # hooks spool, and status says why
             self.context.trouble.clear()
-        return jobs_pass.is_busy or self.context.somebody_waits()
+        return jobs_pass.is_busy or self.context.client_is_waiting()
 
-    def _is_due(self, job: Job, jobs_pass: Pass) -> bool:
-        if job.when != "always" and not jobs_pass.takes_writes:
+    def _is_due(self, chore: Chore, jobs_pass: Pass) -> bool:
+        if chore.when != "always" and not jobs_pass.takes_writes:
             return False
-        if job.when in ("no_task", "idle") and jobs_pass.task_running:
+        if chore.when in ("no_task", "idle") and jobs_pass.task_running:
             return False
-        if job.when == "idle" and (jobs_pass.is_busy or self.context.somebody_waits()):
+        if chore.when == "idle" and (jobs_pass.is_busy or self.context.client_is_waiting()):
             return False
-        return not job.every_s or jobs_pass.now >= self._due[job.name]
+        return not chore.every_s or jobs_pass.now >= self._due[chore.name]
 
-    def _schedule_next(self, job: Job, now: float) -> None:
-        """Sets when a job that runs at intervals is due again; `now` is the monotonic time."""
-        if job.every_s:
-            self._due[job.name] = now + job.every_s
+    def _schedule_next(self, chore: Chore, now: float) -> None:
+        """Sets when a chore that runs at intervals is due again; `now` is the monotonic time."""
+        if chore.every_s:
+            self._due[chore.name] = now + chore.every_s
 
     def _is_urgent(self) -> bool:
-        return self.tasks.is_urgent or self.dreaming.is_urgent or self.context.somebody_waits()
+        return self.tasks.is_urgent or self.dreaming.is_urgent or self.context.client_is_waiting()
 
     # --- steps that concern several parts
 
@@ -289,7 +291,7 @@ class Background(threading.Thread):
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
     def _do_task(self, jobs_pass: Pass) -> None:
-        """One that somebody waits for has as long as everything else of the last pass took, however much comes in."""
+        """Steps the task that a client waits for, for as long as all else in the last pass took, however much comes in."""
         began = time.monotonic()
         jobs_pass.worked |= self.tasks.step()
         jobs_pass.task_running = self.tasks.is_urgent
@@ -317,13 +319,13 @@ class Background(threading.Thread):
             store.checkpoint()
 
     def _dream(self, jobs_pass: Pass) -> bool:
-        waits = self.context.somebody_waits()
+        waits = self.context.client_is_waiting()
         if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
             return False
         began, idle = time.monotonic(), jobs_pass.takes_writes and not (jobs_pass.is_busy or waits)
         try:
             did = more = self.dreaming.step(jobs_pass.now, idle=idle)
-            while more and not self.context.somebody_waits():
+            while more and not self.context.client_is_waiting():
                 if time.monotonic() - began >= min(self._rest_s, MOST_DREAM_S):
                     break
                 more = self.dreaming.step(jobs_pass.now, idle=False)

@@ -54,7 +54,7 @@ class WordlessFormatter(logging.Formatter):
 
 
 def kind_of(error: BaseException) -> str:
-    """An error's kind in words of ours or the system's; never its own text, which may quote somebody."""
+    """An error's kind in csmd's or the system's words; never its own text, which may quote what was said."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, CsmdError):
@@ -91,4 +91,4 @@ def _end_with(kind: type[BaseException], error: BaseException, trace: TracebackT
 
 
 def _log_uncaught(error: BaseException | None) -> None:
-    log.error("nobody caught this", exc_info=error)
+    log.error("uncaught error", exc_info=error)

@@ -5,27 +5,26 @@ from __future__ import annotations
 import ctypes
 import gc
 import math
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 
 from csmd import machine
-from csmd.capture import project_identity, whole_text
+from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
 from csmd.embedding import token_ranks
-from csmd.errors import StoreError
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import compactions, cursors, events, passages, turns, vectors
+from csmd.store import compactions, cursors, events, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
+from csmd.vocabulary import QUIET_S
 
 #: The stages look again after this, even where nothing was stored.
 LOOK_S = 300.0
@@ -33,8 +32,6 @@ LOOK_S = 300.0
 AGAIN_S = 30.0
 #: While a dream is under way and no session at work, what others stored waits so long.
 DREAMT_S = 5.0
-#: A session with no turn for this long is not in the middle of one.
-QUIET_S = 30.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
 #: Turns that one read or write looks at (each takes a millisecond at most), and such parts of a sweep.
@@ -50,9 +47,6 @@ COUNTED_TURNS, COUNTED_CHARACTERS, MOST_COUNTED, COUNT_S = 50, 200_000, 4_000_00
 BUSY_LOAD = 1.5
 #: How long a step of indexing, embedding or linking lasts: other work waits so long.
 SLICE_S = 0.2
-#: What is left free on the disk besides what an index takes.
-FREE_BYTES = 100_000_000
-MB = 1_000_000
 #: Commits that make a burst, and those after a rest that leave anything to give back.
 BURST_COMMITS, FEW_COMMITS = 500, 10
 #: glibc's number for how many pools of memory there may be.
@@ -84,7 +78,7 @@ def _checkpoints(stages: Stages, _: bool) -> int:
 
 
 def _tool_words(stages: Stages, force: bool) -> int:
-    return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S))
+    return statements.tool_words_step(stages.store, quiet_before=iso_before(0 if force else QUIET_S["stage"]))
 
 
 def _gotchas(stages: Stages, force: bool) -> int:
@@ -104,9 +98,9 @@ def _habits(stages: Stages, force: bool) -> int:
     if not settings.stages_candidates:
         return 0
     observed = packets.step(stages.store)
-    if observed or stages.context.is_read_for_somebody:
+    if observed or stages.context.has_reading_task:
         return observed
-    quiet_before = "" if force else iso_before(QUIET_S)
+    quiet_before = "" if force else iso_before(QUIET_S["stage"])
     return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
@@ -148,10 +142,9 @@ def _topics(stages: Stages, force: bool) -> int:
 AFTER_DISTILLING: Mapping[str, Step] = {
     "checkpoints": _checkpoints,  # first, for it is asked for during a compaction
     "tool words": _tool_words,
-    # Before memories are made: what is one project's is believed in one.
-    "worktrees": lambda stages, _: project_identity.step(stages.store, now=now_iso()),
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
+    "open matters": lambda stages, _: open_matters.step(stages.store, now=now_iso()),
     "gotchas": _gotchas,
     "habits": _habits,
     "digests": _digests,
@@ -160,7 +153,7 @@ AFTER_DISTILLING: Mapping[str, Step] = {
     "upkeep": lambda stages, _: upkeep.step(stages.store, now=now_iso()),
     "topics": _topics,
 }
-GUARDED = ("distill", *AFTER_DISTILLING, "passages", "embed", "threads", "tokens")
+GUARDED = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "tokens")
 
 
 class Stages:
@@ -174,7 +167,6 @@ class Stages:
         self._next_look = self._last_run = 0.0
         #: Whether a session was left for later because it may be at work.
         self._has_open_session = False
-        self._is_indexed = False
         #: The sessions that were at work when a task began, with their turns then.
         self._asked: dict[int, int] = {}
         #: The provisional turn from which the next sweep goes on.
@@ -199,8 +191,8 @@ class Stages:
         for name in AFTER_DISTILLING:
             worked |= bool(guard(name, partial(self.carry, name)))
         if not at_task:  # a task embeds by itself, or is not to
-            worked |= bool(guard("passages", self.index))
             embedded = bool(guard("embed", self.embed))
+            worked |= not embedded and bool(guard("restatements", self.merge))
             worked |= not embedded and bool(guard("threads", self.link))
             worked |= not embedded and bool(guard("tokens", self.count))
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
@@ -216,12 +208,12 @@ class Stages:
 
     @staticmethod
     def _at_work(rows: Rows) -> dict[int, int]:
-        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S))
+        return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
         """Which sessions are read whole now; with `force` also those at work, as far as they were when the task began."""
         asked = self._asked if force else {}
-        return cursors.Pace(quiet_before=iso_before(QUIET_S), now=now_iso(), asked=asked)
+        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=asked)
 
     def _release_memory(self) -> None:
         """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.
@@ -234,11 +226,11 @@ class Stages:
         self._released_commits = self.store.commits
 
     def distill(self) -> int:
-        """Distils what is settled, or a part of it when somebody waits; the number of statements."""
+        """Distils what is settled, or a part of it if a client waits; returns the number of statements."""
         found = 0
         for count in self.distilling(force=False):
             found += count
-            if found and self.context.somebody_waits():
+            if found and self.context.client_is_waiting():
                 break
         return found
 
@@ -246,7 +238,7 @@ class Stages:
         """Distils session by session what is settled; with `force` also the last message of a session at work."""
         if not self.context.config.settings.stages_distill:
             return
-        now, quiet = now_iso(), iso_before(QUIET_S)
+        now, quiet = now_iso(), iso_before(QUIET_S["stage"])
         for session in statements.behind(self.store):
             if self.context.stopping:
                 break
@@ -262,15 +254,15 @@ class Stages:
             yield self.context.guard("distilling session", work, about=session.session_id, strict=force) or 0
 
     def carry(self, name: str) -> int:
-        """Has one stage go through all that waits, or a part of it when somebody waits; how many rows."""
+        """Runs one stage on all that waits, or on a part of it if a client waits; returns how many rows."""
         return self._repeat(partial(AFTER_DISTILLING[name], self, False))
 
     def _repeat(self, batch: Callable[[], int], slice_s: float = math.inf) -> int:
-        """Does batches until one finds nothing, somebody waits or time is up; how many rows they went through."""
+        """Runs batches until one finds nothing, a client waits or time is up; returns how many rows they processed."""
         total, until = 0, time.monotonic() + slice_s
         while not self.context.stopping and (found := batch()):
             total += found
-            if time.monotonic() >= until or self.context.somebody_waits():
+            if time.monotonic() >= until or self.context.client_is_waiting():
                 break
         return total
 
@@ -288,13 +280,13 @@ class Stages:
                     total += found
                     yield found
                     # A day's file is written anew for each line of a session at work.
-                    if (passed or name == "daily") and self.context.somebody_waits():
+                    if (passed or name == "daily") and self.context.client_is_waiting():
                         break
             if not total:
                 return
 
     def embed(self) -> int:
-        """Embeds rows for a moment, or until somebody waits; how many."""
+        """Embeds rows for a moment, or until a client waits; returns how many."""
         return self._repeat(self.embed_some, SLICE_S)
 
     def embed_some(self) -> int:
@@ -328,8 +320,14 @@ class Stages:
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
         self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
 
+    def merge(self) -> int:
+        """Merges new memories with those that say the same in other words, after their vectors; how many it compared."""
+        return self._repeat(
+            lambda: upkeep.merge_restated(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
+        )
+
     def link(self) -> int:
-        """Links passages into their threads for a moment, or until somebody waits; how many."""
+        """Links passages into their threads for a moment, or until a client waits; returns how many."""
         return self._repeat(self.link_some, SLICE_S)
 
     def link_some(self) -> int:
@@ -337,7 +335,7 @@ class Stages:
         return threads.step(self.store, model=self.context.model_name())
 
     def count(self) -> int:
-        """Counts the tokens of turns for a moment, or until somebody waits; how many turns."""
+        """Counts the tokens of turns for a moment, or until a client waits; returns how many turns."""
         return self._repeat(self.count_some, SLICE_S)
 
     def count_some(self) -> int:
@@ -373,41 +371,6 @@ class Stages:
             except StopIteration as ended:
                 text: str | None = ended.value
                 return text if text is None or len(text) <= MOST_COUNTED else None
-
-    # --- stores of before passages
-
-    def index(self) -> int:
-        """Indexes passages of turns for a moment, or until somebody waits; how many turns or parts."""
-        return self._repeat(self.index_some, SLICE_S)
-
-    def index_some(self) -> int:
-        """Gives turns that were stored before there were passages theirs, then takes down the index of turns; one write.
-
-        0 when nothing is left to be done now. StoreError where the disk has no room for it.
-        """
-        if self._is_indexed:
-            return 0
-        store, name = self.store, self.context.model_name()
-        filled, until = store.read(passages.progress)
-        if filled < until:
-            if not filled:
-                self._check_room()
-            return store.write(passages.fill)
-        if name and store.read(lambda rows: vectors.has_waiting(rows, vectors.model_seq(rows, name))):
-            return 0
-        done = store.write(passages.drop_turn_index)
-        self._is_indexed = not done
-        return done
-
-    def _check_room(self) -> None:
-        needed = self.store.read(passages.room_needed) + FREE_BYTES
-        free = shutil.disk_usage(self.store.path.parent).free
-        if free < needed:
-            raise StoreError(
-                f"past sessions are not indexed anew: that takes {needed / MB:.0f} MB free on the disk of "
-                f"{self.store.path.parent}, and {free / MB:.0f} MB are; search goes on as before, and it is tried again",
-                hint="free some space on that disk",
-            )
 
     # --- turns that only a hook reported
 

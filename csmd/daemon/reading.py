@@ -131,8 +131,8 @@ def _hinted(context: Context) -> Iterator[Path]:
         if path not in databases:
             yield path
             continue
-        known = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_S * 1_000_000_000))
-        find = partial(transcripts.list_latest, path, known)
+        positions = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_S * 1_000_000_000))
+        find = partial(transcripts.list_latest, path, positions)
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
@@ -155,14 +155,16 @@ def sweep(context: Context, *, full: bool) -> int:
         for file in grown:
             context.hint(file.path)
         return len(grown)
-    known = context.store.read(cursors.file_positions)
+    positions = context.store.read(cursors.file_positions)
     roots = [str(root) for root in context.roots()]
-    elsewhere = (path for path in known if not path.startswith(tuple(f"{root}/" for root in roots)))
+    elsewhere = (path for path in positions if not path.startswith(tuple(f"{root}/" for root in roots)))
     on_disk = chain(
         chain.from_iterable(listed(context.config, Path(root)) for root in roots),
         filter(None, map(transcripts.stat_transcript, elsewhere)),
     )
-    grown = [file for file in on_disk if transcripts.has_grown(file, known) and Path(file.path) not in context.excluded]
+    grown = [
+        file for file in on_disk if transcripts.has_grown(file, positions) and Path(file.path) not in context.excluded
+    ]
     fill_backlog(context, newest_first(grown, roots))
     for what in [what for what in context.trouble if what.startswith("transcript ")]:
         if files.is_missing(what.removeprefix("transcript ")):
@@ -184,14 +186,14 @@ class PastSession:
     files: tuple[OnDisk, ...]
 
 
-def newest_first(found: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
+def newest_first(on_disk: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
     """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
 
     `roots` are the directories whose own directories are projects; a transcript below none of them belongs to
     the directory it lies in.
     """
     by_session: defaultdict[tuple[str, str], list[OnDisk]] = defaultdict(list)
-    for file in sorted(found, key=_own_first):
+    for file in sorted(on_disk, key=_own_first):
         by_session[place_of(file.path, roots)].append(file)
     latest = {place: max(file.mtime_ns for file in group) for place, group in by_session.items()}
     ranks: Counter[str] = Counter()
@@ -223,12 +225,12 @@ def fill_backlog(context: Context, sessions: Iterable[PastSession]) -> None:
 
 
 def read_backlog(context: Context) -> bool:
-    """Reads the backlog for a moment, or until somebody waits; whether it read any."""
+    """Reads the backlog for a moment, or until a client waits; returns whether it read any."""
     began = time.monotonic()
     # Of the time it takes, distilling between two slices and the rests are a part.
     at = context.read_until if began - context.read_until < STILL_S else began
     has_read = False
-    while (file := context.backlog.first()) and not context.stopping and not context.somebody_waits():
+    while (file := context.backlog.first()) and not context.stopping and not context.client_is_waiting():
         has_read = True
         report = look_at(context, Path(file.path), most_pieces=1)
         if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
@@ -266,7 +268,7 @@ def replay(context: Context) -> bool:
             done = context.guard("spooled event", partial(_finish, context, queued), about=queued.path.name)
             taken += bool(done)
     if taken:
-        log.info("took in %s that hooks kept while nobody answered", amount(taken, "event"))
+        log.info("took in %s that hooks kept while the daemon did not answer", amount(taken, "event"))
     return taken > 0
 
 

@@ -43,7 +43,7 @@ Note = Callable[[str, int, int], None]
 
 
 def unnoted(step: str, done: int, total: int) -> None:
-    """Tells nobody what is done."""
+    """Reports no progress."""
     del step, done, total
 
 
@@ -58,11 +58,11 @@ def repair(config: Config, *, dry_run: bool = False, note: Note = unnoted) -> di
             return {"state": "none", "problems": []}
         new = _copy(database, workshop / "old")
         note("checking", 0, 0)
-        found = integrity.inspect(new)
-        if not found.problems:
+        condition = integrity.inspect(new)
+        if not condition.problems:
             return {"state": "sound", "problems": []}
-        report: dict[str, Any] = {"state": "indexes", "problems": found.problems, "dry_run": dry_run}
-        if not (found.only_indexes and integrity.mend_indexes(new)):
+        report: dict[str, Any] = {"state": "indexes", "problems": condition.problems, "dry_run": dry_run}
+        if not (condition.only_indexes and integrity.mend_indexes(new)):
             report["state"] = "rebuilt"
             new = _rebuild(config, new, workshop / "new", report, dry_run=dry_run, note=note)
         if not dry_run:
@@ -140,8 +140,8 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
     """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
     listed = [Path(file.path) for root in context.transcript_roots(config) for file in reading.listed(config, root)]
-    known = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
-    return list(dict.fromkeys([*listed, *(path for path in known if file_of_transcript(path).is_file())]))
+    read_before = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
+    return list(dict.fromkeys([*listed, *(path for path in read_before if file_of_transcript(path).is_file())]))
 
 
 def _read_transcripts(config: Config, store: Store, paths: list[Path], note: Note) -> int:
@@ -238,7 +238,7 @@ def workshop_of(config: Config) -> Iterator[Path]:
 
 
 def _stamp() -> str:
-    """The time now as it stands in the name of what is set aside."""
+    """The time now, as written into the names of files that are set aside."""
     return re.sub(r"[-:.]", "", now_iso())
 
 

@@ -1,7 +1,8 @@
 """The ROUTER socket: requests in, each answered once, hooks before their deadline.
 
 A hook that gets no answer takes the daemon for hung, and hooks are silent for a while. So a hook whose deadline is near
-is answered as it stands: `ok` where its event is stored, else `retry`, upon which it spools; a replay is known by its id.
+gets whatever answer is ready: `ok` if its event is stored, else `retry`, and then it spools the event. A replayed event
+is recognised by its id.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
 from csmd.values import Event
+from csmd.vocabulary import EVENTS
 from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)
@@ -106,7 +108,7 @@ class WaitingRoom:
                 self._hook_priority.set_answering(any(other.is_hook for other in self._exchanges))
 
     def timeout_ms(self) -> int | None:
-        """Milliseconds until a hook has to be answered as it stands; None while no hook waits."""
+        """Milliseconds until a hook must get whatever answer is ready; None while no hook waits."""
         ends = [exchange.until for exchange in self._exchanges if exchange.is_hook]
         return max(0, math.ceil((min(ends) - EARLY_ANSWER_S - time.monotonic()) * 1000)) if ends else None
 
@@ -358,7 +360,7 @@ class Server(threading.Thread):
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
         """Starts composing what the event's answer tells; None where it tells nothing."""
         context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
-        if event.name not in ADAPTERS[event.host].injecting or not context.config.settings.stages_inject:
+        if not EVENTS[event.name].injects or not context.config.settings.stages_inject:
             return None
         if event.name == "prompt" and not event.by_user:
             return None
@@ -377,7 +379,7 @@ class Server(threading.Thread):
         injected: Injection = yield composing
         if event.name == "session_start":
             self.background.expect(injected.project)
-        body = ADAPTERS[event.host].encode_answer(event.name, injected.text, injected.notice)
+        body = ADAPTERS[event.host].hooks.encode_answer(event.name, injected.text, injected.notice)
 
         def is_late() -> bool:
             return time.monotonic() > exchange.until - MARGIN_S
@@ -402,7 +404,7 @@ class Server(threading.Thread):
     def _follow_up(self, event: Event) -> None:
         """Has the background do what an event gives reason to."""
         self.background.context.hint_of_hook(event.transcript_path, event.host)
-        if event.name in ADAPTERS[event.host].injecting and event.failure is None:
+        if EVENTS[event.name].injects and event.failure is None:
             self.background.instructions.visit(event.cwd)
             # For the prompts to come; on a thread of its own, because starting the worker takes a while.
             if self._warming is None or not self._warming.is_alive():

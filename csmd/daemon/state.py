@@ -60,16 +60,16 @@ def look_at_disk(
     return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(looking(path)))])
 
 
-def describe_transcripts(rows: Rows, found: OnDisk) -> dict[str, Any]:
+def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
     """The days after which transcripts are deleted, and how many are gone."""
-    usual = min(found.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
+    usual = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
     return {
         "days": usual,
-        "by_directory": found.days,
-        "by_project": {root: number for root, number in found.by_project.items() if number != usual},
+        "by_directory": on_disk.days,
+        "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual},
         "sessions": len(sessions.transcript_paths(rows)),
         # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
-        "gone": sessions.read_among(rows, found.missing),
+        "gone": sessions.read_among(rows, on_disk.missing),
     }
 
 
@@ -87,7 +87,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
     counted = activity.by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
     paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
-    found = machine.run_bounded(
+    disk_state = machine.run_bounded(
         lambda: (
             look_at_disk(folders, roots, paths, place),
             alarms.unread_directories(elsewhere, config, place),
@@ -95,7 +95,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
         ),
         machine.DISK_S,
     )
-    clients = alarms.describe_clients(rows, config, unread=found[1] if found else [])
+    clients = alarms.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
     figures = housekeeping.retention_figures(rows, config.settings, counters)
     return {
         "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
@@ -113,7 +113,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             for _, root, title, number, count, last in activity.project_counts(rows)
         ],
         "told": asdict(receipts.usage_since(rows, iso(now - WEEK))),
-        "transcripts": describe_transcripts(rows, found[0]) if found else None,
+        "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
         "storage": {
             **figures,
             "growth": housekeeping.daily_growth(
@@ -121,10 +121,10 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             ),
         },
         "clients": clients,
-        "hosts": found[2] if found else [],
+        "hosts": disk_state[2] if disk_state else [],
         "pages": page_edits.report(rows, config.paths.memory, key=key),
         "warnings": [
-            *([] if found else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
+            *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
             *alarms.client_warnings(clients, config),
             *tasks.secret_warnings(purge.found_secrets(rows)),

@@ -51,7 +51,6 @@ from csmd.store import (
     files,
     import_files,
     markdown_pages,
-    passages,
     projects,
     purge,
     purge_files,
@@ -80,7 +79,7 @@ COUNTED = ("turns_new", "turns_known", "bad_lines", "redactions")
 
 
 class Tasks:
-    """Owns the tasks under way; the background thread steps the last: an order of somebody's comes before csmd's own."""
+    """Owns the running tasks; the background thread steps the last one. A client's task comes before csmd's own."""
 
     def __init__(
         self,
@@ -115,7 +114,7 @@ class Tasks:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether somebody waits for the task under way."""
+        """Whether a client waits for the running task."""
         return self.is_under_way and not self._under_way[-1][0].is_own
 
     def step(self) -> bool:
@@ -157,14 +156,14 @@ class Tasks:
             )
             self._is_known = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_known or self._found is not None
-        found = self._found
+        secrets = self._found
         if not self._is_known and not store.read(purge.holds_text):
             _note_scanned(context, {}, {})
         elif not self._is_known:
             self._order(Task(kind="scan", is_own=True))
         elif self._late:
             self._order(Task(kind="secrets", is_own=True))
-        elif due := found.rare_before(iso_before(KEPT_DAYS * 86_400)) if found else []:
+        elif due := secrets.rare_before(iso_before(KEPT_DAYS * 86_400)) if secrets else []:
             self._order(Task(kind="scan", order={"fix": True, "kinds": due}, is_own=True))
         else:
             return False
@@ -204,11 +203,6 @@ class Tasks:
             yield {"step": "distilling", "done": done, "total": max(done, sessions)}
         for done in accumulate(self._stages.run_until_done()):
             yield {"step": "remembering", "done": done, "total": 0}
-        if task.kind == "sync":
-            filled, until = context.store.read(passages.progress)
-            yield from _repeated(
-                "indexing", lambda: context.guard("passages", self._stages.index_some) or 0, max(0, until - filled)
-            )
         degraded = (yield from self._embed()) if task.with_vectors else []
         context.store.checkpoint(truncate=True)
         after = context.store.read(activity.counts)
@@ -216,7 +210,7 @@ class Tasks:
         trouble = [
             f"{what}: {why}"
             for what, why in sorted(context.trouble.items())
-            if what in read or what.startswith(("distilling", "spooled", "passages"))
+            if what in read or what.startswith(("distilling", "spooled"))
         ]
         return {
             **result,
@@ -254,8 +248,8 @@ def _repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[No
     done = 0
     if total:
         yield {"step": step, "done": done, "total": total}
-    while (not total or done < 3 * total) and (found := batch()):
-        done += found
+    while (not total or done < 3 * total) and (batch_count := batch()):
+        done += batch_count
         yield {"step": step, "done": min(done, total), "total": total} if total else {"step": step, "done": done}
 
 
@@ -370,8 +364,8 @@ def _project_row(context: Context, directory: str, *, makes: bool) -> int:
     place = project_identity.marked(project_identity.identified(directory))
     if makes:
         return context.store.write(lambda rows: projects.ensure(rows, place, now=now_iso()))
-    known = context.store.read(lambda rows: projects.seq_of(rows, place))
-    return -1 if known is None else known
+    seq = context.store.read(lambda rows: projects.seq_of(rows, place))
+    return -1 if seq is None else seq
 
 
 def _read_transcripts(context: Context, task: Task) -> Batches[tuple[dict[str, Any], list[str]]]:
@@ -418,19 +412,19 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
         root = task.path if is_root else str(Path(task.path).parent)
         return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
-    known = context.store.read(cursors.file_positions)
-    found = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
-    for path in [*map(str, context.take_hints()), *known]:
-        if path not in found and (file := transcripts.stat_transcript(path)):
-            found[path] = file
-    sessions = reading.newest_first(found.values(), roots)
+    positions = context.store.read(cursors.file_positions)
+    by_path = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
+    for path in [*map(str, context.take_hints()), *positions]:
+        if path not in by_path and (file := transcripts.stat_transcript(path)):
+            by_path[path] = file
+    sessions = reading.newest_first(by_path.values(), roots)
     if not task.recent:
         return sessions, []
     later = [
         replace(session, files=grown)
         for session in sessions
         if session.rank >= task.recent
-        and (grown := tuple(file for file in session.files if transcripts.has_grown(file, known)))
+        and (grown := tuple(file for file in session.files if transcripts.has_grown(file, positions)))
     ]
     return [session for session in sessions if session.rank < task.recent], later
 
@@ -446,10 +440,12 @@ def _without_unknown(path: Path, sessions: Sequence[PastSession]) -> tuple[list[
         return False
 
     kept = [
-        replace(session, files=found) for session in sessions if (found := tuple(filter(is_transcript, session.files)))
+        replace(session, files=kept_files)
+        for session in sessions
+        if (kept_files := tuple(filter(is_transcript, session.files)))
     ]
-    known = {file.path for session in kept for file in session.files}
-    unknown = sorted(file.path for session in sessions for file in session.files if file.path not in known)
+    paths = {file.path for session in kept for file in session.files}
+    unknown = sorted(file.path for session in sessions for file in session.files if file.path not in paths)
     if not kept:
         with import_files.open_import(path) as foreign:
             looks = describe_unknown(foreign) or "is of no format that csmd knows"
@@ -585,22 +581,22 @@ def _walk(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
     """Goes through rows part by part; each takes a row key, and gives the key to go on from, None at the end."""
     after: int | None = 0
     while after is not None:
-        after, found = part(after)
-        yield found
+        after, result = part(after)
+        yield result
 
 
 def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
     """The texts as they stand in the store, in whole words: by these they are recognised when they come back."""
-    needles, found = [Needle(text) for text in plan.texts], set[str]()
+    needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
     def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
         return context.store.read(lambda rows: purge.variants(rows, needles, table, column, after))
 
     for number, (table, column) in enumerate(purge.WAYS if needles else ()):
         for texts in _walk(partial(part, table, column)):
-            found |= texts
+            variants |= texts
             yield {"step": "searching", "done": number, "total": len(purge.WAYS)}
-    return found
+    return variants
 
 
 def _purge_rows(context: Context) -> Batches[None]:
@@ -675,8 +671,8 @@ def _search_files(
             child.kill()  # still running where the daemon stops
     if child.returncode:
         raise StoreError("the search in files failed", hint="run it again")
-    found: dict[str, Any] = wire.loads(answer)
-    return found
+    hits: dict[str, Any] = wire.loads(answer)
+    return hits
 
 
 # --- scan
@@ -692,14 +688,14 @@ Found = tuple[list[dict[str, Any]], int]
 def _scan(context: Context, task: Task) -> Work:
     """Looks for secrets in the database, csmd's files and, when asked, the assistant's transcripts; `fix` takes them out.
 
-    Without it only the pages are mended that csmd itself has written. With `kinds` only these are looked for and taken
-    out, no copy of the database goes and no file of a person's is changed: nobody asked for it.
+    Without `fix`, only pages that csmd itself wrote are mended. With `kinds`, only these are searched for and taken out;
+    no copy of the database is deleted and no file of a person's is changed, because no person asked for it.
     """
     began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
     if fix:
         reading.replay(context)
     redact = partial(_redact, kinds=kinds)
-    found, fixed = yield from _scan_database(context, redact, fix=fix)
+    secrets, fixed = yield from _scan_database(context, redact, fix=fix)
     degraded: list[str] = []
     in_files = yield from _scan_files(context, redact, degraded)
     refused: list[str] = []
@@ -709,28 +705,28 @@ def _scan(context: Context, task: Task) -> Work:
         changed = _change_files(context, redact, refused, ways=OWN_FILES if fix else PAGES, chosen=_ours(context))
     if refused and fix and task.is_own:
         raise StoreError(refused[0], hint="make it writable")
-    found, fixed, degraded = found + in_files, fixed + changed, degraded + refused
+    secrets, fixed, degraded = secrets + in_files, fixed + changed, degraded + refused
     yield None
     if fixed and fix:
         yield from _cleanse(context)
     elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
-    by_kind = _count_kinds(found)
-    in_turns = _count_kinds([secret for secret in found if secret.get("table") == "turns"])
+    by_kind = _count_kinds(secrets)
+    in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
     left = {} if fix and not refused else by_kind
-    if kinds is not None and (known := context.store.read(purge.found_secrets)):
-        others = {kind: amount for kind, amount in known.kinds.items() if kind not in kinds}
+    if kinds is not None and (before := context.store.read(purge.found_secrets)):
+        others = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
         left, in_turns = left | others, in_turns | Counter(others)
     _note_scanned(context, left, in_turns)
     return {
-        "secrets": by_kind.total(), "kinds": dict(sorted(by_kind.items())), "found": found[:LISTED],
-        "more": max(0, len(found) - LISTED), "fixed": fixed, "transcripts": elsewhere, "degraded": degraded,
+        "secrets": by_kind.total(), "kinds": dict(sorted(by_kind.items())), "found": secrets[:LISTED],
+        "more": max(0, len(secrets) - LISTED), "fixed": fixed, "transcripts": elsewhere, "degraded": degraded,
         "took_s": _seconds_since(began),
     }  # fmt: skip
 
 
-def _count_kinds(found: Sequence[Mapping[str, Any]]) -> Counter[str]:
+def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
     kinds: Counter[str] = Counter()
-    for secret in found:
+    for secret in secrets:
         kinds[secret["kind"]] += secret["count"]
     return kinds
 
@@ -745,12 +741,12 @@ def _note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[s
 def _scan_database(
     context: Context, redact: Redact, *, fix: bool, sessions: Sequence[int] | None = None
 ) -> Batches[Found]:
-    """What `redact` takes out of every text; of turns those of some `sessions`, where these are given.
+    """What `redact` takes out of every text; with `sessions`, of turns only those of these sessions.
 
-    A page says what the store says: what of it is found is mended at once, or it would look as if somebody had edited it.
+    Pages repeat the store, so a finding is mended in them at once: otherwise they would look edited by a person.
     """
     store, key = context.store, context.store.hash_key
-    found: list[dict[str, Any]] = []
+    secrets: list[dict[str, Any]] = []
     fixed = 0
     for number, (table, column) in enumerate(purge.WAYS):
         if purge.WAYS[table, column] in purge.OF_PATHS:
@@ -765,7 +761,7 @@ def _scan_database(
                     continue
                 ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
                 where = {"table": table, "column": column, "id": ident, "session": session}
-                found += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)]
+                secrets += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)]
                 if fix or table == "pages":
                     change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
                     store.write(partial(change, in_place=True))
@@ -774,21 +770,23 @@ def _scan_database(
                 yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
         if (table, column) == LAST_OF_PAGES:
             fixed += _change_files(context, redact, [], ways=PAGES, chosen=_is_page(context))
-    return found, fixed
+    return secrets, fixed
 
 
 def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batches[list[dict[str, Any]]]:
-    """What stands in csmd's own files; those that cannot be read are noted in `degraded`."""
+    """The secrets in csmd's own files; adds those that cannot be read to `degraded`."""
     paths, key = context.config.paths, context.store.hash_key
-    found: list[dict[str, Any]] = []
+    secrets: list[dict[str, Any]] = []
     for path, way in purge_files.list_files(paths.home, paths.log_dir):
         try:
             for text in purge_files.texts_in(path) if way == "copy" else purge_files.pieces_of(path):
                 yield {"step": "files"}
-                found += [{"file": str(path), **asdict(one)} for one in purge_files.secrets_in(text, redact, key)]
+                secrets += [
+                    {"file": str(path), **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)
+                ]
         except (StoreError, OSError):
             degraded.append(f"{path} could not be looked into")
-    return found
+    return secrets
 
 
 def _is_page(context: Context) -> purge_files.Chosen:
@@ -872,15 +870,15 @@ SECRETS_EVERY_S = 5.0
 SECRETS_AGAIN_S = 3600.0
 
 
-def secret_warnings(found: purge.FoundSecrets | None) -> list[str]:
+def secret_warnings(secrets: purge.FoundSecrets | None) -> list[str]:
     """What `csmd status` says of what newer rules found."""
-    if found is None:
+    if secrets is None:
         return []
-    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(found.kinds.items()))
-    first = min((found.since[kind] for kind in found.rare), default="")
+    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(secrets.kinds.items()))
+    first = min((secrets.since[kind] for kind in secrets.rare), default="")
     due = (datetime.fromisoformat(first) + timedelta(days=KEPT_DAYS)).date() if first else None
     by_itself = f", the rare ones go by themselves from {due} on" if due else ""
-    found_now = amount(sum(found.kinds.values()), "secret")
+    found_now = amount(sum(secrets.kinds.values()), "secret")
     what = f"{found_now} that older rules let through, shown nowhere ({kinds})"
     return [f"secrets: {what}; csmd scan lists them, csmd scan --fix takes them out{by_itself}"]
 
@@ -889,7 +887,7 @@ def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistant's own transcripts, by decoded strings as when they are read."""
     roots = [root for root in context.roots() if not is_file(root)]
     paths = [Path(file.path) for root in roots for file in reading.listed(context.config, root)]
-    found = []
+    affected = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()
         with contextlib.suppress(OSError), path.open("rb") as file:
@@ -899,6 +897,6 @@ def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
                 if line_number % LINES_AT_ONCE == 0:
                     yield None
         if kinds:
-            found.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})
+            affected.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})
         yield {"step": "transcripts", "done": number, "total": len(paths)}
-    return found
+    return affected

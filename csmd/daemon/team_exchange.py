@@ -1,6 +1,6 @@
 """Exchanges with the team's server while other work goes on: one process at a time beside the daemon, and rests between.
 
-Nobody waits for it, hooks least of all: what is to be sent waits in the store, however long the server is away.
+Nothing waits for an exchange, least of all hooks: what is to be sent stays in the store, however long the server is away.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.store.team import TeamRow, Waiting
 from csmd.team import sharing
+from csmd.vocabulary import QUIET_S
 
 log = logging.getLogger(__name__)
-#: Rests between exchanges: where something waits to be sent, while sessions are at work (and so long after), else; at
-#: first after a failure, and at most.
-SOON_S, AT_WORK_S, WORKED_S, IDLE_S, FAILED_S = 3.0, 60.0, 900.0, 600.0, 20.0
+#: Rests between exchanges: where something waits to be sent, while sessions are at work and soon after, else; at first
+#: after a failure, and at most.
+SOON_S, AT_WORK_S, IDLE_S, FAILED_S = 3.0, 60.0, 600.0, 20.0
 #: How long the server has for what somebody waits for.
 ASKED_S = 30.0
 
@@ -69,7 +70,7 @@ class TeamExchange:
             return min(FAILED_S * 2.0 ** (self._failures - 1), IDLE_S)
         if self._waiting or self._rest < SOON_S:
             return SOON_S
-        return AT_WORK_S if now - self._context.heard_at < WORKED_S else IDLE_S
+        return AT_WORK_S if self._context.calm_s(now) < QUIET_S["team"] else IDLE_S
 
     def _end(self, now: float, wait: Callable[[float], dict[str, Any] | None]) -> bool:
         store = self._context.store
@@ -103,9 +104,9 @@ class TeamExchange:
 
     def _join(self, order: Mapping[str, Any]) -> Work:
         url, store = sharing.check_url(str(order["url"])), self._context.store
-        known = store.read(team.find_team)
-        if known is not None and known.url != url:
-            raise BadInput(f"this home shares on {known.url}", hint="csmd team leave")
+        current = store.read(team.find_team)
+        if current is not None and current.url != url:
+            raise BadInput(f"this home shares on {current.url}", hint="csmd team leave")
         yield {"step": "joining"}
         answer = yield from _ask({"do": "join", "url": url})
         joined = TeamRow(
@@ -148,10 +149,10 @@ class TeamExchange:
                 vector = context.embedder.embed([query], deadline_s=ASKED_S, start=True)[0]
             except EmbeddingUnavailable:
                 log.info("the team's server is searched by words alone: no vector was made")
-        asked = sharing.search_order(
+        search = sharing.search_order(
             joined, query, wall=str(order["wall"]), model=model, vector=vector, limit=int(order["limit"])
         )
-        return {"query": query, "hits": (yield from _ask(asked))["hits"]}
+        return {"query": query, "hits": (yield from _ask(search))["hits"]}
 
 
 def _ask(order: Mapping[str, Any]) -> Generator[None, None, dict[str, Any]]:

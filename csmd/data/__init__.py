@@ -9,15 +9,15 @@ from csmd.cache import cached
 
 def lines(name: str) -> list[str]:
     """The lines of a list of words, without comments."""
-    found = resources.files("csmd.data").joinpath(name).read_text(encoding="utf-8").splitlines()
-    return [line for line in found if not line.startswith("#")]
+    text_lines = resources.files("csmd.data").joinpath(name).read_text(encoding="utf-8").splitlines()
+    return [line for line in text_lines if not line.startswith("#")]
 
 
 @cached(16)
 def word_table(name: str) -> dict[str, frozenset[str]]:
     """The words of each class in a file of lines `class: words`; a class may have several lines."""
-    found: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     for line in lines(name):
         word_class, _, words = line.partition(":")
-        found.setdefault(word_class, []).extend(words.split())
-    return {word_class: frozenset(words) for word_class, words in found.items() if word_class}
+        sections.setdefault(word_class, []).extend(words.split())
+    return {word_class: frozenset(words) for word_class, words in sections.items() if word_class}

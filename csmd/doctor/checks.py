@@ -191,8 +191,8 @@ def other_assistants(scene: Scene) -> Iterator[Finding]:
                 f"put `{files.program}` on the PATH",
             )
         elif question is not None and states is not None:
-            found = {event: states.get(event, "missing") for event in files.events}
-            if silent := [f"{event} ({state})" for event, state in found.items() if state not in question.runs]:
+            state_of = {event: states.get(event, "missing") for event in files.events}
+            if silent := [f"{event} ({state})" for event, state in state_of.items() if state not in question.runs]:
                 yield fail(f"{files.title} does not run csmd's hooks for {display.join_names(silent)}", files.to_do)
         if warning := files.warning():
             yield note(warning, f"start `{files.program}` once with a network")
@@ -392,6 +392,15 @@ def degraded(scene: Scene) -> Iterator[Finding]:
         yield warn(text)
 
 
+@check("`csmd dream status` shows every gate", asks=True)
+def dreams(scene: Scene) -> Iterator[Finding]:
+    """Is no dream overdue?"""
+    state = (scene.status or {}).get("dream") or {}
+    if state.get("overdue") and not (state["due"] or state["running"]):
+        error = (state["latest"] or {}).get("error")
+        yield warn(f"a dream is {state['verdict']}" + (f" (the latest: {error})" if error else ""))
+
+
 @check("`csmd model fetch` (90 MB, once), or `csmd model add`", asks=True)
 def model(scene: Scene) -> Iterator[Finding]:
     """Is there an embedding model?"""
@@ -577,7 +586,7 @@ def auto_memory(scene: Scene) -> Iterator[Finding]:
                    "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
 
 
-@check("nothing has to be done; csmd reads what stands there then")
+@check("nothing has to be done; csmd reads the file as it is then")
 def auto_dream(scene: Scene) -> Iterator[Finding]:
     """Does the assistant rewrite that by itself?"""
     value, path = host_settings.value_of(scene.sources, "autoDreamEnabled")
@@ -602,20 +611,20 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
     if source:
         named[f"`env` in {source.path}"] = value
     watched = (Path(root).parent for root in (scene.status or {}).get("watching", []))
-    known = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
+    seen = {os.path.realpath(folder) for folder in (*scene.recorded, *watched)}
     for where, folder in named.items():
-        if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in known:
+        if folder and is_directory(Path(folder) / "projects") and os.path.realpath(folder) not in seen:
             yield warn(f"{where} names {folder}, and csmd does not read it",
                        f"`CLAUDE_CONFIG_DIR={folder} csmd install`")  # fmt: skip
-            known.add(os.path.realpath(folder))
+            seen.add(os.path.realpath(folder))
     for folder in ((scene.status or {}).get("clients") or {}).get("elsewhere", ()):
-        if os.path.realpath(folder) not in known:
+        if os.path.realpath(folder) not in seen:
             yield warn(f"hooks of sessions that write to {folder} report to csmd, which does not read it",
                        f"`csmd install --config-dir {shlex.quote(folder)}`")  # fmt: skip
-            known.add(os.path.realpath(folder))
+            seen.add(os.path.realpath(folder))
     usual = scene.user_home / ".claude"
-    known |= {os.path.realpath(folder) for folder in scene.dirs}
-    if scene.recorded and is_directory(usual / "projects") and os.path.realpath(usual) not in known:
+    seen |= {os.path.realpath(folder) for folder in scene.dirs}
+    if scene.recorded and is_directory(usual / "projects") and os.path.realpath(usual) not in seen:
         yield note(f"there are sessions in {usual}, too, and csmd does not read them",
                    f"`CLAUDE_CONFIG_DIR={usual} csmd install`")  # fmt: skip
 

@@ -21,7 +21,7 @@ from csmd.doctor import host_settings
 from csmd.doctor.checks import CHECKS, LEVELS, Check, Finding, HookRun, Level, Scene, open_plain, spooled_events, warn
 from csmd.doctor.host_settings import Registered
 from csmd.errors import BadInput, CsmdError, DaemonUnreachable
-from csmd.hosts.host_files import HostFiles, Question
+from csmd.hosts.host_files import MARKERS, HostFiles, Question
 from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import plan, service
 from csmd.machine import THREADS_HINT, run_bounded, start_in_thread
@@ -30,9 +30,10 @@ from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The assistants' events that bring a turn -> what csmd calls them, and the key that holds the words.
 TURN_EVENTS = {
-    "UserPromptSubmit": ("prompt", "prompt"), "Stop": ("stop", "last_assistant_message"),
-    **{event: marker for files in FILES.values() for event, marker in files.markers.items()},
-}  # fmt: skip
+    event: marker
+    for markers in (MARKERS, *(files.markers for files in FILES.values()))
+    for event, marker in markers.items()
+}
 LETTERS = "bcdfghjklmnpqrstvwxz"  # no vowel, so that it is no word
 WORD_LETTERS = 20
 #: Seconds; the assistant, too, ends a hook that takes longer than its timeout.

@@ -207,8 +207,8 @@ def _project(state: Mapping[str, Any], cwd: str) -> dict[str, Any]:
 
 def state_files(folder: Path) -> list[Path]:
     """The files with the client's state, trusted directories among it, for one configuration directory."""
-    beside = [folder.parent / ".claude.json"] if folder.name == ".claude" else []
-    return [folder / ".claude.json", *beside]
+    at_home = [folder.parent / ".claude.json"] if folder.name == ".claude" else []
+    return [folder / ".claude.json", *at_home]
 
 
 def memory_folders(folder: Path) -> list[Path]:

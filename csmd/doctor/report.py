@@ -56,12 +56,12 @@ def placeholders(
 class Redactor:
     """Redacts texts and JSON values: paths become placeholders, words that csmd's source lacks are left out."""
 
-    known: tuple[tuple[str, str], ...] = ()
+    placeholders: tuple[tuple[str, str], ...] = ()
     words: frozenset[str] = field(default_factory=vocabulary)
 
     def text(self, text: str) -> str:
         """The text without any word that is not csmd's."""
-        for place, placeholder in self.known:
+        for place, placeholder in self.placeholders:
             text = re.sub(rf"(?<![\w-]){re.escape(place)}(?![\w-])", placeholder, text)
         return _WORD.sub(self._word, _GROUPS.sub(LEFT_OUT, _PATH.sub("<path>", text)))
 
@@ -280,7 +280,7 @@ HEAD = (
 
 def compose(scene: Scene, examined: dict[str, Any]) -> list[tuple[str, str, str]]:
     """(name, description, text) of every part; for one that fails the text is its error."""
-    material = Material(scene=scene, examined=examined, redact=Redactor(known=_placeholders_of(scene)).value)
+    material = Material(scene=scene, examined=examined, redact=Redactor(placeholders=_placeholders_of(scene)).value)
     parts = []
     for name, about, part in PARTS:
         try:

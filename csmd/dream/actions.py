@@ -91,7 +91,7 @@ def build_candidate(fact: Fact) -> Candidate:
 
 def strip_history(candidate: Candidate) -> Candidate:
     """A candidate as `build_candidate` makes it, to be compared: without id, fate and times."""
-    evidence = sorted((replace(one, session_id="", at="") for one in candidate.evidence), key=lambda one: one.uuid)
+    evidence = sorted((replace(item, session_id="", at="") for item in candidate.evidence), key=lambda item: item.uuid)
     return replace(
         candidate, id="", seq=0, version=1, status="open", memory_ids=(), created_at="", updated_at="",
         evidence=tuple(evidence),
@@ -195,7 +195,9 @@ class Snapshot:
     @property
     def own(self) -> list[Memory]:
         """The memories of the project itself, in an order that depends on what they say alone."""
-        return sorted((one for one in self.memories.values() if one.project_seq == self.project_seq), key=sort_key)
+        return sorted(
+            (memory for memory in self.memories.values() if memory.project_seq == self.project_seq), key=sort_key
+        )
 
     def alive(self, ident: str) -> Memory | None:
         """A memory that is put forward by itself; None where it is not, or not there."""
@@ -225,14 +227,14 @@ class Snapshot:
         for _, memory in sorted(self.memories.items()):
             yield repr(_without_use(memory))
         sessions = {source.session_id for memory in self.memories.values() for source in memory.provenance}
-        told = frozenset(pair for pair in self.injected if pair[0] in sessions)
+        injected = frozenset(pair for pair in self.injected if pair[0] in sessions)
         dropped = frozenset(key for key in self.dropped if key[0] in (self.project_seq, self.everywhere))
         abroad = {ident: _without_use(memory) for ident, memory in self.abroad.items()}
-        limited = {"injected": told, "dropped": dropped, "abroad": abroad}
-        for one in fields(self):
-            if one.name not in ("memories", "near", "now", "days", "facts", "raised"):
-                yield f"{one.name}:"
-                yield from map(repr, _in_order(limited.get(one.name, getattr(self, one.name))))
+        limited = {"injected": injected, "dropped": dropped, "abroad": abroad}
+        for part in fields(self):
+            if part.name not in ("memories", "near", "now", "days", "facts", "raised"):
+                yield f"{part.name}:"
+                yield from map(repr, _in_order(limited.get(part.name, getattr(self, part.name))))
 
     def copied(self) -> Snapshot:
         """A snapshot with tables of its own, for `follow` to change."""
@@ -290,12 +292,12 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
     """The sources of `other` that speak for `memory` as well; what repeats what its session was told is use."""
     if other.origin in UNSTATED:
         return ()
-    known = {source.uuid for source in memory.provenance}
+    uuids = {source.uuid for source in memory.provenance}
     return tuple(
         replace(source, role="confirms")
         for source in other.provenance
         if source.role != "beside"
-        and source.uuid not in known
+        and source.uuid not in uuids
         and not (other.authority == "assistant" and (source.session_id, memory.id) in snapshot.injected)
     )
 
@@ -315,15 +317,15 @@ def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
 
 def add_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
     """A memory with more sources, in the order in which the store reads them."""
-    known = {source.uuid for source in memory.provenance}
-    every = [*memory.provenance, *(source for source in more if source.uuid not in known)]
+    uuids = {source.uuid for source in memory.provenance}
+    every = [*memory.provenance, *(source for source in more if source.uuid not in uuids)]
     every.sort(key=lambda source: (source.role != "states", source.at, source.uuid))
     return replace(memory, provenance=tuple(every))
 
 
 def absorb(keeper: Memory, other: Memory, sure: Memory, tier: Tier) -> Memory:
     """The memory that stays in a merge: with all sources of the other, as sure as `sure`, the keeper as confirmed by it."""
-    sources = [one if one.role == "beside" else replace(one, role="confirms") for one in other.provenance]
+    sources = [source if source.role == "beside" else replace(source, role="confirms") for source in other.provenance]
     return replace(
         add_sources(keeper, sources), confidence=sure.confidence, tier=tier, confirmed_at=sure.confirmed_at,
         used_at=max(keeper.used_at, other.used_at),

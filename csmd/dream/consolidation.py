@@ -9,11 +9,11 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
-from csmd.memory import confidence, scope, upkeep
-from csmd.text import claims, display, prose, similarity, tokens
+from csmd.memory import confidence, scope, supersession, upkeep
+from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.values import Memory
-from csmd.vocabulary import AUTHORITY_RANK, NEVER, Decay, Tier
+from csmd.vocabulary import AUTHORITY_RANK, NEVER, Tier
 
 #: Each memory of a topic is compared with so many others of it, those that share most words.
 LIKEST = 12
@@ -21,7 +21,6 @@ LIKEST = 12
 SHARED = 2
 #: A memory may only be merged into one that ages no faster.
 _TIERS: dict[Tier, int] = {"archive": 0, "session": 1, "daily": 2, "durable": 3}
-_DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
 #: The findings by which a person may have said that two memories are two.
 PAIRS = ("duplicate", "near_duplicate")
 #: Projects in which a user asked for what is lifted.
@@ -38,18 +37,23 @@ Pairs = Iterable[tuple[str, str]]
 class Gathered:
     """What may belong together, as ids in the order of what the memories say.
 
-    Of each pair in `restated` one says all of the other; `close` maps a memory to those with near words, topics or
+    Of each pair in `restated` one says all of the other, of those in `reworded` in other words; `close` maps a memory to those with near words, topics or
     vectors; `doubles` say what one before them says; `renames` maps former names to present ones, as memories say.
     """
 
     restated: tuple[tuple[str, str], ...]
+    reworded: frozenset[frozenset[str]]
     close: Mapping[str, tuple[str, ...]]
     doubles: frozenset[str]
     renames: Mapping[str, str]
 
+    def says_all(self, memory: Memory, other: Memory) -> bool:
+        """Whether one memory says everything that another one says."""
+        return {memory.id, other.id} in self.reworded or similarity.compare(other.text, memory.text).says_all
+
 
 #: Gathered of a scope that is not compared.
-NOTHING = Gathered(restated=(), close={}, doubles=frozenset(), renames={})
+NOTHING = Gathered(restated=(), reworded=frozenset(), close={}, doubles=frozenset(), renames={})
 
 
 def plan_project(
@@ -140,6 +144,14 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         same.update(pair for pair in found if _is_same(*(snapshot.memories[one].text for one in pair)))
         yield
 
+    reworded: set[frozenset[str]] = set()
+    for pair in sorted(snapshot.near & near - restated - {pair[::-1] for pair in restated}):
+        if restatement.judge(*(snapshot.memories[ident].text for ident in pair)).is_same:
+            reworded.add(frozenset(pair))
+            restated.add(pair)
+            same.add(pair)
+        yield
+
     def ordered(pairs: Pairs) -> list[tuple[str, str]]:
         """The pairs with a memory of the project, each once, and its sides in order."""
         sides = {tuple(sorted(pair, key=order.__getitem__)) for pair in pairs if not own.isdisjoint(pair)}
@@ -151,7 +163,10 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         close[other] += (one,)
     doubles = frozenset(other for _, other in ordered(same))
     renames = rename_table(renaming)
-    return Gathered(restated=tuple(ordered(restated)), close=dict(close), doubles=doubles, renames=renames)
+    return Gathered(
+        restated=tuple(ordered(restated)), reworded=frozenset(reworded), close=dict(close), doubles=doubles,
+        renames=renames,
+    )  # fmt: skip
 
 
 def _sharing_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pairs]:
@@ -215,23 +230,30 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
 
 
 def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    """Of two that say the same the best evidenced wording stays; of two of which one says more, that one."""
+    """Of two that say the same the best evidenced wording stays; of two of which one says more, that one.
+
+    Of two that say it in other words the better wording (`upkeep.wording`) stays.
+    """
+
+    def best_first(memory: Memory) -> tuple[object, ...]:
+        worded = upkeep.wording(memory) if frozenset(pair) in gathered.reworded else ()
+        # Pinned, by authority, confidence, evidence; then the plainest, the oldest.
+        return worded, upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)
+
     for pair in gathered.restated:
-        alive = [memory for memory in map(snapshot.alive, pair) if memory is not None]
-        # Least first: pinned, by authority, confidence, evidence; then the plainest, the oldest.
-        alive.sort(key=lambda memory: (upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)))
+        alive = sorted((memory for memory in map(snapshot.alive, pair) if memory is not None), key=best_first)
         sides = (alive, alive[::-1]) if len(alive) == 2 else ()
-        allowed = ((goes, keeper) for keeper, goes in sides if _may_merge(snapshot, goes, keeper))
-        yield next((_merged(snapshot, goes, keeper) for goes, keeper in allowed), None)
+        allowed = ((goes, keeper) for keeper, goes in sides if _may_merge(snapshot, gathered, goes, keeper))
+        yield next((_merged(snapshot, gathered, goes, keeper) for goes, keeper in allowed), None)
 
 
-def _merged(snapshot: Snapshot, goes: Memory, keeper: Memory) -> Action:
+def _merged(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory) -> Action:
     more = actions.find_confirming(snapshot, keeper, goes)
     sure = actions.confirm(keeper, more)
     tier = max(sure.tier, goes.tier, key=lambda tier: _TIERS[tier])
     if tokens.normalise(keeper.text) == tokens.normalise(goes.text):
         reason = f"{goes.id} says the same in the same words as {keeper.id}"
-    elif _is_same(keeper.text, goes.text):
+    elif {keeper.id, goes.id} in gathered.reworded or _is_same(keeper.text, goes.text):
         reason = f"{goes.id} says the same in other words as {keeper.id}"
     else:
         reason = f"{goes.id} is said in full, and with more, by {keeper.id}"
@@ -243,24 +265,19 @@ def _merged(snapshot: Snapshot, goes: Memory, keeper: Memory) -> Action:
     )  # fmt: skip
 
 
-def _may_merge(snapshot: Snapshot, goes: Memory, keeper: Memory) -> bool:
+def _may_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory) -> bool:
     """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
     return (
         goes.project_seq == snapshot.project_seq
         and upkeep.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep.may_merge(goes, keeper)
-        and (goes.gate == "correction") == (keeper.gate == "correction")
-        and _DECAYS[keeper.decay] >= _DECAYS[goes.decay]
-        and confidence.has_warm_floor(keeper) >= confidence.has_warm_floor(goes)
-        # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
-        and keeper.origin == goes.origin != "inferred"
+        and upkeep.may_absorb(keeper, goes)
         and not _are_two(snapshot, goes, keeper)
-        and similarity.compare(goes.text, keeper.text).says_all
+        and gathered.says_all(keeper, goes)
     )
 
 
 def _are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
-    """Whether somebody said that two memories are two: by undoing a merge, or by dropping a finding."""
+    """Whether a person said that two memories are two: by undoing a merge, or by dropping a finding."""
     reached: set[str] = set()
     new = {one.id}
     while new - reached:  # also of one into a second, and of that into a third
@@ -275,17 +292,17 @@ def _strengthen(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """What another session says in full is surer for it, where the two have to stay two."""
     for ident, other_id in chain.from_iterable((pair, pair[::-1]) for pair in gathered.restated):
         memory, other = snapshot.alive(ident), snapshot.alive(other_id)
-        yield _strengthened(snapshot, memory, other) if memory is not None and other is not None else None
+        yield _strengthened(snapshot, gathered, memory, other) if memory is not None and other is not None else None
 
 
-def _strengthened(snapshot: Snapshot, memory: Memory, other: Memory) -> Action | None:
+def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other: Memory) -> Action | None:
     here = snapshot.project_seq
     if memory.project_seq != here or other.project_seq != here or memory.origin in UNSTATED or memory.pinned:
         return None
     if ("strengthen", memory.id) in snapshot.undone or (memory.gate == "correction") != (other.gate == "correction"):
         return None
     more = [one for one in actions.find_confirming(snapshot, memory, other) if one.session_id not in memory.sessions]
-    if not more or _are_two(snapshot, memory, other) or not similarity.compare(memory.text, other.text).says_all:
+    if not more or _are_two(snapshot, memory, other) or not gathered.says_all(other, memory):
         return None
     sure = actions.confirm(memory, more)
     sessions = display.amount(len({source.session_id for source in more}), "more session")
@@ -355,7 +372,7 @@ def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: lis
 
 
 def _ask(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    """Where no rule may end a contradicted memory, or nobody can tell whether it is contradicted, a person is asked."""
+    """Asks a person if no rule may end a contradicted memory, or if it is unclear whether it is contradicted."""
     for contested in _contested(snapshot, gathered):
         yield _question(snapshot, gathered, *contested) if contested else None
 
@@ -365,8 +382,8 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         if f"{old.id}:{new.id}" in snapshot.questioned:
             continue
         may = _may_overturn(old, new) and not old.pinned
-        if may and new.authority != "user" and any(len(prose.sentences(said.text)) > 1 for said in (old, new)):
-            continue  # what an assistant says at length is mostly about something else: the question would be a riddle
+        if may and new.authority != "user" and not supersession.are_brief(old, new):
+            continue  # the question would be a riddle
         found = similarity.compare(old.text, new.text, renames=gathered.renames)
         if found.is_doubtful if may else found.replaces:
             why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)

@@ -25,6 +25,7 @@ from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
 from csmd.text import markdown
 from csmd.text.display import squeeze
+from csmd.vocabulary import QUIET_S
 
 # --- forgetting
 
@@ -55,7 +56,7 @@ def data_without(body: str, is_forgotten: IsForgotten) -> str:
 
     def left(value: Any) -> Any:
         if isinstance(value, list):
-            return [one for one in value if not (isinstance(one, str) and is_forgotten(one))]
+            return [item for item in value if not (isinstance(item, str) and is_forgotten(item))]
         return None if isinstance(value, str) and is_forgotten(value) else value
 
     sessions = _parse_sessions(body)
@@ -64,15 +65,13 @@ def data_without(body: str, is_forgotten: IsForgotten) -> str:
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
-    """The sessions of a part as data; [] where somebody has made something else of it."""
+    """The sessions of a part as data; [] if a person has turned it into something else."""
     sessions = files.from_yaml(body)
-    return sessions if isinstance(sessions, list) and all(isinstance(one, dict) for one in sessions) else []
+    return sessions if isinstance(sessions, list) and all(isinstance(item, dict) for item in sessions) else []
 
 
 # --- sessions and days
 
-#: Hours without a turn after which a session has ended, unless its host says so sooner.
-QUIET_H = 2.0
 #: Days after which a day's file moves to the archive; for a session that ended before none is written.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
@@ -82,8 +81,8 @@ _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def has_ended(last_at: datetime, *, closed: bool, now: datetime) -> bool:
-    """Whether a session is over: its host said so, or it was quiet for QUIET_H."""
-    return closed or now - last_at >= timedelta(hours=QUIET_H)
+    """Whether a session is over: its host said so, or it was quiet for long."""
+    return closed or now - last_at >= timedelta(seconds=QUIET_S["day"])
 
 
 def is_recent(day: str, *, today: str) -> bool:
@@ -115,7 +114,7 @@ def defuse_comments(text: str) -> str:
 
 def render_data(session: Session) -> dict[str, Any]:
     """A session as the data beside a day's text, without empty fields."""
-    values = {one.name: getattr(session, one.name) for one in fields(session)}
+    values = {field.name: getattr(session, field.name) for field in fields(session)}
     values |= {name: values[name].isoformat(timespec="seconds") for name in ("began", "ended")}
     values["goal"] = squeeze(session.goal)
     values["files"] = [{"path": path, "changes": times} for path, times in session.files]
@@ -172,35 +171,35 @@ def part_name(ident: str) -> str:
     return ident if _PART_ID.fullmatch(ident) else hashlib.sha256(ident.encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def put_part(text: str, style: Style, ident: str, body: str, *, known: bool) -> str:
-    """A file's text with a session's part as it is now.
+def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
+    """Returns a file's text with a session's part as it is now.
 
-    An edited part stays. A missing one is put behind the others, unless it was there before (`known`): then somebody
-    took it out.
+    An edited part stays. A missing one is put behind the others, unless it was there before (`was_there`): then a
+    person took it out.
     """
     part = _mark(style, ident, body)
-    found = _find(text, style, ident)
-    if found is None:
-        return text if known else insert_part(text, style, ident, part)
-    return f"{text[: found.start()]}{part}{text[found.end() :]}" if _check(found["body"]) == found["check"] else text
+    match = _find(text, style, ident)
+    if match is None:
+        return text if was_there else insert_part(text, style, ident, part)
+    return f"{text[: match.start()]}{part}{text[match.end() :]}" if _check(match["body"]) == match["check"] else text
 
 
 def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
     """(A file's text without a session's part, that part or "")."""
-    found = _find(text, style, ident)
-    if found is None:
+    match = _find(text, style, ident)
+    if match is None:
         return text, ""
-    before = text[: found.start()]
-    return f"{before[:-1] if before.endswith(chr(10) * 2) else before}{text[found.end() :]}", found[0]
+    before = text[: match.start()]
+    return f"{before[:-1] if before.endswith(chr(10) * 2) else before}{text[match.end() :]}", match[0]
 
 
 def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -> str:
-    """A file's text with the body of a session's part edited; a part that somebody has edited stays marked as edited."""
-    found = _find(text, style, ident)
-    if found is None or (body := edit(found["body"])) == found["body"]:
+    """Returns a file's text with a session's part edited; a part that a person has edited stays marked as edited."""
+    match = _find(text, style, ident)
+    if match is None or (body := edit(match["body"])) == match["body"]:
         return text
-    check = None if _check(found["body"]) == found["check"] else found["check"]
-    return f"{text[: found.start()]}{_mark(style, ident, body, check)}{text[found.end() :]}"
+    check = None if _check(match["body"]) == match["check"] else match["check"]
+    return f"{text[: match.start()]}{_mark(style, ident, body, check)}{text[match.end() :]}"
 
 
 def insert_part(text: str, style: Style, ident: str, part: str) -> str:
@@ -208,7 +207,7 @@ def insert_part(text: str, style: Style, ident: str, part: str) -> str:
     end: int | None = len(text)
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
-        end = next((found[-1].end() for mark in marks if (found := [*re.finditer(mark, text, re.MULTILINE)])), None)
+        end = next((matches[-1].end() for mark in marks if (matches := [*re.finditer(mark, text, re.MULTILINE)])), None)
     if not part or end is None or _find(text, style, ident) is not None:
         return text
     gap = "" if not end or text[end - 1] == "\n" else "\n"
@@ -297,9 +296,14 @@ def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str],
     sessions = _parse_sessions(take_out_part(texts[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
-    known = (*markdown_pages.digest_texts(rows, part.id), *(one for one in sentences if isinstance(one, str)))
+    texts_told = (
+        *markdown_pages.digest_texts(rows, part.id),
+        *(sentence for sentence in sentences if isinstance(sentence, str)),
+    )
     edits: dict[Style, Callable[[str], str]] = {
-        MARKDOWN: partial(markdown_without, is_forgotten=is_forgotten, forgotten=list(filter(is_forgotten, known))),
+        MARKDOWN: partial(
+            markdown_without, is_forgotten=is_forgotten, forgotten=list(filter(is_forgotten, texts_told))
+        ),
         DATA: partial(data_without, is_forgotten=is_forgotten),
     }
     return {style: edit_part(text, style, part.id, edits[style]) for style, text in texts.items()}
@@ -403,7 +407,7 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
         text = files.read_memory_file(path)
         if text is not None:
             is_known = bool(text) and ending.day == day
-            new = put_part(text or empty(day, style), style, ending.id, body, known=is_known)
+            new = put_part(text or empty(day, style), style, ending.id, body, was_there=is_known)
             if new != text:
                 files.write_memory_file(directory, path, new)
     return True
@@ -414,7 +418,9 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 
 def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
     """Writes the file of each live session (with `new` also where there is none yet) and removes those of ended sessions."""
-    since = (datetime.fromisoformat(now) - timedelta(hours=QUIET_H)).strftime("%Y-%m-%dT%H:%M:%S.%f")[:23] + "Z"
+    since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
+        :23
+    ] + "Z"
     endings = store.read(lambda rows: markdown_pages.live_endings(rows, since=since, limit=MOST_LIVE))
     forgettings, _ = store.read(tombstones.forgetting_state)
     changed = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, NamedTuple
@@ -16,15 +16,13 @@ from csmd.values import Memory
 
 Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
 #: Kind of entry -> how many of a project are listed, the most important kind first.
-MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 3, "Decided": 3, "Open": 3}
+MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 1, "Decided": 6, "Open": 4}
 #: Lines of a day, of them around a project's entries; characters of an entry; names of files in one.
-LINES, AROUND, ENTRY, NAMES = 25, 3, 160, 3
+LINES, AROUND, ENTRY, NAMES = 25, 3, 160, 5
 #: How the subject of a commit begins that matters less to others than what it stands beside.
 _MINOR = re.compile(
     r"(?:chore|docs?|ci|tests?|style|build)\b[^:]{0,30}: |(?:fixup|squash|amend)! |Merge |Bump ", re.IGNORECASE
 )
-#: A decision of less worth is perhaps one of the moment.
-LEAST_WORTH = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +64,11 @@ class Session:
 
 
 class Entry(NamedTuple):
-    """One thing that came of a day, in a line."""
+    """One thing that came of a day, in a line; `id` is that by which what is open is closed, "" for what is not."""
 
     kind: Kind
     text: str
+    id: str = ""
 
 
 class ProjectDay(NamedTuple):
@@ -83,25 +82,33 @@ class ProjectDay(NamedTuple):
 
 
 def choose_decisions(stated: Iterable[Memory]) -> list[str]:
-    """What of the user's statements settles something beyond the moment, the surest first, of those that say the same one."""
+    """What of the user's statements settles something beyond the moment, the surest first, of those that say the same one.
+
+    However much of one kind was settled on a day, a day tells it: a start is told the worthiest.
+    """
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
-    candidates = [brief.Candidate(memory, worth, "") for memory, worth in rated if worth.value >= LEAST_WORTH]
+    most = len(rated)
+    candidates = [brief.Candidate(memory, worth._replace(most=most), "") for memory, worth in rated if worth.value]
     return [squeeze(one.memory.text) for one in brief.choose(candidates)]
 
 
-def report_project(project: str, wall: str, sessions: Sequence[Session]) -> ProjectDay:
-    """Sums up the sessions of a project on a day.
+def report_project(
+    project: str, wall: str, sessions: Sequence[Session], *, pending: Mapping[str, str] = {}
+) -> ProjectDay:
+    """Sums up the sessions of a project on a day, and what is open besides (`pending`: texts of goals and promises -> ids).
 
-    Of commits that say nearly the same the latest counts, and what a later session committed is neither changed only nor
-    left open by an earlier one.
+    Changes are named by their files, for what was asked for is not what was done. Of commits that say nearly the same the
+    latest counts, and what a later session committed is neither changed only nor left open by an earlier one.
     """
     entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
+    ids = dict(pending)
 
     def add(kind: Kind, text: str, *, but: Sequence[str] = ()) -> None:
         if text and not any(last_sessions.is_twin_of(text, other) for other in (*entries[kind], *but)):
             entries[kind].append(text)
 
     files: set[str] = set()
+    uncommitted: dict[str, None] = {}
     committed: set[str] = set()
     for session in sorted(sessions, key=lambda one: (one.ended, one.id), reverse=True):
         paths = [path for path, _ in session.files]
@@ -111,8 +118,8 @@ def report_project(project: str, wall: str, sessions: Sequence[Session]) -> Proj
             add("Committed", squeeze(commit.partition(" ")[2] or commit))
         if session.commits:
             committed.update(paths)
-        elif not committed.issuperset(paths):
-            add("Uncommitted", _describe_changes(session.goal, paths))
+        else:
+            uncommitted |= dict.fromkeys(path for path in paths if path not in committed)
         for decision in session.decisions:
             add("Decided", decision)
         # A check is named by its kind in front of the error; another command that failed says little of the work.
@@ -121,19 +128,25 @@ def report_project(project: str, wall: str, sessions: Sequence[Session]) -> Proj
             add("Open", f"failing {failed[-1]}")
         for end in last_sessions.open_ends(session.open, done=entries["Committed"]):
             add("Open", end, but=entries["Decided"])
+            ids.setdefault(end, last_sessions.open_id(session.id, end))
         files.update(paths)
+    for text in pending:
+        add("Open", text)
+    add("Uncommitted", _name_files(list(uncommitted)))
     entries["Committed"].sort(key=lambda subject: _MINOR.match(subject) is not None)
-    told = tuple(Entry(kind, text) for kind, texts in entries.items() for text in texts)
-    return ProjectDay(project, wall, len(entries["Committed"]), len(files), told)
+    listed = tuple(
+        Entry(kind, text, ids.get(text, "") if kind == "Open" else "")
+        for kind, texts in entries.items()
+        for text in texts
+    )
+    return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
 
 
 CHECK_NAMES = frozenset(name for name, _ in CHECKS)
 
 
-def _describe_changes(goal: str, paths: Sequence[str]) -> str:
-    """What changed: the session's topic or, where it has none, the names of files."""
-    if topic := last_sessions.session_topic([goal]):
-        return f"{topic} ({amount(len(paths), 'file')})"
+def _name_files(paths: Sequence[str]) -> str:
+    """The names of files, each once, and how many more there are; "" for none."""
     names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in paths[:NAMES])
     return f"{names} and {len(paths) - NAMES} more" if len(paths) > NAMES else names
 
@@ -143,8 +156,11 @@ def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
     return sorted((one for one in projects if one.entries), key=lambda one: (one.wall, -len(one.entries), one.project))
 
 
-def render_day(day: date, projects: Iterable[ProjectDay]) -> str:
-    """A day as Markdown: a heading for each project and a list below it; within LINES where one of each kind allows it."""
+def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
+    """A day as Markdown: a heading for each project and a list below it; within LINES where one of each kind allows it.
+
+    With `with_ids` what is open ends with the id by which it is closed.
+    """
     told = sort_projects(projects)
     most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(told, most) <= LINES), 1)
     parts = [f"# {day:%A}, {day}\n"]
@@ -154,7 +170,7 @@ def render_day(day: date, projects: Iterable[ProjectDay]) -> str:
         ]
         walled = f" (workspace {project.wall})" if project.wall else ""
         head = " · ".join(filter(None, (f"{project.project}{walled}", ", ".join(counts))))
-        parts.append("\n".join((f"## {head}\n", *render_entries(project.entries, most=most), "")))
+        parts.append("\n".join((f"## {head}\n", *render_entries(project.entries, most=most, with_ids=with_ids), "")))
     return "\n".join(parts)
 
 
@@ -162,15 +178,18 @@ def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
     return sum(len(render_entries(project.entries, most=most)) + AROUND for project in projects)
 
 
-def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values())) -> list[str]:
-    """The lines of a list, at most so many of a kind; "1 more" would take as much room as that entry itself."""
+def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), with_ids: bool = False) -> list[str]:
+    """The lines of a list, at most `most` of a kind; a single further entry is shown, as "1 more" would need its room."""
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
         room = min(MOST[kind], most)
         room = number if number == room + 1 else room
-        texts = [entry.text for entry in entries if entry.kind == kind]
-        lines += [f"- {kind}: {shorten_entry(text)}" for text in texts[:room]]
+        shown = [entry for entry in entries if entry.kind == kind][:room]
+        lines += [
+            f"- {kind}: {shorten_entry(entry.text)}{f' ({entry.id})' if with_ids and entry.id else ''}"
+            for entry in shown
+        ]
         if number > room:
             lines.append(f"- {kind}: {number - room} more")
     return lines

@@ -13,8 +13,9 @@ from csmd.dream import day_report, narrator
 from csmd.dream.day_report import ProjectDay, Session
 from csmd.extraction import work
 from csmd.hosts import tool_calls
-from csmd.recall import visibility
-from csmd.store import digests, markdown_pages, memories
+from csmd.memory import open_matters
+from csmd.recall import last_sessions, visibility
+from csmd.store import belief_changes, digests, markdown_pages, memories
 from csmd.store.markdown_pages import Ending
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -59,6 +60,7 @@ def read_session(
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
+    closed = belief_changes.closed_items(rows)
     stated = [
         memory
         for memory in memories.stated_in_session(rows, ending.session_seq)
@@ -75,7 +77,7 @@ def read_session(
         tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
         decisions=tuple(day_report.choose_decisions(stated)), gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
         files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), pulls=texts("pull"),
-        failing=texts("failing"), open=texts("open"), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
+        failing=texts("failing"), open=tuple(end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
         progress=_read_progress(rows, ending) if with_plan else (0, 0),
         deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
         modes=tuple(_read_modes(rows, ending.session_seq, here, is_of_day)),
@@ -124,10 +126,11 @@ def read_day(
     places: Sequence[int] | None,
     key: bytes,
     is_left_out: Callable[[str, str], bool],
+    is_today: bool = False,
 ) -> list[ProjectDay]:
     """Reads what came of a local day in each of some projects (None: in all) but those whose root or directory is left out.
 
-    Projects of one name are called by the directory around them, too.
+    With `is_today` also the goals and promises that are open in them. Projects of one name are called by the directory around them, too.
     """
     # A day of any zone lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
@@ -142,7 +145,14 @@ def read_day(
         day_report.report_project(
             "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
             ending.wall, [session for _, session in known],
+            pending=_read_pending(rows, ending.project_seq) if is_today else {},
         )
         for known in projects.values()
         for ending in [known[0][0]]
     ]  # fmt: skip
+
+
+def _read_pending(rows: Rows, project: int) -> dict[str, str]:
+    """The open goals and promises of a project: text -> id."""
+    matters = [*open_matters.read_goals(rows, [project]), *open_matters.read_promises(rows, [project])]
+    return {matter.text: matter.id for matter in matters}

@@ -17,6 +17,9 @@ MOST_LOAD = 0.7
 RETRY_WAIT = timedelta(hours=1)
 #: Corrections of the clock up to this are not taken for a clock that was set back.
 SKEW = timedelta(hours=1)
+#: How long what no dream has seen waits at most: then a dream passes OVERDUE_PASSES. Where it still cannot run, or a user
+#: set a longer time between dreams, the reason says so.
+OVERDUE_AFTER = timedelta(hours=24)
 #: How the reason of a gate begins that opens by itself: after some time, or some sessions.
 AFTER = "after "
 
@@ -28,7 +31,8 @@ class GateFacts:
     `last_at` is when the last dream that was done began, `failed_at` when the latest of all ended if it failed,
     `undone_at` when the last that was undone was, `first_at` when the first session began. `sessions` have had a turn
     since `counted_from`. `calm_s` are the seconds on the monotonic clock since anything was heard of a session, or the
-    daemon began. `crowded` says which tiers are too large, `holder` who has the lock, in words.
+    daemon began. `crowded` says which tiers are too large, `holder` who has the lock, in words. `waiting_at` is when it
+    was noticed that there is something no dream has seen, `no_writes` why the database takes none, "" where it does.
     """
 
     now: datetime
@@ -43,6 +47,8 @@ class GateFacts:
     on_mains: bool | None = None
     crowded: tuple[str, ...] = ()
     holder: str = ""
+    waiting_at: str = ""
+    no_writes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +62,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answers of all gates, in the order of the table."""
+    """The answers of all gates, in the order of the table; `overdue` is for how long a dream is, in words."""
 
     answers: tuple[Answer, ...]
+    overdue: str = ""
 
     @property
     def ok(self) -> bool:
@@ -73,13 +80,16 @@ class Verdict:
         reasons = [by_gate[gate].reason for gate in (WHY if self.ok else WHY_NOT) if by_gate[gate].is_open == self.ok]
         if self.ok:
             return f"due now: {', '.join(dict.fromkeys(reasons))}"
+        if self.overdue:
+            do = next(DO[answer.gate] for answer in self.answers if not answer.is_open)
+            return f"overdue, what is new has waited for {self.overdue}: {'; '.join(dict.fromkeys(reasons))}; {do}"
         parts = [part for reason in dict.fromkeys(reasons) for part in reason.split("; ")]
         awaited = display.join_names([part.removeprefix(AFTER) for part in parts if part.startswith(AFTER)])
         others = [part for part in parts if not part.startswith(AFTER)]
         return "; ".join([f"next dream {AFTER}{awaited}", *others]) if awaited else f"waits: {'; '.join(others)}"
 
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
-        """The reasons of the closed gates; of a `forced` dream only of those that nobody passes."""
+        """The reasons of the closed gates; of a `forced` dream only of those that cannot be forced."""
         closed = (answer for answer in self.answers if not answer.is_open)
         return tuple(answer.reason for answer in closed if not forced or answer.gate in NOT_FORCEABLE)
 
@@ -93,7 +103,27 @@ def counted_from(now: datetime, last_at: str, every_h: int) -> str:
 
 def ask_gates(settings: Settings, facts: GateFacts) -> Verdict:
     """Asks every gate."""
-    return Verdict(tuple(Answer(name, *gate(settings, facts)) for name, gate in GATES.items()))
+    answers = [Answer(name, *gate(settings, facts)) for name, gate in GATES.items()]
+    waited = find_waited(settings, facts)
+    if waited is None:
+        return Verdict(tuple(answers))
+    overdue = format_span(waited)
+    passed = f"overdue: what is new has waited for {overdue}"
+    return Verdict(
+        tuple(
+            Answer(answer.gate, True, passed) if answer.gate in OVERDUE_PASSES and not answer.is_open else answer
+            for answer in answers
+        ),
+        overdue=overdue,
+    )
+
+
+def find_waited(settings: Settings, facts: GateFacts) -> timedelta | None:
+    """How long what no dream has seen has waited, where that is too long; None where it is not, or nothing waits."""
+    if not facts.waiting_at or not facts.sessions or not settings.stages_dream:
+        return None
+    waited = facts.now - datetime.fromisoformat(facts.waiting_at)
+    return waited if waited >= max(OVERDUE_AFTER, timedelta(hours=settings.dream_every_h)) else None
 
 
 # --- the gates
@@ -156,15 +186,26 @@ def _lock(_: Settings, facts: GateFacts) -> tuple[bool, str]:
     return not facts.holder, facts.holder or "nobody dreams"
 
 
+def _storage(_: Settings, facts: GateFacts) -> tuple[bool, str]:
+    return not facts.no_writes, facts.no_writes or "the database takes writes"
+
+
 #: Cheapest first: what is known without looking, what the store holds, what the machine tells, what is on the disk.
 GATES: Mapping[str, Callable[[Settings, GateFacts], tuple[bool, str]]] = {
     "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
+    "storage": _storage,
 }  # fmt: skip
 #: The gates whose reasons people are given, in this order: of an open verdict, of a closed one.
 WHY = ("sessions", "time", "quiet")
-WHY_NOT = ("sessions", "time", "again", "quiet", "lock")
+WHY_NOT = ("sessions", "time", "again", "quiet", "lock", "storage")
+#: What a person can do where one of the gates that an overdue dream does not pass is shut.
+DO: Mapping[str, str] = {
+    "again": "`csmd dream run` does not wait", "lock": "if that process hangs, end it", "storage": "see `csmd doctor`",
+}  # fmt: skip
 #: The gates that a person who forces a dream does not pass.
-NOT_FORCEABLE = ("lock",)
+NOT_FORCEABLE = ("lock", "storage")
+#: The gates that an overdue dream passes: what failed or was undone still waits, and the lock is another's.
+OVERDUE_PASSES = ("time", "sessions", "quiet")
 
 
 #: Unit, its seconds, the fewest of it for which it is used.

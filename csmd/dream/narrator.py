@@ -56,23 +56,23 @@ _PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
     """The form of commit subjects, None for none that nearly all have."""
-    chosen = _distinct([one for one in subjects if not _NOT_CHOSEN.match(one.text)])
+    chosen = _distinct([item for item in subjects if not _NOT_CHOSEN.match(item.text)])
     for name, (pattern, text) in SUBJECTS.items():
-        fitting = [one for one in chosen if pattern.match(one.text)]
+        fitting = [item for item in chosen if pattern.match(item.text)]
         if fact := _form(f"commit:{name}", text, fitting, len(chosen), project):
             return fact
     return None
 
 
 def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
-    """The form of branch names: what stands before the first slash, a ticket, a day; None for none."""
-    chosen = _distinct([one for one in names if not _COMMON_BRANCH.match(one.text)])
-    shapes = {one.text: _shape(one.text) for one in chosen}
+    """The form of branch names: what is before the first slash, a ticket, a day; None for none."""
+    chosen = _distinct([item for item in names if not _COMMON_BRANCH.match(item.text)])
+    shapes = {item.text: _shape(item.text) for item in chosen}
     common = Counter(shape for shape in shapes.values() if shape)
     if not common:
         return None
-    shape = min(common, key=lambda one: (-common[one], one))
-    fitting = [one for one in chosen if shapes[one.text] == shape]
+    shape = min(common, key=lambda form: (-common[form], form))
+    fitting = [item for item in chosen if shapes[item.text] == shape]
     return _form(f"branch:{shape}", f"Branches are named `{shape}`", fitting, len(chosen), project, least=LEAST - 1)
 
 
@@ -82,10 +82,10 @@ def _shape(name: str) -> str:
     ticket, day = _TICKET.match(rest), _DAY.match(rest)
     if not (slash or ticket or day):
         return ""
-    if not (known := ticket or day):
+    if not (prefix := ticket or day):
         return f"{before}/<what>"
     shape = f"{ticket[1]}-<number>" if ticket else "<day>"
-    return f"{before}{slash}{shape}" + "-<what>" * (len(rest) > known.end())
+    return f"{before}{slash}{shape}" + "-<what>" * (len(rest) > prefix.end())
 
 
 def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
@@ -96,12 +96,12 @@ def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
             by_form[form].append(path)
     if not by_form:
         return None
-    name, fitting = min(by_form.items(), key=lambda one: (-len(one[1]), one[0]))
+    name, fitting = min(by_form.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     total = sum(map(len, by_form.values()))
     by_place: dict[str, list[WorkItem]] = defaultdict(list)
     for path in fitting:
         by_place[next((part for part in PurePosixPath(path.text).parts[:-1] if part in _PLACES), "")].append(path)
-    place, there = min(by_place.items(), key=lambda one: (-len(one[1]), one[0]))
+    place, there = min(by_place.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     where = ""
     if len(there) >= NEARLY_ALL * len(fitting):
         fitting, where = there, f", below `{place}/`" if place else ", beside what they test"
@@ -114,14 +114,14 @@ def _form(
     """A convention that `seen` of `total` names follow, None where these are not nearly all."""
     if len(seen) < max(least, NEARLY_ALL * total):
         return None
-    sources = [(one.session_id, one.uuid) for one in seen]
+    sources = [(item.session_id, item.uuid) for item in seen]
     return _fact("convention", f"convention:{name}", f"{text}: {len(seen)} of {total}.", project,
                  seen=len(seen), total=total, sources=sources)  # fmt: skip
 
 
 def _distinct(named: Sequence[WorkItem]) -> list[WorkItem]:
     """The first of each name."""
-    return list({one.text: one for one in reversed(named)}.values())[::-1]
+    return list({item.text: item for item in reversed(named)}.values())[::-1]
 
 
 #: Least number of sessions that a fact rests on, and most turns that it cites.
@@ -193,7 +193,7 @@ def choose_evidence(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
     for session, uuid in dict.fromkeys(sources):
         ranked.append((ranks[session], uuid))
         ranks[session] += 1
-    return tuple(dict.fromkeys(uuid for _, uuid in sorted(ranked, key=lambda one: one[0])))[:EVIDENCE]
+    return tuple(dict.fromkeys(uuid for _, uuid in sorted(ranked, key=lambda entry: entry[0])))[:EVIDENCE]
 
 
 def _sessions(sources: Iterable[tuple[str, str]]) -> int:
@@ -239,13 +239,13 @@ def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
 
 def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int) -> Fact | None:
     """The command that serves a purpose most of the times; variants of it (`test:ci` beside `test`) are no others."""
-    ranked = sorted(commands.items(), key=lambda one: (-len(one[1]), one[0]))
+    ranked = sorted(commands.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     command, runs = ranked[0]
     is_variant = re.compile(rf"{re.escape(command)}[:-]").match
     total = sum(len(packets) for name, packets in ranked if not is_variant(name))
     if len({packet.session_id for packet in runs}) < LEAST_SESSIONS or len(runs) < USUAL * total:
         return None
-    others = [name for name, packets in ranked[1:] if len({one.session_id for one in packets}) >= LEAST_SESSIONS]
+    others = [name for name, packets in ranked[1:] if len({packet.session_id for packet in packets}) >= LEAST_SESSIONS]
     besides = [f"`{name}`" for name in others if not is_variant(name) and len(commands[name]) >= BESIDES * total]
     variants = [f"`{name}`" for name in others if is_variant(name)]
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
@@ -302,7 +302,7 @@ def _mended_error(error: Failed, project: int) -> Fact | None:
 def _broken_rules(command: str, rules: Mapping[str, list[tuple[str, str]]], failing: int, project: int) -> Fact | None:
     """The rules that a check reports in most sessions; `failing` sessions had it fail at all."""
     often = [(rule, shown) for rule, shown in rules.items() if _sessions(shown) >= TURNED_DOWN_SESSIONS]
-    most = sorted(often, key=lambda one: (-_sessions(one[1]), one[0]))[:TURNED_DOWN]
+    most = sorted(often, key=lambda entry: (-_sessions(entry[1]), entry[0]))[:TURNED_DOWN]
     if not most or _sessions(most[0][1]) < TURNED_DOWN_OFTEN:
         return None
     counts = [f"`{rule}` ({_sessions(shown)})" for rule, shown in most]
@@ -345,7 +345,7 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
             companions[rarer][wider] = shared
     # One sentence for each file with all that changes beside it; a pair that another sentence names is not repeated.
     facts, named = [], set[frozenset[str]]()
-    for path, others in sorted(companions.items(), key=lambda one: (-len(one[1]), one[0])):
+    for path, others in sorted(companions.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         names = sorted(others, key=lambda name: (-len(others[name]), name))[:MOST_BESIDE]
         shared = [session for session in others[names[0]] if all(session in others[name] for name in names)]
         if all(frozenset((path, name)) in named for name in names):
@@ -362,12 +362,12 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
     return sorted(facts, key=lambda fact: (-fact.confidence, fact.fingerprint))[:MOST_FILES_FACTS]
 
 
-def _is_test_of(one: str, other: str) -> bool:
+def _is_test_of(path: str, other: str) -> bool:
     """Whether one of two files is the other's test, by their names."""
     stems = []
-    for path in (one, other):
-        parts = 2 if ".test." in path or ".spec." in path else 1
-        stems.append(".".join(PurePosixPath(path).name.split(".")[:parts]))
+    for name in (path, other):
+        parts = 2 if ".test." in name or ".spec." in name else 1
+        stems.append(".".join(PurePosixPath(name).name.split(".")[:parts]))
     bare = {_TEST_NAME.sub("", stem) for stem in stems}
     return len(bare) == 1 and stems[0] != stems[1]
 

@@ -1,4 +1,4 @@
-"""What stands on which page: user, projects, themes, index."""
+"""Chooses the content of each page: user, projects, themes, index."""
 
 from __future__ import annotations
 
@@ -74,17 +74,17 @@ _QUOTED = re.compile(r'"([^"]{1,400})"')
 # fmt: off
 #: In the order in which they are shown; the first that fits takes a memory.
 KINDS: tuple[Kind, ...] = (
-    Kind(heading=EDITED, fits=lambda one: one.is_edited and not one.pinned, gate="epistemic", category="pattern"),
-    Kind(heading="Corrections", fits=lambda one: one.gate == "correction", gate="correction", category="preference"),
-    Kind(heading="How the user works", fits=lambda one: one.gate == "behavioral" and (one.origin == "inferred" or (one.category == "preference" and not _CODE.search(one.text))),
+    Kind(heading=EDITED, fits=lambda memory: memory.is_edited and not memory.pinned, gate="epistemic", category="pattern"),
+    Kind(heading="Corrections", fits=lambda memory: memory.gate == "correction", gate="correction", category="preference"),
+    Kind(heading="How the user works", fits=lambda memory: memory.gate == "behavioral" and (memory.origin == "inferred" or (memory.category == "preference" and not _CODE.search(memory.text))),
          gate="behavioral", category="preference"),
-    Kind(heading=REVIEWS, fits=lambda one: one.scene.startswith(statement_context.REVIEW) and not one.pinned, gate="epistemic", category="pattern"),
-    Kind(heading="People", fits=lambda one: one.gate == "relational", gate="relational", category="person"),
-    Kind(heading="Still open", fits=lambda one: one.gate == "promissory", gate="promissory", category="plan"),
-    Kind(heading="Known gotchas", fits=lambda one: one.category == "gotcha", gate="epistemic", category="gotcha"),
-    Kind(heading="Decisions and conventions", fits=lambda one: one.category in ("decision", "constraint", "convention", "procedure") or one.gate == "behavioral",
+    Kind(heading=REVIEWS, fits=lambda memory: memory.scene.startswith(statement_context.REVIEW) and not memory.pinned, gate="epistemic", category="pattern"),
+    Kind(heading="People", fits=lambda memory: memory.gate == "relational", gate="relational", category="person"),
+    Kind(heading="Still open", fits=lambda memory: memory.gate == "promissory", gate="promissory", category="plan"),
+    Kind(heading="Known gotchas", fits=lambda memory: memory.category == "gotcha", gate="epistemic", category="gotcha"),
+    Kind(heading="Decisions and conventions", fits=lambda memory: memory.category in ("decision", "constraint", "convention", "procedure") or memory.gate == "behavioral",
          gate="epistemic", category="decision"),
-    Kind(heading="Facts", fits=lambda one: bool(one.text), gate="epistemic", category="fact"),
+    Kind(heading="Facts", fits=lambda memory: bool(memory.text), gate="epistemic", category="fact"),
 )
 ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", REVIEWS, EDITED)
 # fmt: on
@@ -135,19 +135,19 @@ def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
 
     What a person writes on a page is no session.
     """
-    known = list(memories)
-    last = max((memory.confirmed_at for memory in known if memory.session_id), default="")
+    every = list(memories)
+    last = max((memory.confirmed_at for memory in every if memory.session_id), default="")
 
     def is_current(plan: Memory) -> bool:
         days = date.fromisoformat(last[:10]) - date.fromisoformat(plan.confirmed_at[:10])
         return plan.pinned or days.days <= OPEN_DAYS
 
-    return [one for one in known if one.gate != "promissory" or not one.session_id or is_current(one)]
+    return [memory for memory in every if memory.gate != "promissory" or not memory.session_id or is_current(memory)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """What stands beside memories, by id: symptoms of a gotcha, wordings that wait for an answer.
+    """The notes beside memories, by id: symptoms of a gotcha, wordings that wait for an answer.
 
     `new` are waiting lines (heading, text) that would be memories of their own. With `edits` the lines say that their
     code was edited since, not a heading.
@@ -166,7 +166,7 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
     """A memory as a line of a page."""
 
     def is_symptom(text: str) -> bool:
-        """Whether somebody's words describe a failure: every sentence states something."""
+        """Whether a person's words describe a failure: every sentence states something."""
         return all(map(states_something, prose.sentences(display.squeeze(text))))
 
     symptoms = filter(is_symptom, annotations.shows.get(memory.id, ()))
@@ -185,7 +185,7 @@ def _balance_emphasis(text: str) -> str:
 
 
 def _repeats(memory: Memory, other: Memory) -> bool:
-    """Whether another line says nearly the same as a memory, or that and more: it stands for both until they are merged."""
+    """Whether another line says nearly the same as a memory, or that and more: it represents both until they are merged."""
     mine, others = similarity.gist(memory.text), similarity.gist(other.text)
     if mine.turns != others.turns:
         return False
@@ -221,28 +221,37 @@ def build_sections(
     total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
 
     usable = list(filter(may_show, considered))
-    quoted = {(one.project_seq, tokens.normalise(quote)) for one in usable for quote in _QUOTED.findall(one.scene)}
+    quoted = {
+        (memory.project_seq, tokens.normalise(quote)) for memory in usable for quote in _QUOTED.findall(memory.scene)
+    }
     chosen: dict[str, list[Memory]] = defaultdict(list)
     lines: dict[int, list[Memory]] = defaultdict(list)
-    for memory in sorted(usable, key=lambda one: (not one.pinned, one.is_edited)):  # else the surest first
+    for memory in sorted(usable, key=lambda memory: (not memory.pinned, memory.is_edited)):  # else the surest first
         # What another line's scene quotes stands there already; what is pinned or corrects has a line of its own.
         is_quoted = (memory.project_seq, tokens.normalise(memory.text.replace('"', "'"))) in quoted
         is_quoted = is_quoted and not memory.pinned and memory.gate != "correction"
         section, there = chosen[heading_for(memory)], lines[memory.project_seq]
-        if room and len(section) < SECTION_LINES and not is_quoted and not any(_repeats(memory, one) for one in there):
+        if (
+            room
+            and len(section) < SECTION_LINES
+            and not is_quoted
+            and not any(_repeats(memory, other) for other in there)
+        ):
             section.append(memory)
             there.append(memory)
             room -= 1
     sections = []
     for heading in filter(total.__getitem__, order):
-        shown = sorted(chosen[heading], key=lambda one: (one.pinned, one.confirmed_at, one.id), reverse=True)
+        shown = sorted(
+            chosen[heading], key=lambda memory: (memory.pinned, memory.confirmed_at, memory.id), reverse=True
+        )
         items = tuple(build_item(memory, annotations) for memory in shown)
         sections.append(Section(heading=heading, items=items, more=total[heading] - len(items)))
     return tuple(sections)
 
 
 def find_heading(memory: Memory) -> str:
-    """The heading under which a memory stands on its own page."""
+    """The heading of a memory on its own page."""
     return next(kind.heading for kind in KINDS if kind.fits(memory))
 
 
@@ -288,7 +297,7 @@ def build_page(
     """
     moved = _find_moved(memories, annotations, was)
     lasting = drop_old_plans(memories) if place.seq else memories
-    own = [one for one in lasting if one.id not in moved]
+    own = [memory for memory in lasting if memory.id not in moved]
     sections = build_sections(own, find_heading, ORDER, annotations, may_show=may_show)
     texts = [item.text for section in sections for item in section.items] + [item.text for item in moved.values()]
     counted = [fact for fact in facts if not (narrator.is_covered(fact, texts) or actions.core(fact) in texts)]
@@ -319,7 +328,7 @@ def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Read)
     """Memory (id) -> its line, of those that a person put under headings of their own."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
-    items = {one.id: build_item(one, annotations) for one in memories if compose.durable_text(one)}
+    items = {memory.id: build_item(memory, annotations) for memory in memories if compose.durable_text(memory)}
     moved = page_format.find_placed(was, items, is_ours)
     return {ident: item for ident, item in items.items() if ident in moved}
 
@@ -343,7 +352,7 @@ def build_head(name: str, about: str, page_type: str) -> dict[str, str]:
 
 def count_notes(sections: Iterable[Section], moved: Collection[object] = ()) -> str:
     """How many notes there are in words, those without room among them."""
-    return display.amount(sum(len(one.items) + one.more for one in sections) + len(moved), "note")
+    return display.amount(sum(len(section.items) + section.more for section in sections) + len(moved), "note")
 
 
 def link_text(name: str) -> str:
@@ -364,9 +373,9 @@ def build_theme_page(
     order = [headings[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     annotations = Annotations(waits=annotations.waits, edits=True)
     moved = _find_moved(memories, annotations, was)
-    on_own_page = [one for one in memories if len(places) == 1 and one.id in listed and one.id not in moved]
-    own = [one for one in memories if one.id not in moved and one not in on_own_page]
-    sections = build_sections(own, lambda one: headings[one.project_seq], order, annotations, LINES, may_show)
+    on_own_page = [memory for memory in memories if len(places) == 1 and memory.id in listed and memory.id not in moved]
+    own = [memory for memory in memories if memory.id not in moved and memory not in on_own_page]
+    sections = build_sections(own, lambda memory: headings[memory.project_seq], order, annotations, LINES, may_show)
     also = f" (also {display.join_names(theme.also)})" if theme.also else ""
     names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
     of = (
@@ -498,7 +507,7 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
         if sources.recurs(theme) or (sources.parts_of(theme.name) and len(theme.members) >= LEAST_TO_STAY)
     ]
     merged: list[Theme] = []
-    for theme in sorted(themes, key=lambda one: (one.name not in sources.paged, -len(one.members), one.name)):
+    for theme in sorted(themes, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)):
         place = next((at for at, kept in enumerate(merged) if sources.belong_together(kept, theme)), None)
         if place is None:
             merged.append(theme)

@@ -1,7 +1,7 @@
 """Reads people's edits of pages and carries them out.
 
-A line is known by the memory it names, or by its words where an editor has lost the comment. One that stands under
-another heading or on another page is moved, which is no edit. A page that lost too much at once was truncated, by a
+A line is identified by the memory it names, or by its words if an editor has lost the comment. One that is now under
+another heading or on another page was moved, which is no edit. A page that lost too much at once was truncated, by a
 sync service or a full disk: nothing of it is read.
 """
 
@@ -25,6 +25,7 @@ from csmd.dream.page_format import Item, Page, Read
 from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
+from csmd.hosts.tool_calls import READERS, SHELL
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
@@ -97,7 +98,7 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
                 words[item.id][path] = markdown.line_key(item.text)
                 ids.setdefault(markdown.line_key(item.text), item.id)
     # A line that lost its comment is known by its words, on every page.
-    known = {
+    found_lines = {
         path: [
             Line(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
             for heading, item in read.lines()
@@ -105,26 +106,28 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
         ]
         for path, read in news.items()
     }
-    here = {path: {line.id for line in lines} for path, lines in known.items()}
+    here = {path: {line.id for line in lines} for path, lines in found_lines.items()}
     # A memory's line that moved to a page on which it did not stand is not gone.
-    moved = {ident for path, found in here.items() for ident in found if path not in words.get(ident, {path: ""})}
+    moved = {ident for path, idents in here.items() for ident in idents if path not in words.get(ident, {path: ""})}
     twins: set[str] = set()
     return {
-        path: _edits_of(path, olds.get(path), news[path], known[path], words, ids, twins, stays=here[path] | moved)
+        path: _edits_of(
+            path, olds.get(path), news[path], found_lines[path], words, ids, twins, stays=here[path] | moved
+        )
         for path in sorted(news, key=lambda path: (path.startswith(markdown.TOPICS), path))
     }
 
 
 def _edits_of(
-    path: str, was: Read | None, new: Read, known: Sequence[Line], words: Mapping[str, Mapping[str, str]],
+    path: str, was: Read | None, new: Read, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
     ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
 ) -> Edits:  # fmt: skip
     """What was done to one page; `changed_ids` collects the memories whose wording changed, over all pages."""
     old = was or Read()
-    unchanged = {line.id for line in known if markdown.line_key(line.text) in words.get(line.id, {}).values()}
+    unchanged = {line.id for line in lines if markdown.line_key(line.text) in words.get(line.id, {}).values()}
     changed: list[Line] = []
     added: list[Line] = []
-    for line in known:
+    for line in lines:
         if line.id not in words or markdown.line_key(line.text) in words[line.id].values():
             continue
         # A second wording, or one beside the old wording, is a line of its own.
@@ -146,7 +149,7 @@ def _edits_of(
         path=path, changed=tuple(changed), gone=gone, uncounted=tuple(uncounted.values()),
         new=tuple({(line.heading, markdown.line_key(line.text)): line for line in added}.values()),
         # What csmd wrote once: put back by hand, or by a copy of the store.
-        back=tuple(dict.fromkeys(line.id for line in known if line.id not in words)),
+        back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
         lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Read(),
         problem=f"{len(added)} new lines at once: csmd takes at most {MOST_NEW}" if len(added) > MOST_NEW else "",
     )  # fmt: skip
@@ -178,7 +181,6 @@ def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
 
 # --- who wrote a page
 
-_READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
 #: A shell line that only reads: without redirection and without programs that may write.
 _ONLY_READS = re.compile(
     r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
@@ -204,15 +206,15 @@ def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> b
     """Whether a tool call may have written a page: it names the page or its directory, and does not only read.
 
     A file name alone counts where it is the page's only: with "memory", in csmd's directory, or where no other file has
-    it. The directory counts by its last two names, the home where all below it is swept. Of a shell line that is not
-    kept whole nobody knows. A name that is only computed is not seen.
+    it. The directory counts by its last two names, the home where all below it is swept. A shell line that is not
+    kept whole may have written it. A name that is only computed is not seen.
     """
-    if tool in _READERS:
+    if tool in READERS:
         return False
     command = _COMMAND.search(call)
-    if tool == "Bash" and command and _ONLY_READS.match(command[1]):
+    if tool == SHELL and command and _ONLY_READS.match(command[1]):
         return False
-    if tool == "Bash" and (CUT in call or (NOT_KEPT in call and not command)):
+    if tool == SHELL and (CUT in call or (NOT_KEPT in call and not command)):
         return True
     name = path.rpartition("/")[2]
     home = re.search(rf"/{re.escape(_tail(directory).partition('/')[0])}(?=[\s\"'\\;|&)]|/?$|/\*)", call)
@@ -242,7 +244,7 @@ class _Page:
 class EditTransaction:
     """Carries out the edits of one page, in the caller's transaction.
 
-    They are a person's unless a tool may have written the page or nobody watched (`is_unwatched`); `others` are the
+    They are a person's unless a tool may have written the page or csmd did not watch (`is_unwatched`); `others` are the
     other pages as they are now.
     """
 
@@ -279,10 +281,10 @@ class EditTransaction:
             self._remove(ident)
         if self._is_theirs and edits.back:
             # A line that was put back is asked about no more.
-            for one in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
-                is_removal = one.source == candidates.PAGE and one.kind == "stale"
-                if is_removal and not set(edits.back).isdisjoint(one.memory_ids):
-                    candidates.set_status(self._rows, one, "done", now=self._now)
+            for candidate in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
+                is_removal = candidate.source == candidates.PAGE and candidate.kind == "stale"
+                if is_removal and not set(edits.back).isdisjoint(candidate.memory_ids):
+                    candidates.set_status(self._rows, candidate, "done", now=self._now)
         return self._store_page(made, edits, own=own)
 
     def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
@@ -311,7 +313,7 @@ class EditTransaction:
         there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
         page = Page(
             path=self._path, head=new.head, title=new.title, top=tuple(filter(is_theirs, new.top)),
-            sections=tuple(sections), own=(*filter(is_theirs, new.own), *(one for one in own if one not in there)),
+            sections=tuple(sections), own=(*filter(is_theirs, new.own), *(text for text in own if text not in there)),
         )  # fmt: skip
         hashes = (page_content.counted_hash(text, self._key) for text in edits.uncounted)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
@@ -321,7 +323,7 @@ class EditTransaction:
         return edits.number
 
     def _remember(self, line: Line) -> str | None:
-        """The memory that a changed or new line stands for from now on, "" for none yet; None where it is refused."""
+        """The memory of a changed or new line from now on, "" for none yet; None if the line is refused."""
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
@@ -389,7 +391,7 @@ class EditTransaction:
         candidates.put_candidate(self._rows, question)
 
     def _place(self, line: Line) -> Place:
-        """Whose line it is: the page's, or of a theme's page the project's under whose heading it stands."""
+        """The place that a line belongs to: the page's, or on a theme's page that of the project in its heading."""
         everywhere = self._places[markdown.USER]
         if self._is_topic:
             return self._places.get(page_content.find_linked_page(line.heading), everywhere)
@@ -397,8 +399,10 @@ class EditTransaction:
             return self._places[self._path]
         # Its project was merged into another: the one where its memories are.
         by_seq = {place.seq: place for place in self._places.values()}
-        known = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
-        return next((by_seq[one.project_seq] for one in known if one and one.project_seq in by_seq), everywhere)
+        on_page = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
+        return next(
+            (by_seq[memory.project_seq] for memory in on_page if memory and memory.project_seq in by_seq), everywhere
+        )
 
 
 # --- reading pages
@@ -407,21 +411,21 @@ class EditTransaction:
 def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
     """Reads the pages that differ from what csmd knows, each in one transaction; returns how many edits were carried out.
 
-    Where csmd paused since it knew a page, or the clock was set back, nobody knows who edited it. OSError where the disk
-    does not take a page that is to be kept.
+    If csmd paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the disk
+    refuses a page that is to be kept.
     """
-    known = store.read(markdown_pages.pages)
+    stored = store.read(markdown_pages.pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     # Also what somebody wrote where csmd would have written a page.
-    new = [PageRow(path=path, text="", at="") for path in places if path not in known and (directory / path).is_file()]
+    new = [PageRow(path=path, text="", at="") for path in places if path not in stored and (directory / path).is_file()]
     pages: dict[str, _Page] = {}
-    for row in (*known.values(), *new):
+    for row in (*stored.values(), *new):
         file = directory / row.path
         raw = files.read_plain(file, page_format.READ_BYTES)
         pages[row.path] = _parse_file(row, raw, purged, is_link=file.is_symlink())
-    if known and not any(page.is_there for page in pages.values()):
-        store.write(partial(_begin_anew, known=known.values()))
+    if stored and not any(page.is_there for page in pages.values()):
+        store.write(partial(_begin_anew, page_rows=stored.values()))
         return 0
     differing = [path for path, page in pages.items() if _differs(page, directory)]
     if not differing:
@@ -449,9 +453,9 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     return total
 
 
-def _begin_anew(rows: Rows, known: Iterable[PageRow]) -> None:
-    """Notes that the whole directory is gone: somebody wants it written anew, and no line of it was removed."""
-    for row in known:
+def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
+    """Records that the whole directory was deleted: it is written anew, and none of its lines counts as removed."""
+    for row in page_rows:
         if row.text and not row.also:
             markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
 
@@ -513,8 +517,8 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
 
 def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """The state of the pages: lines asked about, pages restored or not read, copies, pages with edits not read yet."""
-    known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
-    asked = Counter(path for _, path in markdown_pages.questioned_lines(rows))
+    stored, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
+    questions = Counter(path for _, path in markdown_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:
         path = directory / row.path
@@ -530,9 +534,9 @@ def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
             # The report is text; a name need not be.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
     return {
-        "asked": [{"page": path, "lines": number} for path, number in sorted(asked.items())],
-        "restored": [{"page": row.path, "whole": row.held} for row in known.values() if row.held],
-        "unread": [{"page": row.path, "why": row.problem} for row in known.values() if row.problem],
-        "copies": find_copies(names, known),
-        "edited": [path for path, row in known.items() if is_edited(row)],
+        "asked": [{"page": path, "lines": number} for path, number in sorted(questions.items())],
+        "restored": [{"page": row.path, "whole": row.held} for row in stored.values() if row.held],
+        "unread": [{"page": row.path, "why": row.problem} for row in stored.values() if row.problem],
+        "copies": find_copies(names, stored),
+        "edited": [path for path, row in stored.items() if is_edited(row)],
     }

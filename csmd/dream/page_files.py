@@ -40,19 +40,19 @@ def read_last(row: PageRow | None) -> Read:
 
 def find_places(rows: Rows) -> dict[int, Place]:
     """Everywhere, the projects and the workspaces, by their rows."""
-    found = markdown_pages.page_places(rows)
-    numbers = Counter((name, walled) for _, _, name, _, walled in found)
+    stored = markdown_pages.page_places(rows)
+    numbers = Counter((name, walled) for _, _, name, _, walled in stored)
     return {
         seq: Place(
             seq=seq, key=key, name=name, root=root, walled=walled,
             title="/".join(PurePath(root).parts[-2:]) if numbers[name, walled] > 1 and root else "",
         )
-        for seq, key, name, root, walled in found
+        for seq, key, name, root, walled in stored
     }  # fmt: skip
 
 
 def build_pages(
-    rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
+    rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[Page]]:
     """Builds the pages of places, of themes and the index, one page a step; `after` are memories as they will be, by id."""
     places = find_places(rows)
@@ -68,7 +68,7 @@ def build_pages(
     may_show = cache(page_content.has_text)  # of a memory that stands on several pages once
     pages: list[Page] = []
     for seq, place in places.items():
-        row = known.get(place.path)
+        row = page_rows.get(place.path)
         was = read_last(row)
         left_out = frozenset(row.left_out if row else ())
         numbers = Counter(tags[memory.seq][0].name for memory in memories[seq] if tags.get(memory.seq))
@@ -83,39 +83,39 @@ def build_pages(
     listed = frozenset(item.id for page in pages for section in page.sections for item in section.items)
     common = {seq: place for seq, place in places.items() if not place.walled}
     current = [memory for seq in common for memory in page_content.drop_old_plans(memories[seq])]
-    themed = yield from _build_theme_pages(known, current, tags, common, annotations, listed, may_show)
+    themed = yield from _build_theme_pages(page_rows, current, tags, common, annotations, listed, may_show)
     times = {place.path: [memory.confirmed_at for memory in memories[seq]] for seq, place in common.items()}
     latest = {path: max(stated, default="") for path, stated in times.items()}
     indexed = [page for page in pages if page.path in latest]
     indexed.sort(key=lambda page: (page.path == markdown.USER, latest[page.path], page.path), reverse=True)
-    return [*pages, *themed, page_content.build_index([*indexed, *themed], read_last(known.get(INDEX)))]
+    return [*pages, *themed, page_content.build_index([*indexed, *themed], read_last(page_rows.get(INDEX)))]
 
 
 def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotations, dict[int, list[tuple[str, str]]]]:
-    """What stands beside memories, and the lines (heading, text) of each place that wait to become memories."""
+    """The notes beside memories, and the lines (heading, text) of each place that wait to become memories."""
     ids = {memory.seq: memory.id for memory in memories}
     symptoms = failures.symptoms_of(rows, [memory.seq for memory in memories if memory.category == "gotcha"])
     waits: dict[str, list[str]] = defaultdict(list)
     new: dict[int, list[tuple[str, str]]] = defaultdict(list)
-    known = frozenset(ids.values())
+    idents = frozenset(ids.values())
     for call in markdown_pages.waiting_calls(rows):
-        if ident := next(filter(known.__contains__, call.memory_ids), ""):
+        if ident := next(filter(idents.__contains__, call.memory_ids), ""):
             waits[ident].append(call.text)
         else:
             new[call.project_seq].append((page_content.heading_of(call.gate, call.category), call.text))
-    shows = {ids[seq]: tuple(text for _, _, text in found) for seq, found in symptoms.items()}
+    shows = {ids[seq]: tuple(text for _, _, text in reports) for seq, reports in symptoms.items()}
     return Annotations(shows=shows, waits=waits), new
 
 
 def _build_theme_pages(
-    known: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]],
+    page_rows: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]],
     places: Mapping[int, Place], annotations: Annotations, listed: frozenset[str], may_show: Callable[[Memory], bool],
 ) -> Generator[None, None, list[Page]]:  # fmt: skip
     tagged: dict[str, set[str]] = defaultdict(set)
     for memory in memories:
         for tag in tags.get(memory.seq, ()):
             tagged[tag.name].add(memory.id)
-    last = {path: read_last(row) for path, row in sorted(known.items()) if path.startswith(markdown.TOPICS)}
+    last = {path: read_last(row) for path, row in sorted(page_rows.items()) if path.startswith(markdown.TOPICS)}
     paths = {str(read.head.get("name", "")): path for path, read in last.items()}
     paged: dict[str, Theme] = {}
     for name, path in paths.items():
@@ -158,20 +158,20 @@ class PlannedFile:
 
 
 def plan_pages(
-    rows: Rows, known: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
+    rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[PlannedFile]]:
     """Plans every page by what is believed, or by memories `after` a dream, and where pages go that are no more."""
-    pages = yield from build_pages(rows, known, facts=facts, key=key, after=after)
+    pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:
         if page.head:  # with what a person put there
-            more = read_last(known.get(page.path)).head
+            more = read_last(page_rows.get(page.path)).head
             page = replace(page, head={**page.head, **{name: more[name] for name in more if name not in OURS}})
         text = redact(page_format.render_page(page), Counter())  # of what older rules let through
         planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
-    for path in sorted(known.keys() - {page.path for page in pages}):
+    for path in sorted(page_rows.keys() - {page.path for page in pages}):
         is_topic = path.startswith(markdown.TOPICS)
-        is_kept = is_topic or page_format.has_theirs(read_last(known[path]), page_content.is_ours)
+        is_kept = is_topic or page_format.has_theirs(read_last(page_rows[path]), page_content.is_ours)
         reason = "the theme is hardly spoken of" if is_topic else "nothing is known of it any more"
         planned.append(PlannedFile(path=path, text=None, reason=reason, into=f"{ARCHIVE}{path}" if is_kept else ""))
     return planned
@@ -193,9 +193,9 @@ def write(
         # What was forgotten, walled, purged or read back since the last page stands on none, nor on those that are
         # written already; a hook's turn changes no page.
         if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
-            seen, known = stamp, store.read(markdown_pages.pages)
+            seen, page_rows = stamp, store.read(markdown_pages.pages)
             # One read plans all pages, so that they agree.
-            plan = partial(plan_pages, known=known, facts=facts, key=store.hash_key)
+            plan = partial(plan_pages, page_rows=page_rows, facts=facts, key=store.hash_key)
             planned = store.read(lambda rows, plan=plan: run_to_end(plan(rows)))  # type: ignore[misc]
             purged = store.read(lambda rows: tombstones.marks(rows, store.hash_key))
             todo = [file for file in planned if tried.get(file.path) != file and (only is None or file.path in only)]
@@ -203,7 +203,7 @@ def write(
             return
         file = todo.pop(0)
         tried[file.path] = file
-        is_written = writer.bring_up_to_date(store, file, known.get(file.path), purged)
+        is_written = writer.bring_up_to_date(store, file, page_rows.get(file.path), purged)
         commits = store.commits
         if is_written:
             yield file.path
@@ -273,7 +273,10 @@ class _Writer:
         ]
         page = Page(
             path=into, head=read.head, title=str(read.head.get("name", "")), top=read.top, own=read.own,
-            sections=tuple(one for one in sections if one.items or one.notes or not page_content.is_ours(one.heading)),
+            sections=tuple(
+                section for section in sections
+                if section.items or section.notes or not page_content.is_ours(section.heading)
+            ),
         )  # fmt: skip
         text, path, number = page_format.render_page(page), into, 1
         while (raw := files.read_plain(self.directory / path)) not in (None, text.encode("utf-8", "replace")):
@@ -319,7 +322,7 @@ def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would become of a file below the memory directory; `read`: somebody's edit in it is read first."""
+    """What would become of a file below the memory directory; `read`: a person's edit in it is read first."""
 
     path: str
     do: Literal["begin", "write", "remove", "read"]
@@ -333,16 +336,16 @@ def preview_changes(
 
     `after` are memories as they will be, by id. A file of an unknown project is of none.
     """
-    known, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
+    page_rows, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in find_places(rows).values()}
     changes: list[tuple[Change, frozenset[int]]] = []
-    for file in (yield from plan_pages(rows, known, facts=facts, key=key, after=after)):
+    for file in (yield from plan_pages(rows, page_rows, facts=facts, key=key, after=after)):
         yield
-        path, row = directory / file.path, known.get(file.path)
+        path, row = directory / file.path, page_rows.get(file.path)
         if path.is_symlink() or (row is not None and (row.held or row.problem)):
             continue  # it is left alone
         raw = files.read_plain(path, page_format.READ_BYTES)
-        change: Change | None = Change(path=file.path, do="read", reason="somebody has edited it")
+        change: Change | None = Change(path=file.path, do="read", reason="it was edited")
         if _may_write(raw, row, purged):
             before = None if raw is None else raw.decode("utf-8", "replace")
             change = describe_change(file.path, before, file.text, why_gone=file.reason)

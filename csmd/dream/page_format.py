@@ -318,8 +318,8 @@ def keep_own_words(page: Page, was: Read, items: Mapping[str, Item], is_ours: Is
 def map_items(section: Section, of: Callable[[Item], Item | None]) -> Section:
     """A section with its lines mapped, those mapped to None left out; notes stay in between."""
     items = [of(item) for item in section.items]
-    notes = [replace(note, below=sum(one is not None for one in items[: note.below])) for note in section.notes]
-    return replace(section, items=tuple(one for one in items if one is not None), notes=tuple(notes))
+    notes = [replace(note, below=sum(item is not None for item in items[: note.below])) for note in section.notes]
+    return replace(section, items=tuple(item for item in items if item is not None), notes=tuple(notes))
 
 
 def _with_notes(section: Section, was: Section) -> Section:

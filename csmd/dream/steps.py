@@ -53,10 +53,10 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
         alive = _alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
-        memories = {ident: changed.get(ident, one) for ident, one in snapshot.memories.items()}
-        memories |= {ident: changed.get(ident, one) for ident, one in lifted[place.everywhere].items()}
+        memories = {ident: changed.get(ident, memory) for ident, memory in snapshot.memories.items()}
+        memories |= {ident: changed.get(ident, memory) for ident, memory in lifted[place.everywhere].items()}
         plan, left = yield from plan_project(_with_near(replace(snapshot, memories=memories), pairs))
-        changed |= {ident: one for ident, one in left.memories.items() if one.project_seq != place.seq}
+        changed |= {ident: memory for ident, memory in left.memories.items() if memory.project_seq != place.seq}
         lifted[place.seq] = {action.made.id: action.made for action in plan.actions if action.made is not None}
         planned += plan.actions
         tallies += plan.tallies
@@ -66,30 +66,30 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
 def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
     """Reads what a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
-    known: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
+    collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
     for seqs in parts_of(read(partial(dreams.held_memories, place=place)), READ):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
-            known[name] = known[name] | value if name in known else value
+            collected[name] = collected[name] | value if name in collected else value
         yield
     undone_raises = read(dreams.undone_raises)
     yield
-    days = read(lambda rows: {one: tuple(projects.active_days(rows, one)) for one in (place.seq, place.everywhere)})
+    days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
     dropped = read(belief_changes.dropped_pairs)
-    known["questioned"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
+    collected["questioned"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
     for seqs in parts_of(read(partial(dreams.stated_around, place=place)), READ):
         abroad |= read(partial(_read_abroad, seqs=seqs))
         yield
-    known["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
+    collected["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
     # Lifted before: a memory with the id that the lifted statement would have is there, whatever became of it.
     idents = sorted({scope.identity(place.seq, memory.text) for memory in abroad.values()})
     stored = read(lambda rows: [ident for ident in idents if memories.by_id(rows, ident) is not None])
-    known["undone"] |= {("lift", ident) for ident in stored}
+    collected["undone"] |= {("lift", ident) for ident in stored}
     return Snapshot(
         project_seq=place.seq, everywhere=place.everywhere, now=now, days=days, dropped=dropped, facts=here,
-        raised={candidate.fingerprint: candidate for candidate in raised}, abroad=abroad, **known,
+        raised={candidate.fingerprint: candidate for candidate in raised}, abroad=abroad, **collected,
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
         "topics": dreams.dream_topics(rows, place, seqs),
         "injected": dreams.injected_sessions(rows, seqs),
         "by_assistants": dreams.by_assistants(rows, seqs),
-        **{one.name: getattr(decided, one.name) for one in fields(decided)},
+        **{field.name: getattr(decided, field.name) for field in fields(decided)},
     }
 
 
@@ -111,7 +111,9 @@ def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
-        one.id: one for one in stated if consolidation.may_hold_everywhere(one, project_name=names[one.project_seq])
+        memory.id: memory
+        for memory in stated
+        if consolidation.may_hold_everywhere(memory, project_name=names[memory.project_seq])
     }
 
 
@@ -143,8 +145,8 @@ def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> St
 
 def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
     ids = {memory.seq: memory.id for memory in snapshot.memories.values()}
-    named = (sorted((ids[one], ids[other])) for one, other in pairs if one in ids and other in ids)
-    return replace(snapshot, near=frozenset((one, other) for one, other in named))
+    named = (sorted((ids[seq], ids[other])) for seq, other in pairs if seq in ids and other in ids)
+    return replace(snapshot, near=frozenset((ident, other) for ident, other in named))
 
 
 def parts_of(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
@@ -164,7 +166,7 @@ def carry_out_everywhere(
     done = 0
     for place in store.read(dreams.dream_places):
         near: set[tuple[int, int]] = set()
-        known: set[int] = set()
+        compared: set[int] = set()
         for _ in range(TRIES):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
             vectors = store.read(partial(dreams.vector_state, place=place))
@@ -172,13 +174,13 @@ def carry_out_everywhere(
             digest = yield from _digest(snapshot, vectors, key=key)
             is_unchanged = digest == store.read(partial(dreams.dreamt_digest, place=place))
             alive = [] if is_unchanged else _alive(snapshot)
-            fresh = [seq for seq in alive if seq not in known]
+            fresh = [seq for seq in alive if seq not in compared]
             near |= yield from compare_vectors(store.read, fresh, alive)
-            known.update(fresh)
+            compared.update(fresh)
             plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
             # Only where all were compared now: the vector of one that was compared before may be newer.
-            found = any(action.kind in COMPARING for action in plan.actions)
-            if not is_unchanged and not found and fresh == alive:
+            has_comparison = any(action.kind in COMPARING for action in plan.actions)
+            if not is_unchanged and not has_comparison and fresh == alive:
                 store.write(partial(dreams.mark_dreamt, place=place, digest=digest))
                 yield
             moved = 0
@@ -265,8 +267,8 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         return [action.made.id]
     at = belief_changes.stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
-        asked = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
-        return [asked] if asked else []
+        question = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        return [question] if question else []
     if action.kind == "merge":
         belief_changes.merge_memories(rows, memory, action.after[1], reason=action.reason, by=by, now=now)
     elif action.kind == "archive":
@@ -279,7 +281,7 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, action.after[0])
         note = dreams.STRENGTHENED if action.kind == "strengthen" else dreams.PROMOTED
-        was, is_now = (f"confidence={one.confidence} tier={one.tier}" for one in (memory, action.after[0]))
+        was, is_now = (f"confidence={state.confidence} tier={state.tier}" for state in (memory, action.after[0]))
         belief_changes.record_change(rows, memory.id, note, was, is_now, action.reason, by, now)
     upkeep.settle_about(rows, memory, now=now)
     return []

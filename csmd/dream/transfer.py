@@ -76,7 +76,7 @@ def _fits(value: Any, rule: Any) -> bool:
         case tuple():
             return isinstance(value, list) and len(value) == len(rule) and all(map(_fits, value, rule))
         case [each]:
-            return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(_fits(one, each) for one in value)
+            return isinstance(value, list) and len(value) <= MOST_ENTRIES and all(_fits(item, each) for item in value)
         case dict():
             has_names = isinstance(value, dict) and value.keys() == rule.keys()
             return has_names and all(_fits(value[name], rule[name]) for name in rule)
@@ -130,9 +130,9 @@ def check_record(value: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record that nobody vouches for, as an assistant's evidence, which no session is told until a person keeps it.
+    """Turns a record that no one vouches for into an assistant's evidence, not shown to sessions until a person keeps it.
 
-    Its audit is dropped: an undo would rest on what nobody has seen.
+    Its audit is dropped: an undo would rely on states that this store never held.
     """
     authority = min(record["authority"], "assistant", key=vocabulary.AUTHORITY_RANK.__getitem__)
     return {**record, "authority": authority, "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
@@ -204,7 +204,7 @@ REPLACED, WAITING = "Replaced", "Waiting for review"
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    """The heading that a record stands under, "" for what holds."""
+    """The heading of a record, "" for one that holds."""
     if record["superseded_by"]:
         return REPLACED
     is_unsaid = record["authority"] == "external" or record["origin"] in visibility.UNSTATED
@@ -390,7 +390,7 @@ class _Import:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, record: Mapping[str, Any], redactions: Counter[str]) -> dict[str, Any]:
-        """A record as it may be stored: redacted, and lowered where nobody vouches for it."""
+        """A record as it may be stored: redacted, and lowered if no one vouches for it."""
         return redact_record(record if self.is_trusted else lower_record(record), redact, redactions)
 
     def store_memories(self, rows: Rows, records: Mapping[int, dict[str, Any]]) -> list[int]:
@@ -406,16 +406,16 @@ class _Import:
             text_hash = tokens.keyed_hash(text, self.key)
             same_id = memories.by_id(rows, ident)
             is_same = same_id is not None and same_id.text == text
-            known = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
-            if known is not None:
+            existing = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
+            if existing is not None:
                 self.counts.known += 1
-                self.renamed[ident] = known.id
+                self.renamed[ident] = existing.id
                 if self.is_trusted:
-                    exports.add_sources(rows, known.seq, record)
-                    self.counts.vouched += self._vouch(rows, known, record)
+                    exports.add_sources(rows, existing.seq, record)
+                    self.counts.vouched += self._vouch(rows, existing, record)
                 # An interrupted import is finished; a file of nobody's adds nothing to a trusted memory.
-                may_annotate = self.is_trusted or known.origin == remember.MODEL_SAVED
-                if may_annotate and exports.is_import_incomplete(rows, known.id):
+                may_annotate = self.is_trusted or existing.origin == remember.MODEL_SAVED
+                if may_annotate and exports.is_import_incomplete(rows, existing.id):
                     incomplete.append(number)
                 continue
             made = ident if same_id is None else supersession.free_identity(rows, project, text)
@@ -446,7 +446,7 @@ class _Import:
         raised = {name: record[name] for name in ("authority", "origin")}
         memories.update_belief(rows, replace(memory, **raised, pinned=bool(record["pinned"])))
         exports.put_scene(rows, memory.seq, self._without_purged(rows, record))
-        exports.note_imported(rows, memory.id, reason="somebody vouched for it", now=self.now)
+        exports.note_imported(rows, memory.id, reason="a person vouched for it", now=self.now)
         return True
 
     def annotate(self, rows: Rows, records: Iterable[dict[str, Any]]) -> None:

@@ -86,51 +86,51 @@ class Undone:
 # --- which dreams
 
 
-def find_dreams_to_undo(known: Sequence[Dream], ident: str) -> list[Dream]:
+def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
     """A dream and every later one that is not undone, newest first; CsmdError where it cannot be undone."""
-    wanted = next((dream for dream in known if dream.id == ident), None)
+    wanted = next((dream for dream in history if dream.id == ident), None)
     if wanted is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
-    if any(dream.state == "running" for dream in known):
+    if any(dream.state == "running" for dream in history):
         raise CsmdError("a dream is under way: what it does cannot be told yet", hint="csmd dream status")
     if wanted.state not in UNDOABLE:
         raise CsmdError(f"the dream {ident} is undone already", hint=f"csmd dream diff {ident}")
-    later = [dream for dream in known if dream.seq >= wanted.seq and dream.state in UNDOABLE]
+    later = [dream for dream in history if dream.seq >= wanted.seq and dream.state in UNDOABLE]
     return sorted(later, key=lambda dream: dream.seq, reverse=True)
 
 
 def plan_undo(rows: Rows, ident: str) -> list[Dream]:
     """The dreams that undoing one would undo, newest first; CsmdError where it cannot be undone."""
-    found = find_dreams_to_undo(dreams.history(rows, limit=dreams.ALL), ident)
-    if not any(dreams.change_counts(rows, dream.seq) for dream in found):
+    chain = find_dreams_to_undo(dreams.history(rows, limit=dreams.ALL), ident)
+    if not any(dreams.change_counts(rows, dream.seq) for dream in chain):
         raise CsmdError(
             f"nothing of the dream {ident} can be undone: it changed nothing, or its journal is not kept any more",
             hint="`csmd config set dream.keep_days DAYS` keeps journals longer",
         )
-    return found
+    return chain
 
 
-def find_outlived(known: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
+def find_outlived(history: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
     """The row keys of the dreams whose journal has been kept for `keep_days`.
 
     The time between two dreams, and since the last one, counts up to what is usual: neither a clock that was set ahead
     nor months without work make a dream old.
     """
     most = max(timedelta(days=APART_DAYS), 2 * timedelta(hours=every_h))
-    found, age, later = [], timedelta(0), datetime.fromisoformat(now)
-    for dream in sorted(known, key=lambda dream: dream.seq, reverse=True):
+    outlived, age, later = [], timedelta(0), datetime.fromisoformat(now)
+    for dream in sorted(history, key=lambda dream: dream.seq, reverse=True):
         begun = datetime.fromisoformat(dream.begun_at)
         age, later = age + min(max(later - begun, timedelta(0)), most), begun
         if age > timedelta(days=keep_days):
-            found.append(dream.seq)
-    return found
+            outlived.append(dream.seq)
+    return outlived
 
 
 # --- why something stays: rows before an action (`was`), after it (`then`) and now
 
 
-def _differing(one: Mapping[str, Any], other: Mapping[str, Any]) -> frozenset[str]:
-    return frozenset(name for name in {**one, **other} if one.get(name) != other.get(name))
+def _differing(left: Mapping[str, Any], right: Mapping[str, Any]) -> frozenset[str]:
+    return frozenset(name for name in {**left, **right} if left.get(name) != right.get(name))
 
 
 def is_back(was: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
@@ -169,20 +169,20 @@ def keep_together(made: Mapping[str, str], changed: Mapping[str, str]) -> dict[s
 def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
     """Writing of one file, oldest first -> why it is not undone, "" where it is.
 
-    From the newest on, each must have left what is there now: what somebody wrote in between stays, and all below it. A
-    writing that was noted and never done, or that somebody has taken back, has left what it found. One that is `purged`
+    From the newest on, each must have left what is there now: what was written in between stays, and all before it. A
+    writing that was noted and never done, or that was taken back, has left what it found. One that is `purged`
     would bring purged text back.
     """
-    found: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     why = ""
     for writing in reversed(chain):
         if not why and content not in (writing.after, writing.before):
             why = EDITED
         if not why and writing.seq in purged:
             why = PURGED_SINCE
-        found[writing.seq] = why
+        reasons[writing.seq] = why
         content = writing.before
-    return found
+    return reasons
 
 
 # --- showing
@@ -207,12 +207,12 @@ def _change_json(rows: Rows, change: Change) -> dict[str, Any]:
         "project": projects.name_of(rows, workspaces.merged_into(rows, change.project_seq) or change.project_seq),
         "reason": change.reason, "evidence": list(change.evidence), "at": change.at, "undone_at": change.undone_at,
         "touched": [
-            {"item": one.was.memory_id, "before": _side_json(one.was), "after": _side_json(one.then), "kept": one.kept}
-            for one in change.rows
+            {"item": row.was.memory_id, "before": _side_json(row.was), "after": _side_json(row.then), "kept": row.kept}
+            for row in change.rows
         ],
         "files": [
-            {"path": one.path, "diff": unified_diff(one.path, one.before, one.after), "kept": one.kept}
-            for one in change.files
+            {"path": file.path, "diff": unified_diff(file.path, file.before, file.after), "kept": file.kept}
+            for file in change.files
         ],
         "purged": not change.rows and not change.files,
     }  # fmt: skip
@@ -245,9 +245,9 @@ def unified_diff(path: str, before: str | None, after: str | None) -> str:
 def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
     """Undoes a dream and every later one; what has changed since keeps its newer value and is skipped."""
     yield from finish(store, home=home, now=now)
-    found = yield from undo_rows(store, ident, home=home, now=now, key=key)
+    undone = yield from undo_rows(store, ident, home=home, now=now, key=key)
     yield from finish(store, home=home, now=now)
-    seqs = [dream.seq for dream in found]
+    seqs = [dream.seq for dream in undone]
     items: dict[str, bool] = {}
     skipped: dict[str, Skipped] = {}
     for number, (dream_id, item, is_file, why) in enumerate(store.read(lambda rows: dreams.undo_results(rows, seqs))):
@@ -257,7 +257,7 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Gener
     history = {dream.id: dream for dream in store.read(partial(dreams.history, limit=dreams.ALL))}
     back = sorted(item for item in items if item and item not in skipped)
     return Undone(
-        dreams=tuple(history[dream.id] for dream in found),
+        dreams=tuple(history[dream.id] for dream in undone),
         items=tuple(item for item in back if not items[item]),
         files=tuple(item for item in back if items[item]),
         skipped=tuple(skipped.values()),
@@ -266,8 +266,8 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Gener
 
 def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
     """The first half of undoing: restores the rows and notes which files go back; returns the dreams, newest first."""
-    found = store.read(lambda rows: plan_undo(rows, ident))
-    seqs = [dream.seq for dream in found]
+    undone = store.read(lambda rows: plan_undo(rows, ident))
+    seqs = [dream.seq for dream in undone]
     paths = store.read(lambda rows: dreams.paths_of(rows, seqs))
     texts = {path: read_text(home / path) for path in paths}
     for seq in seqs:
@@ -279,13 +279,13 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
         store.write(partial(_mark_files, seqs=seqs, path=path, content=texts[path], now=now, key=key))
         yield
     store.write(lambda rows: dreams.set_states(rows, seqs, "undoing", now=now))
-    return found
+    return undone
 
 
 def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
     """The second half: restores the files of dreams that are being undone, also after a crash; returns how many dreams."""
-    known = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
-    seqs = [dream.seq for dream in known if dream.state == "undoing"]
+    history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
+    seqs = [dream.seq for dream in history if dream.state == "undoing"]
     if seqs:
         for path in store.read(lambda rows: dreams.paths_of(rows, seqs, undone_only=True)):
             _restore_file(store, home, seqs, path, now=now)
@@ -298,7 +298,9 @@ def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | No
     """Notes which writings of a file go back."""
     chain, marks = dreams.chain_of(rows, seqs, path), tombstones.marks(rows, key)
     # Writings whose undoing would bring back what was purged.
-    purged = [one.seq for one in chain if marks and one.before is not None and clean(one.before, marks)[1]]
+    purged = [
+        writing.seq for writing in chain if marks and writing.before is not None and clean(writing.before, marks)[1]
+    ]
     why = why_files_stay(chain, content, purged)
     for writing in chain:
         dreams.mark_file(rows, writing, kept=why[writing.seq], now=now)
@@ -366,8 +368,8 @@ def _obstacle(rows: Rows, row: ChangedRow, *, together: Collection[str], key: by
         waited = bool(was) and was["status"] in candidates.WAITING
         return CROWDED if waited and candidates.is_waiting(rows, belief_changes.as_candidate(row.was)) else ""
     if not was:
-        leaning = [one for one in dreams.represented_memories(rows, ident) if one not in together]
-        return f"it stands for {leaning[0]} since" if leaning else ""
+        leaning = [other for other in dreams.represented_memories(rows, ident) if other not in together]
+        return f"it represents {leaning[0]} since" if leaning else ""
     if PURGED in row.was.text:
         return PURGED_SINCE
     if tombstones.is_statement_forgotten(

@@ -44,8 +44,8 @@ def check_model_dir(folder: Path) -> None:
 
 def installed_model(models: Path, name: str) -> Path | None:
     """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
-    for one in (chosen_model(models), name):
-        folder = models / _folder_name(one) if one else None
+    for candidate in (chosen_model(models), name):
+        folder = models / _folder_name(candidate) if candidate else None
         if folder is not None and (is_endpoint(folder) or all((folder / file).is_file() for file in MODEL_FILES)):
             return folder
     return None
@@ -131,20 +131,20 @@ def model_identity(folder: Path) -> str:
     """
     if is_endpoint(folder):
         return f"{folder.name.replace('__', '/')}@endpoint-{read_endpoint(folder)['dim']}"
-    known = folder / IDENTITY_FILE
+    identity_path = folder / IDENTITY_FILE
     model = folder / "model.onnx"
     state = model.stat()
     stamp = f"{state.st_size} {state.st_mtime_ns}"
     with contextlib.suppress(OSError, ValueError):
-        identity, of = known.read_text(encoding="utf-8").split("\n")[:2]
+        identity, of = identity_path.read_text(encoding="utf-8").split("\n")[:2]
         if of == stamp:
             return identity
     with model.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     identity = f"{folder.name.replace('__', '/')}@{digest[:12]}"
     with contextlib.suppress(OSError):  # a folder that cannot be written costs the time, not the answer
-        known.write_text(f"{identity}\n{stamp}\n", encoding="utf-8")
-        known.chmod(0o600)
+        identity_path.write_text(f"{identity}\n{stamp}\n", encoding="utf-8")
+        identity_path.chmod(0o600)
     return identity
 
 
@@ -191,7 +191,7 @@ class _Worker:
         self.owed_since = time.monotonic()
 
     def receive_pending(self, until: float) -> None:
-        """Reads the frames still to come: the ready frame, and answers that nobody waits for."""
+        """Reads the frames still to come: the ready frame, and answers that no caller waits for."""
         while self.owed:
             kind, body = self._receive(until)
             self.owed -= 1
@@ -324,7 +324,7 @@ class Embedder:
         return counts if len(counts) == len(texts) and -1 not in counts else None
 
     def warm(self) -> None:
-        """Start the worker unless it runs, and do not wait for it; what hinders it is told by the next embed()."""
+        """Starts the worker unless it runs, without waiting for it; the next embed() raises what prevents it."""
         if self._busy.acquire(blocking=False):
             try:
                 with contextlib.suppress(EmbeddingUnavailable):
@@ -464,7 +464,7 @@ class Embedder:
         return code
 
     def _look(self) -> _Worker | None:
-        """The worker, once what it has said or that it has ended is taken in; not while somebody talks with it."""
+        """The worker, after its pending frames or its end were taken in; not while a request is in progress."""
         if self._busy.acquire(blocking=False):
             try:
                 worker = self._worker

@@ -162,13 +162,13 @@ def _read_weights(path: Path) -> Mapping[str, Any]:
 
     raw = path.read_bytes()
     start = 8 + int.from_bytes(raw[:8], "little")
-    found = {}
+    tensors = {}
     for name, entry in wire.loads(raw[8:start]).items():
         if name != "__metadata__" and entry["dtype"] == "F32":
             begin, end = entry["data_offsets"]
             values = numpy.frombuffer(raw, numpy.float32, (end - begin) // 4, start + begin)
-            found[name] = values.reshape(entry["shape"])
-    return found
+            tensors[name] = values.reshape(entry["shape"])
+    return tensors
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -7,7 +7,7 @@ A frame is one kind byte, four bytes of length (big endian) and a body. The firs
 (or `failed`, when the model cannot be loaded); then each request gets exactly one reply, in order:
 
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
-    B texts -> V  the same, by two passes at a time, while nobody works
+    B texts -> V  the same, by two passes at a time, while the machine is idle
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
             -> F  one sentence, UTF-8             (this request failed; the worker goes on)
 
@@ -307,8 +307,8 @@ def fetch(dest: Path, name: str) -> None:
     from huggingface_hub.utils.tqdm import disable_progress_bars
 
     disable_progress_bars()
-    (known,) = (model for model in TextEmbedding.list_supported_models() if model["model"] == name)
-    repository = known["sources"]["hf"]
+    (supported,) = (model for model in TextEmbedding.list_supported_models() if model["model"] == name)
+    repository = supported["sources"]["hf"]
     # Asked first because it is not retried: a download would try for 23 s before it says that nobody is there.
     revision = model_info(repository, timeout=NETWORK_S, token=False).sha
     dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -316,7 +316,7 @@ def fetch(dest: Path, name: str) -> None:
         staged = Path(scratch) / "staged"
         staged.mkdir(mode=0o700)
         for target in reversed(MODEL_FILES):  # the small ones first: what is missing shows at once
-            path = known["model_file"] if target == "model.onnx" else target
+            path = supported["model_file"] if target == "model.onnx" else target
             got = Path(hf_hub_download(repository, path, revision=revision, local_dir=Path(scratch) / "hub",
                                        etag_timeout=NETWORK_S, token=False))  # fmt: skip
             got.chmod(0o600)

@@ -171,7 +171,7 @@ def _question(message: str) -> str:
 
 
 def _says_something(text: str) -> bool:
-    """Whether a text stands alone: three words that mean something, or as much in a script without spaces."""
+    """Whether a text is clear on its own: three content words, or as much in a script without spaces."""
     is_unspaced = language_of(text) in UNSPACED and len(text) >= 2 * LEAST
     return is_unspaced or len(content_words(text)) >= LEAST
 

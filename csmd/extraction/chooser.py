@@ -1,13 +1,13 @@
 """Chooses passages worth keeping by one regression over plain features.
 
 A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
-without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for whatever it stands in: a
+without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a
 prompt, a message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
 
-Sources are every prompt at once, the reply when it is over, and what stands between. Work in between is looked at when it
+Sources are every prompt at once, the reply when it is over, and what is between. Work in between is looked at when it
 has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is not
 in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's report, a
-compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when somebody looked.
+compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was read.
 
 The user's words go ways of their own. In a typed prompt each sentence that asserts something by itself is a statement
 (`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
@@ -325,6 +325,8 @@ def _of_source(
             continue
         if _is_repeated(passage, [*known, *map(_said, chosen)], is_assertion=is_assertion):
             continue
+        if user and passage.first == passage.last and sentence.complains(parse(passage.text)):
+            continue
         if user and before and _quotes(passage.text, _bare(before)):
             continue
         chosen.append(_chosen(turn, passage, prompt))
@@ -351,7 +353,7 @@ def _taken(turn: StoredTurn, before: str) -> Chosen | None:
 
 
 def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
-    """A statement that stands for no passage of its turn."""
+    """A statement that is no passage of its turn."""
     content = frozenset(content_words(statement.text))
     return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
@@ -385,7 +387,7 @@ def _said(chosen: Chosen) -> Said:
 
 
 def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
-    """The sentences of a turn; of a prompt without its quotations, and cut where a rule stands behind an order."""
+    """The sentences of a turn; of a prompt without its quotations, and cut where a rule follows an order."""
     if turn.kind not in PROMPTS:
         return prose.outline(turn.text)
     own = prose.outline(quotations.own_words(turn.text))
@@ -400,6 +402,8 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
     if what.gate == "correction" and (authority != "user" or parse(passage.text).is_musing):
         what = classifier.classify(passage.text, speaker="assistant")
     if speaker == "user" and what.category == "preference" and _only_orders(passage.text):
+        what = replace(what, gate="epistemic", category="fact")
+    if what.gate == "relational" and sentence.is_of_program(parse(passage.text, speaker).words):
         what = replace(what, gate="epistemic", category="fact")
     wording = trimmed(passage.text)
     statement = Statement(
@@ -537,8 +541,8 @@ def _is_sure(outline: Sequence[prose.Sentence], weights: Weights) -> bool:
 def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passage]:
     """The assertions of a typed prompt: sentences that state something by themselves, in order.
 
-    Of a list most of whose items do, each need be no surer than one that stands alone. More than a turn may give are
-    told together with their neighbours.
+    Of a list most of whose items do, each needs to be no surer than a single one. More than a turn may give are
+    kept together with their neighbours.
     """
     if not outline or outline[-1].row >= DOCUMENT_ROWS:
         return []
@@ -574,11 +578,32 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
     if len(outline) > FEW_SENTENCES:
         return []
     return [
-        Passage(at, at, stated.text, frozenset(content_words(stated.text)))
-        for at, stated in enumerate(outline)
-        if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
-        or _is_sure_order(stated, weights)
+        *_settled(outline),
+        *(
+            Passage(at, at, stated.text, frozenset(content_words(stated.text)))
+            for at, stated in enumerate(outline)
+            if (parse(stated.text).lasting in LAID_DOWN and _assurance(stated, weights) >= LASTS)
+            or _is_sure_order(stated, weights)
+        ),
     ]
+
+
+def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
+    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does alone."""
+    texts = [stated.text for stated in outline]
+    rows = [(at, at, text) for at, text in enumerate(texts)]
+    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
+    passages: list[Passage] = []
+    for first, last, text in rows:
+        reads = [parse(each) for each in texts[first : last + 1]]
+        is_plain = all(
+            read.kind in ("states", "orders") and not (read.is_musing or read.is_of_moment) for read in reads
+        )
+        read = parse(text)
+        settles = read.settles or (read.lasting in sentence.RULES and sentence.has("at_all_times", "en", read.core))
+        if is_plain and settles and not (last > first and any(each.settles for each in reads)):
+            passages.append(Passage(first, last, text, frozenset(content_words(text))))
+    return passages
 
 
 def _is_sure_order(stated: prose.Sentence, weights: Weights) -> bool:
@@ -619,7 +644,7 @@ LONG_TURN = 30
 
 
 def features(passage: Passage, *, user: bool, other: frozenset[str], among: int) -> list[float]:
-    """The values of FEATURES, each 0-1, of a candidate `among` so many of its turn; `other` is its prompt's content."""
+    """The values of FEATURES, each 0-1, of a candidate of `among` in its turn; `other` is its prompt's content."""
     count, long = len(passage.content), min(among, LONG_TURN) / LONG_TURN
     return [
         1.0,

@@ -3,8 +3,8 @@
 One linear model for every way in (transcripts, `csmd remember`, the memory server, edited pages, imports). Its features
 are the words of a sentence, pairs of neighbouring words, and the same with words replaced by their class ("when",
 "role", "taste": csmd/data/word_classes.txt). Weights are fitted by tests/bench/train_classifier.py and described in
-docs/extending.md. What a model cannot know stands here as policy: an assistant corrects nobody, a plan
-does not last, and a sentence is told for good only when it says so.
+docs/extending.md. What a model cannot know is policy here: an assistant makes no corrections, a plan
+does not last, and a sentence is kept for good only when it says so.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut
 from csmd.text.tokens import keyed_hash
+from csmd.vocabulary import EVENTS
 
 Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]
@@ -67,7 +68,7 @@ def versions(
 ) -> list[Digest]:
     """Every version of a session's digest, in order; `why` is the reason of the last. [] for a session without words.
 
-    A summary inside the conversation stands where a compaction was: what came before it has a version of its own.
+    A summary inside the conversation marks a compaction: what came before it has a version of its own.
     """
     ends = [entry.ordinal for entry in entries if entry.kind == "summary"]
     borders = [end for end in ends if any(entry.ordinal < end for entry in entries)]
@@ -197,11 +198,9 @@ def _bounded(items: Sequence[Item]) -> Iterator[Item]:
 
 
 #: Sessions in one step, and events looked at for those that have ended since.
-BATCH, EVENTS = 5, 500
-#: Events after which a session has a digest of what it came to.
-ENDS = ("session_end", "pre_compact")
-#: What the host's last word on a session makes its last version.
-WHY: dict[str, Why] = {"session_end": "end", "pre_compact": "compaction"}
+BATCH, MOST_EVENTS = 5, 500
+#: Events after which a session has a digest of what it came to, and what each makes its last version.
+ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
 
 
 def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen
@@ -225,8 +224,10 @@ def _hear(store: Store) -> bool:
     Nothing is written if none did: a write is a commit, and every prompt is an event.
     """
     after = store.read(lambda rows: cursors.cursor(rows, DIGEST, "events"))
-    last, looked, ended = store.read(lambda rows: events.session_events_after(rows, ENDS, after=after, limit=EVENTS))
-    if not ended and looked < EVENTS:
+    last, looked, ended = store.read(
+        lambda rows: events.session_events_after(rows, ENDS, after=after, limit=MOST_EVENTS)
+    )
+    if not ended and looked < MOST_EVENTS:
         return False
 
     def write(rows: Rows) -> None:
@@ -235,7 +236,7 @@ def _hear(store: Store) -> bool:
         cursors.move_cursor(rows, DIGEST, "events", last)
 
     store.write(write)
-    return looked == EVENTS
+    return looked == MOST_EVENTS
 
 
 def digest_now(store: Store, rows: Rows, session_seq: int) -> None:
@@ -267,5 +268,5 @@ def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]
         stated,
         title=session.title,
         cwd=session.cwd,
-        why=WHY.get(session.why, "settled"),
+        why=ENDS.get(session.why, "settled"),
     )

@@ -28,7 +28,7 @@ HIDDEN = 1
 class ObservedFailure:
     """A failure: the command, its exit code, the line that reports the error.
 
-    `exit_code` is -1 where a pipe hid it. `command` is "" for an error that somebody pasted.
+    `exit_code` is -1 if a pipe hid it. `command` is "" for an error that a person pasted.
     """
 
     fingerprint: str

@@ -11,6 +11,7 @@ from operator import not_
 from typing import NamedTuple
 
 from csmd.extraction import failure_reports, shell_commands
+from csmd.hosts.tool_calls import SHELLS, WRITERS
 from csmd.paths import name_of_transcript
 from csmd.store import candidates as stored
 from csmd.store import cursors, sessions
@@ -207,7 +208,6 @@ def is_finding(said: str) -> bool:
 
 #: So many turns before the first new one are to be given: what the state and a result's call are looked for in.
 WINDOW = 40
-SHELL = frozenset({"Bash", "PowerShell"})
 _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 
@@ -238,13 +238,13 @@ def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
     """What a finished tool call was: commands, milestones, a notable file, an error."""
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
-    if call.tool_name in SHELL:
+    if call.tool_name in SHELLS:
         ran = shell_commands.significant_commands(shell_commands.command_of(call.text))
         seen: list[tuple[PacketKind, str, str]] = [
             ("milestone" if shell_commands.milestone(name) else "tool", name, outcome) for name in ran
         ]
         return seen + ([("error", ran[0] if ran else call.tool_name, outcome)] if failed else [])
-    if call.tool_name in shell_commands.WRITERS and not failed:
+    if call.tool_name in WRITERS and not failed:
         name = shell_commands.notable(shell_commands.file_of(call.text))
         return [("tool", name, outcome)] if name else []
     return [("error", call.tool_name, outcome)] if failed else []

@@ -192,8 +192,6 @@ _BETWEEN = re.compile(r"&&|\|\||;|\n|(?<!\\)\|")
 _BEFORE = re.compile(r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-#: The tools that write to a file.
-WRITERS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 
 
 def significant_commands(line: str) -> list[str]:

@@ -324,8 +324,8 @@ def _is_no_claim(said: str) -> bool:
 def remark(said: str, category: str, turn: str) -> str:
     """The reviewer's remark or finding in a `turn` that a statement was taken from; "" for none.
 
-    A short text speaks of one thing; of a list it is the item that shares the most words with the statement. What is
-    only made of such turns, as a habit is, stands in none of them.
+    A short text is about one thing; of a list it is the item that shares the most words with the statement. What is
+    only derived from such turns, as a habit is, is in none of them.
     """
     if not (packets.remarks(turn) or (category in CLAIMS and packets.is_finding(turn))):
         return ""

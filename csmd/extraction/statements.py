@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.extraction import chooser
-from csmd.extraction.chooser import Chosen, Said, Source, said_before
+from csmd.extraction.chooser import Said, Source, said_before
 from csmd.hosts import tool_calls
 from csmd.paths import name_of_transcript
 from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
@@ -58,7 +57,7 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
         for call in calls:
             said = chooser.source_of_call(call.turn, call.tool, call.result)
             if said is not None and call.turn.ordinal <= upto:
-                passages.add_words(rows, call.turn.seq, said.turn.text, given=call.turn.text)
+                passages.add_words(rows, call.turn.seq, said.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
         return upto - session.position
 
@@ -80,7 +79,7 @@ def behind(store: Store) -> list[Behind]:
 
 
 def is_settled(session: Behind, *, quiet_before: str) -> bool:
-    """Whether nobody is in the middle of a turn: the host said so, or nothing came since `quiet_before`."""
+    """Whether no turn is in progress: the host said so, or nothing came since `quiet_before`."""
     return session.settled_at >= session.last_at or session.last_at < quiet_before
 
 
@@ -132,12 +131,6 @@ class View(NamedTuple):
     sources: list[Source]
     said: list[Said]
     before: str
-
-
-def choose_from_session(rows: Rows, session: Behind, *, key: bytes) -> list[Chosen]:
-    """Chooses from a whole conversation as if it were over, without writing anything."""
-    view = _view(rows, replace(session, position=0), settled=True, key=key)
-    return chooser.choose(view.sources, said=view.said, before=view.before)
 
 
 def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:

@@ -1,7 +1,7 @@
 """Statements that are kept as they stand: picks with their questions, and notes behind a `#`; pure.
 
 An answer to the assistant's questions says nothing without its question, and names what the user chose in a word or
-two: nothing has to be chosen from it. The same holds for what somebody puts behind a `#`, which Claude Code took as a
+two: nothing has to be chosen from it. The same holds for what a user writes after a `#`, which Claude Code took as a
 note to remember.
 """
 
@@ -79,7 +79,7 @@ def picks(said: str) -> list[str]:
 
 
 def _asked(question: str) -> str:
-    """The sentences of a question that ask, else its last one: what the assistant asserts beside them, nobody answered."""
+    """The sentences of a question that ask, else its last one: what the assistant asserts beside them was not answered."""
     said = prose.sentences(question)
     asking = [each for each in said if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
     return " ".join(asking or said[-1:])

@@ -364,7 +364,7 @@ def find_goal(prompts: Sequence[str]) -> str:
 
 
 def _find_goal(prompts: Sequence[str], *, least: int) -> tuple[int, str]:
-    """The first prompt with a line of so many content words, and what it says; else the first that says anything, or ""."""
+    """The first prompt with a line of at least `least` content words, and its text; else the first with any, or ""."""
     first = 0, ""
     for number, prompt in enumerate(prompts):
         plan, _ = tool_calls.plan_in_prompt(prompt)
@@ -466,7 +466,11 @@ def _leaves_something(line: str) -> bool:
     if sentence.ends_with_question(line) or (":" in line and sentence.opens("moment", "en", line)):
         return False
     is_later = parse(line, "assistant").kind == "narrates" and sentence.has("later", "en", line)
-    return is_later or sentence.has("left", "en", line)
+    return is_later or sentence.has("left", "en", line) or _NOT_YET.search(line) is not None
+
+
+#: "Not handled in old exports yet".
+_NOT_YET = re.compile(r"(?:\bnot|n['’]t)(?: [\w-]+){1,4} yet\b", re.IGNORECASE)
 
 
 def last_item(answers: Sequence[Entry]) -> Item | None:

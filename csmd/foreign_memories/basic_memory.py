@@ -32,9 +32,9 @@ def read(file: ForeignFile) -> Found:
         title = str(head.get("title") or note.name.removesuffix(".md").rpartition("/")[2])
         at = utc(head.get("created") or head.get("modified")) or utc(note.modified)
         for place, text in enumerate(claude_notes.blocks(body), start=1):
-            kind, said = _parse(text)
-            said = f"{title} {said}" if kind == "relation" else about(title, said)
-            yield ForeignMemory(source_id=f"{note.name}, paragraph {place}", kind=kind, text=shorten(said), at=at)
+            kind, statement = _parse(text)
+            statement = f"{title} {statement}" if kind == "relation" else about(title, statement)
+            yield ForeignMemory(source_id=f"{note.name}, paragraph {place}", kind=kind, text=shorten(statement), at=at)
         if note.is_cut:
             yield Skipped(note.name, "what lies beyond the first megabyte of a note")
 

@@ -26,8 +26,8 @@ def read(file: ForeignFile) -> Found:
     """One memory for each observation and for each summary that says what was learned or done."""
     for row in file.read_table("observations", _OBSERVATION):
         name = f"observation {row['id']}"
-        told = row["narrative"] or "; ".join(_facts(row["facts"])) or row["text"] or row["subtitle"]
-        text = ". ".join(part.strip().rstrip(".") for part in (row["title"], told) if part and part.strip())
+        narrative = row["narrative"] or "; ".join(_facts(row["facts"])) or row["text"] or row["subtitle"]
+        text = ". ".join(part.strip().rstrip(".") for part in (row["title"], narrative) if part and part.strip())
         yield _memory(row, name, str(row["type"]), text) if text else Skipped(name, "empty observations")
     for row in file.read_table("session_summaries", _SUMMARY):
         name = f"summary {row['id']}"
@@ -49,7 +49,7 @@ def _memory(row: Mapping[str, Any], name: str, kind: str, text: str) -> ForeignM
 
 def _facts(stored: Any) -> list[str]:
     try:
-        found = wire.loads(str(stored or "[]").encode())
+        facts = wire.loads(str(stored or "[]").encode())
     except BadInput:
         return []
-    return [fact.strip() for fact in found if isinstance(fact, str) and fact.strip()] if isinstance(found, list) else []
+    return [fact.strip() for fact in facts if isinstance(fact, str) and fact.strip()] if isinstance(facts, list) else []

@@ -28,18 +28,18 @@ _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 
 def blocks(body: str) -> list[str]:
     """Paragraphs and list items on one line each; an item includes the lines that are indented below it."""
-    found: list[list[str]] = [[]]
+    sections: list[list[str]] = [[]]
     is_fenced = False
     for line in _COMMENT.sub("", body).splitlines():
         is_fence = _FENCE.match(line) is not None
         is_fenced = is_fenced != is_fence
         is_other = is_fenced or is_fence or _NO_PROSE.match(line)
         if is_other or _ITEM.match(line):
-            found.append([])
+            sections.append([])
         text = _ITEM.sub("", line).strip()
         if not (is_other or _LINK.match(text)):
-            found[-1].append(text)
-    return [display.squeeze(" ".join(block)) for block in found if block]
+            sections[-1].append(text)
+    return [display.squeeze(" ".join(block)) for block in sections if block]
 
 
 def recognises(file: ForeignFile) -> bool:

@@ -40,7 +40,7 @@ class ForeignMemory:
 
     @property
     def category(self) -> Category:
-        """The category that the kind stands for."""
+        """The category of the kind."""
         return CATEGORY.get(_SLASHED.sub("-", self.kind.lower()), "fact")
 
 

@@ -1,6 +1,6 @@
-"""Imports the memories of another program: looked through as a whole first, then stored as what nobody here has said.
+"""Imports the memories of another program: read as a whole first, then stored as not said here.
 
-They wait for a person in the review, are found by search, and no session is told them until one is kept.
+They wait in the review for a person and are found by search; no session is shown one until it is kept.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def examine(
     done, first = 0, list[dict[str, str]]()
     batches = _prepare_batches(store, source, file, project=project, here=here, counts=counts, size=READ_AT_ONCE)
     for batch in batches:
-        known = store.read(partial(_count_known, batch=batch, key=store.hash_key))
-        counts.known += known
-        counts.new += len(batch) - known
+        repeats = store.read(partial(_count_known, batch=batch, key=store.hash_key))
+        counts.known += repeats
+        counts.new += len(batch) - repeats
         for placed in batch:
             counts.kinds[placed.memory.kind] += 1
             sample = {"kind": placed.memory.kind, "text": placed.memory.text}
@@ -163,8 +163,8 @@ def _places(rows: Rows) -> Callable[[str], int | None]:
             by_name.setdefault(name, set()).add(seq)
 
     def find(name: str) -> int | None:
-        found = by_name.get(name, set()) if name else set()
-        return next(iter(found)) if len(found) == 1 else None
+        matches = by_name.get(name, set()) if name else set()
+        return next(iter(matches)) if len(matches) == 1 else None
 
     return find
 

@@ -8,27 +8,32 @@ settings that an assistant is registered in stand in `registration.py` of its fo
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Protocol
 
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
+from csmd.hosts.hook_payloads import Hooks
+from csmd.hosts.host_files import HooksState
 from csmd.hosts.json_fields import moment
 from csmd.privacy.redaction import Removed, redact, without_private
 from csmd.text import display
-from csmd.values import Event, Turn
-from csmd.vocabulary import EventName
+from csmd.values import Turn
+from csmd.vocabulary import TurnKind
 
 #: Longest answer to a hook in UTF-16 units: the assistants cut at 10,000.
 ANSWER_LIMIT_UNITS = 9_000
 #: Of one message; what is longer is a file that somebody pasted, and stands in the transcript.
 MOST_CHARACTERS = 500_000
+#: How far back it is looked for what a line depends on.
+BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 
 
 # --- what a transcript's lines hold
@@ -104,6 +109,12 @@ class Reading:
         if turns and removed.secrets:
             self.secrets.setdefault(turns[0].session_id, set()).update(removed.secrets)
 
+    def note_title(self, session: str, text: str, counts: Counter[str]) -> None:
+        """Takes a title for a session, where there is one."""
+        title = redact(display.squeeze(wire.clean(text)), counts)[:200]
+        if title:
+            self.titles[session], self.title_at[session] = title, len(self.turns)
+
     def only(self, keep: Callable[[Turn], bool]) -> Reading:
         """The reading without the other turns; what left the queue keeps its place among those that stay."""
         kept = [keep(turn) for turn in self.turns]
@@ -159,6 +170,31 @@ class Opened:
         self.file.seek(begin)
         return self.file.read(self.position - begin)
 
+    def look_back(self, find: Callable[[bytes], list[bytes]]) -> list[bytes]:
+        """What `find` finds in the bytes before the position: in a few, and where there is nothing, in more."""
+        for size in BACK_BYTES if self.position else ():
+            before = self.before(size)
+            if (found := find(before)) or len(before) < size:
+                return found
+        return []
+
+    def first_line(self, limit: int) -> bytes:
+        """The first line, or so many bytes of it."""
+        self.file.seek(0)
+        return self.file.readline(limit)
+
+    def go_through(self, lines: Iterable[bytes], read: ReadLine) -> None:
+        """Reads lines before the position once more, for what later ones depend on: what is wrong with them is known."""
+        past = Reading(withheld=self.withheld)
+        for line in lines:
+            with contextlib.suppress(BadInput):
+                read(line, past, tool_limit=0)
+
+
+def refuse(*_: object, **__: object) -> None:
+    """How the lines of a transcript are read whose first line names no session."""
+    raise BadInput("a line of a transcript whose first line names no session")
+
 
 _START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
 
@@ -173,9 +209,6 @@ def started_in(beginning: bytes) -> str:
 
 
 # --- the contract
-
-#: What settings say of csmd's hooks; Codex runs none that its user has not trusted.
-HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,15 +276,12 @@ class Export:
     command: str
 
 
-class DecodeEvent(Protocol):
-    """The event in a hook's payload, redacted; None for one that csmd does not need, BadInput for a malformed one."""
-
-    def __call__(self, body: bytes, *, name: str, event_id: str, at: str, counts: Counter[str]) -> Event | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapter:
-    """One assistant: `host` is its name in the store and on the wire, `title` its name for people."""
+    """One assistant: `host` is its name in the store and on the wire, `title` its name for people.
+
+    What has a default is what most assistants have in common.
+    """
 
     host: str
     title: str
@@ -265,34 +295,27 @@ class Adapter:
 
     Where the assistant records who handed a prompt in, and that record cannot be read, the prompt is `relayed`: what is
     unknown is never the user's."""
-    drops: Callable[[bytes], Callable[[Turn], bool] | None]
-    """By a transcript's first bytes, which turns are no conversation; None where all are."""
-    titles_in: Callable[[bytes], Mapping[str, str]]
-    """The titles by session among a transcript's first bytes."""
     place_of: Callable[[str, str], tuple[str, str] | None]
     """(project directory, session) of a transcript by a root and the path below it; None where the host keeps none."""
     places: Callable[[Path], list[Path]]
     """The files and directories of a configuration directory that hold text of conversations."""
-    may_answer: Callable[[list[str], bool], bool]
-    """Whether a result of these tools can hold the user's words, or (True) the answers that they picked."""
-    client_versions: Callable[[Iterable[Turn]], dict[str, str]]
-    """Of each version in these turns the time of its last, where the registered hooks depend on it."""
-    is_notice: Callable[[str], bool]
-    """Whether a stored prompt is a notice of the assistant's own."""
-    is_written_for_user: Callable[[str], bool]
-    """Whether a stored prompt was written by the assistant in the user's name: it states nothing."""
-
-    decode_event: DecodeEvent
-    turn_of_event: Callable[[Event], Turn | None]
-    """The provisional turn that an event reports: prompts and final messages are turns."""
-    injecting: frozenset[EventName]
-    """Events whose answer the assistant reads."""
-    encode_answer: Callable[[EventName, str, str], bytes]
-    """What the hook prints so that the assistant reads a text, and its user a notice; b"" for nothing."""
+    hooks: Hooks
+    """How its hooks' payloads are read, and answered."""
     hooks_state: Callable[[Path, Path, Callable[[str], str | None]], HooksState]
     """Whether csmd's hooks run, by the settings in a configuration directory: of a csmd home, read by the function."""
     window: Callable[[str, int], int]
     """The context window of a model of which so many tokens are in use."""
+
+    drops: Callable[[bytes], Callable[[Turn], bool] | None] = lambda _: None
+    """By a transcript's first bytes, which turns are no conversation; None where all are."""
+    titles_in: Callable[[bytes], Mapping[str, str]] = lambda _: {}
+    """The titles by session among a transcript's first bytes."""
+    may_answer: Callable[[list[str], bool], bool] = lambda *_: False
+    """Whether a result of these tools can hold the user's words, or (True) the answers that they picked."""
+    client_versions: Callable[[Iterable[Turn]], dict[str, str]] = lambda _: {}
+    """Of each version in these turns the time of its last, where the registered hooks depend on it."""
+    written_for_user: re.Pattern[str] | None = None
+    """How a stored prompt begins that the assistant wrote in the user's name: it states nothing."""
     expects_hooks: Callable[[bytes], bool] = lambda _: False
     """Whether hooks should have run in a session and csmd's have not, by its transcript's first bytes."""
 
@@ -310,6 +333,17 @@ class Adapter:
 
 
 # --- what several assistants have in common
+
+
+def below(*names: str) -> Callable[[Path], list[Path]]:
+    """These files and directories of a configuration directory."""
+    return lambda folder: [folder / name for name in names]
+
+
+def window_of(tokens: int) -> Callable[[str, int], int]:
+    """The context window of every model: so many tokens, or as many as are in use."""
+    return lambda _, used: max(tokens, used)
+
 
 _TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
 
@@ -332,6 +366,49 @@ def cut_long(plain: str, counts: Counter[str]) -> str:
 def without_injections(plain: str, counts: Counter[str]) -> str:
     """A clean text without what csmd put into it and without what is private, redacted."""
     return redact(display.strip_fenced(plain), counts).strip()
+
+
+def spoken(text: str, counts: Counter[str], *, around: tuple[str, str] | None = None) -> str:
+    """A text without csmd's injections and what stands between these tags, redacted."""
+    plain = wire.clean(text)
+    plain = display.without_spans(plain, *around) if around else plain
+    return without_injections(cut_long(plain, counts), counts)
+
+
+_SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
+
+
+def is_slash_command(said: str) -> bool:
+    """Whether a prompt is a command of the host's."""
+    return _SLASH.match(said) is not None
+
+
+def prompt_kind(
+    written_for_user: re.Pattern[str], said: str, *, by_person: bool, has_commands: bool = True
+) -> TurnKind:  # fmt: skip
+    """Whether a prompt is the user's own words, a command, a program's or, as it begins, the host's own."""
+    if written_for_user.match(said):
+        return "notification"
+    if has_commands and is_slash_command(said):
+        return "command"
+    return "user" if by_person else "relayed"
+
+
+def quoted_answers(pairs: Iterable[tuple[str, str]]) -> str:
+    """Answers of the user's, each below its question, which is quoted: it is the assistant's."""
+    return "\n\n".join(
+        "\n".join([*(f"> {line}" for line in question.splitlines()), answer.strip()])
+        for question, answer in pairs
+        if answer.strip()
+    )
+
+
+def took(
+    stream: str, message_id: str, place: int, *, given: int, made: int, read: int = 0, written: int = 0
+) -> list[Took]:  # fmt: skip
+    """The tokens of one response, whose input holds those `read` from the cache and `written` to it; [] for none."""
+    amounts = (max(0, given - read - written), made, read, written)
+    return [Took(stream, message_id, amounts, place)] if message_id and (given or made) else []
 
 
 def tokens(usage: object, name: str) -> int:

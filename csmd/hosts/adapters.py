@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 
 from csmd.config import Config
-from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory, place_below
+from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory, below, place_below, window_of
 from csmd.hosts.claude import environment
 from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
 from csmd.hosts.claude.export import export
 from csmd.hosts.codex import hooks as codex_hooks
+from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.codex import transcript as codex_transcript
 from csmd.hosts.copilot import hooks as copilot_hooks
 from csmd.hosts.copilot import registration as copilot_registration
@@ -23,6 +24,7 @@ from csmd.hosts.gemini import hooks as gemini_hooks
 from csmd.hosts.gemini import registration as gemini_registration
 from csmd.hosts.gemini import transcript as gemini_transcript
 from csmd.hosts.opencode import hooks as opencode_hooks
+from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.opencode import transcript as opencode_transcript
 from csmd.hosts.qwen import hooks as qwen_hooks
 from csmd.hosts.qwen import registration as qwen_registration
@@ -33,188 +35,87 @@ CLAUDE_MEMORY = OwnMemory(
     most_files=environment.MOST_FILES, read_bytes=environment.READ_BYTES,
 )  # fmt: skip
 CLAUDE = Adapter(
-    host=claude_transcript.HOST,
-    title="Claude Code",
-    transcripts="projects",
-    is_transcript=claude_transcript.is_one,
-    read_from=claude_transcript.read_from,
-    drops=claude_transcript.dropped,
-    titles_in=claude_transcript.titles_in,
-    place_of=place_below,
-    places=claude_transcript.places,
-    may_answer=claude_transcript.may_answer,
-    client_versions=environment.latest_versions,
-    is_notice=lambda said: claude_transcript.prompt_kind(said) == "notification",
-    is_written_for_user=lambda said: claude_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    decode_event=claude_hooks.decode_event,
-    turn_of_event=claude_hooks.turn_of_event,
-    injecting=frozenset(claude_hooks.INJECTING),
-    encode_answer=claude_hooks.encode_answer,
-    hooks_state=environment.hooks_state_in,
-    window=environment.window,
-    expects_hooks=environment.expects_hooks,
-    days_kept=environment.days_kept,
+    host=claude_transcript.HOST, title="Claude Code", transcripts="projects",
+    is_transcript=claude_transcript.is_one, read_from=claude_transcript.read_from, drops=claude_transcript.dropped,
+    titles_in=claude_transcript.titles_in, place_of=place_below, places=claude_transcript.places,
+    may_answer=claude_transcript.may_answer, client_versions=environment.latest_versions,
+    written_for_user=claude_transcript.WRITTEN_FOR_USER, hooks=claude_hooks.HOOKS, hooks_state=environment.hooks_state_in,
+    window=environment.window, expects_hooks=environment.expects_hooks, days_kept=environment.days_kept,
     memory=CLAUDE_MEMORY,
-)
+)  # fmt: skip
 
 CODEX = Adapter(
-    host=codex_transcript.HOST,
-    title="Codex",
-    transcripts="sessions",
-    is_transcript=codex_transcript.is_rollout,
-    read_from=codex_transcript.read_from,
-    drops=lambda _: None,
-    titles_in=lambda _: {},
-    place_of=codex_transcript.place_of,
-    places=codex_transcript.places,
-    may_answer=lambda _tools, _is_pick: False,
-    client_versions=lambda _: {},
-    is_notice=lambda said: codex_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    is_written_for_user=lambda said: codex_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    decode_event=codex_hooks.decode_event,
-    turn_of_event=codex_hooks.turn_of_event,
-    injecting=frozenset(codex_hooks.INJECTING),
-    encode_answer=codex_hooks.encode_answer,
-    hooks_state=codex_hooks.hooks_state,
-    window=lambda _, used: max(codex_transcript.WINDOW, used),
+    host=codex_transcript.HOST, title="Codex", transcripts="sessions",
+    is_transcript=codex_transcript.is_transcript, read_from=codex_transcript.read_from,
+    place_of=codex_transcript.place_of, places=below("sessions", "archived_sessions", "history.jsonl"),
+    written_for_user=codex_transcript.WRITTEN_FOR_USER, hooks=codex_hooks.HOOKS, hooks_state=codex_registration.hooks_state,
+    window=window_of(codex_transcript.WINDOW),
     instructions=InstructionNames(
         user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
     ),
-)
+)  # fmt: skip
 
 COPILOT = Adapter(
-    host=copilot_transcript.HOST,
-    title="Copilot CLI",
-    transcripts="session-state",
-    is_transcript=copilot_transcript.is_transcript,
-    read_from=copilot_transcript.read_from,
-    drops=lambda _: None,
-    titles_in=lambda _: {},
+    host=copilot_transcript.HOST, title="Copilot CLI", transcripts="session-state",
+    is_transcript=copilot_transcript.is_transcript, read_from=copilot_transcript.read_from,
     place_of=copilot_transcript.place_of,
-    places=copilot_transcript.places,
-    may_answer=lambda _tools, _is_pick: False,
-    client_versions=lambda _: {},
-    is_notice=lambda said: copilot_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    is_written_for_user=lambda said: copilot_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    decode_event=copilot_hooks.decode_event,
-    turn_of_event=copilot_hooks.turn_of_event,
-    injecting=copilot_hooks.INJECTING,
-    encode_answer=copilot_hooks.encode_answer,
-    hooks_state=copilot_registration.hooks_state,
-    window=lambda _, used: max(copilot_transcript.WINDOW, used),
+    places=below("session-state", "session-store.db", "session-store.db-wal", "command-history-state.json", "logs"),
+    written_for_user=copilot_transcript.WRITTEN_FOR_USER, hooks=copilot_hooks.HOOKS,
+    hooks_state=copilot_registration.HOOKS.state, window=window_of(copilot_transcript.WINDOW),
     instructions=InstructionNames(
         user=(("copilot-instructions.md",),),
         project=(
-            (".github/copilot-instructions.md",),
-            ("AGENTS.md",),
-            ("CLAUDE.md",),
-            ("GEMINI.md",),
+            (".github/copilot-instructions.md",), ("AGENTS.md",), ("CLAUDE.md",), ("GEMINI.md",),
             (".github/instructions/*.instructions.md",),
         ),
     ),
-)
+)  # fmt: skip
 
 DROID = Adapter(
-    host=droid_transcript.HOST,
-    title="Droid",
-    transcripts="sessions",
-    is_transcript=droid_transcript.is_transcript,
-    read_from=droid_transcript.read_from,
-    drops=lambda _: None,
-    titles_in=droid_transcript.titles_in,
-    place_of=droid_transcript.place_of,
-    places=droid_transcript.places,
-    may_answer=lambda _tools, _is_pick: False,
-    client_versions=lambda _: {},
-    is_notice=lambda said: droid_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    is_written_for_user=lambda said: droid_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    decode_event=droid_hooks.decode_event,
-    turn_of_event=droid_hooks.turn_of_event,
-    injecting=frozenset(droid_hooks.INJECTING),
-    encode_answer=droid_hooks.encode_answer,
-    hooks_state=droid_registration.hooks_state,
-    window=lambda _, used: max(droid_transcript.WINDOW, used),
+    host=droid_transcript.HOST, title="Droid", transcripts="sessions",
+    is_transcript=droid_transcript.is_transcript, read_from=droid_transcript.read_from,
+    titles_in=droid_transcript.titles_in, place_of=droid_transcript.place_of,
+    places=below("sessions", "history.json", "logs", "cache"),
+    written_for_user=droid_transcript.WRITTEN_FOR_USER, hooks=droid_hooks.HOOKS, hooks_state=droid_registration.HOOKS.state,
+    window=window_of(droid_transcript.WINDOW),
     instructions=InstructionNames(user=(("AGENTS.md",),), project=(("AGENTS.md",), ("CLAUDE.md",))),
-)
+)  # fmt: skip
 
 GEMINI = Adapter(
-    host=gemini_transcript.HOST,
-    title="Gemini CLI",
-    transcripts="tmp",
-    is_transcript=gemini_transcript.is_chat,
-    read_from=gemini_transcript.read_from,
-    drops=lambda _: None,
-    titles_in=lambda _: {},
-    place_of=gemini_transcript.place_of,
-    places=gemini_transcript.places,
-    may_answer=lambda _tools, _is_pick: False,
-    client_versions=lambda _: {},
-    is_notice=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    is_written_for_user=lambda said: gemini_transcript.WRITTEN_FOR_USER.match(said) is not None,
-    decode_event=gemini_hooks.decode_event,
-    turn_of_event=gemini_hooks.turn_of_event,
-    injecting=frozenset(gemini_hooks.INJECTING),
-    encode_answer=gemini_hooks.encode_answer,
-    hooks_state=gemini_registration.hooks_state,
-    window=lambda _, used: max(gemini_transcript.WINDOW, used),
-    started_in=gemini_transcript.started_in,
+    host=gemini_transcript.HOST, title="Gemini CLI", transcripts="tmp",
+    is_transcript=gemini_transcript.is_transcript, read_from=gemini_transcript.read_from,
+    place_of=gemini_transcript.place_of, places=below("tmp"), started_in=gemini_transcript.started_in,
+    written_for_user=gemini_transcript.WRITTEN_FOR_USER, hooks=gemini_hooks.HOOKS,
+    hooks_state=gemini_registration.HOOKS.state, window=window_of(gemini_transcript.WINDOW),
     instructions=InstructionNames(user=(("GEMINI.md",),), project=(("GEMINI.md",),)),
-)
+)  # fmt: skip
 
 QWEN = Adapter(
-    host=qwen_transcript.HOST,
-    title="Qwen Code",
-    transcripts="projects",
-    is_transcript=qwen_transcript.is_chat,
-    read_from=qwen_transcript.read_from,
-    drops=lambda _: None,
-    titles_in=lambda _: {},
-    place_of=qwen_transcript.place_of,
-    places=qwen_transcript.places,
-    may_answer=lambda _tools, _is_pick: False,
-    client_versions=lambda _: {},
-    is_notice=lambda _: False,
-    is_written_for_user=lambda _: False,
-    decode_event=qwen_hooks.decode_event,
-    turn_of_event=qwen_hooks.turn_of_event,
-    injecting=frozenset(qwen_hooks.INJECTING),
-    encode_answer=qwen_hooks.encode_answer,
-    hooks_state=qwen_registration.hooks_state,
-    window=lambda _, used: max(qwen_transcript.WINDOW, used),
+    host=qwen_transcript.HOST, title="Qwen Code", transcripts="projects",
+    is_transcript=qwen_transcript.is_transcript, read_from=qwen_transcript.read_from,
+    place_of=qwen_transcript.place_of, places=below("projects", "tmp"), hooks=qwen_hooks.HOOKS,
+    hooks_state=qwen_registration.HOOKS.state, window=window_of(qwen_transcript.WINDOW),
     instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
-)
+)  # fmt: skip
 
 
-def _opencode(host: str, title: str) -> Adapter:
+def _opencode(host: str) -> Adapter:
     """The adapter of OpenCode or of its fork."""
+    database = opencode_transcript.DATABASES[host]
     return Adapter(
-        host=host,
-        title=title,
-        transcripts=opencode_transcript.DATABASES[host],
-        is_transcript=partial(opencode_transcript.is_session, host),
-        read_from=partial(opencode_transcript.read_from, host),
-        drops=lambda _: None,
-        titles_in=partial(opencode_transcript.titles_in, host),
-        place_of=opencode_transcript.place_of,
-        places=partial(opencode_transcript.places, host),
-        may_answer=lambda _tools, _is_pick: False,
-        client_versions=lambda _: {},
-        is_notice=lambda _: False,
-        is_written_for_user=lambda _: False,
-        decode_event=partial(opencode_hooks.decode_event, host),
-        turn_of_event=opencode_hooks.turn_of_event,
-        injecting=frozenset(opencode_hooks.INJECTING),
-        encode_answer=opencode_hooks.encode_answer,
-        hooks_state=partial(opencode_hooks.hooks_state, host),
-        window=lambda _, used: max(opencode_transcript.WINDOW, used),
+        host=host, title=opencode_registration.TITLES[host], transcripts=database,
+        is_transcript=partial(opencode_transcript.is_transcript, host), read_from=partial(opencode_transcript.read_from, host),
+        titles_in=partial(opencode_transcript.titles_in, host), place_of=opencode_transcript.place_of,
+        places=below(database, f"{database}-wal", "storage", "tool-output"), hooks=opencode_hooks.HOOKS[host],
+        hooks_state=partial(opencode_registration.hooks_state, host), window=window_of(opencode_transcript.WINDOW),
         # The one of all projects lies with its settings, apart from its data.
         instructions=InstructionNames(
             user=((f"../../../.config/{host}/AGENTS.md",),), project=(("AGENTS.md", "CLAUDE.md"),)
         ),
-    )
+    )  # fmt: skip
 
 
-OPENCODE, KILO = _opencode("opencode", "OpenCode"), _opencode("kilo", "Kilo")
+OPENCODE, KILO = map(_opencode, opencode_transcript.DATABASES)
 
 #: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
 EXPORT = export
@@ -271,11 +172,7 @@ def of_session(session_id: str) -> Adapter:
     return ADAPTERS.get(session_id.partition(":")[0], CLAUDE)
 
 
-def is_notice(said: str) -> bool:
-    """Whether a stored prompt is a notice of an assistant's own."""
-    return any(adapter.is_notice(said) for adapter in ADAPTERS.values())
-
-
 def is_written_for_user(said: str) -> bool:
     """Whether a stored prompt was written by an assistant in the user's name: it states nothing."""
-    return any(adapter.is_written_for_user(said) for adapter in ADAPTERS.values())
+    patterns = (adapter.written_for_user for adapter in ADAPTERS.values())
+    return any(pattern is not None and pattern.match(said) for pattern in patterns)

@@ -20,7 +20,8 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts.adapter import Reading, ReadLine
 from csmd.hosts.claude import transcript
-from csmd.hosts.json_fields import label, string
+from csmd.hosts.json_fields import string
+from csmd.hosts.labels import label
 from csmd.privacy.redaction import Removed, redact
 from csmd.text import display
 from csmd.values import Turn

@@ -13,10 +13,10 @@ from typing import Any
 
 from csmd import wire
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import cut_long, without_injections
-from csmd.hosts.json_fields import label, mapping, string
-from csmd.hosts.tool_calls import transcripts_written
-from csmd.privacy.redaction import redact, redact_tree
+from csmd.hosts import adapter
+from csmd.hosts.json_fields import mapping, string
+from csmd.hosts.labels import label
+from csmd.hosts.stored_calls import call_turns, result_turn, with_exit_code
 from csmd.text import display
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
@@ -27,7 +27,6 @@ REFERENCED = "\n--- Content from referenced files ---"
 _HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
 #: Texts of the host's own that are parts of the user's messages.
 _OF_HOST = re.compile(r"\s*<(?:session_context|loaded_context|qwen:[\w-]{1,40}|system-reminder)[\s>]")
-_COMMAND = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
 #: The summary of a compaction, and how a message begins that holds nothing else.
 _SNAPSHOT = re.compile(r"<state_snapshot>(.*?)</state_snapshot>", re.DOTALL)
 _SUMMARISES = re.compile(r"\s*<(?:state_snapshot|scratchpad)>")
@@ -67,7 +66,7 @@ def words_in(parts: Iterable[dict[str, Any]]) -> str:
 def spoken(text: str, counts: Counter[str]) -> str:
     """A text without what hooks put into it and the files that it names, redacted."""
     plain = display.without_spans(wire.clean(text), *_HOOK_CONTEXT)
-    return without_injections(cut_long(plain.partition(REFERENCED)[0], counts), counts)
+    return adapter.spoken(plain.partition(REFERENCED)[0], counts)
 
 
 def is_handed_in(parts: Sequence[dict[str, Any]]) -> bool:
@@ -79,7 +78,7 @@ def is_handed_in(parts: Sequence[dict[str, Any]]) -> bool:
 
 def prompt_kind(said: str) -> TurnKind:
     """Whether a prompt is the user's own words or a command of the host."""
-    return "command" if _COMMAND.match(said) else "user"
+    return "command" if adapter.is_slash_command(said) else "user"
 
 
 def is_summary(text: str) -> bool:
@@ -98,33 +97,27 @@ def call_turn(bare: Turn, call: dict[str, Any], counts: Counter[str], withheld: 
     ident, name = label(call, "id", 120), label(call, "name", 120)
     if not ident:
         return None
-    given = _stored_input(name, mapping(call, "args"))
-    uuid, tool = f"{bare.uuid}/{ident}", _TOOLS.get(name, name)
-    body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, given), counts)))
-    return _tool_turn(
-        bare, uuid, "tool_call", body, limit, ident, tool_name=tool, writes=transcripts_written(tool, given)
-    )
+    stored = _TOOLS.get(name, name), _stored_input(name, mapping(call, "args"))
+    (turn,) = call_turns(beside(bare, f"/{ident}"), ident, [stored], counts, withheld, limit)
+    return turn
 
 
-def result_turn(
+def response_turn(
     bare: Turn, response: dict[str, Any], counts: Counter[str], withheld: Withheld, limit: int, *, rejected: bool = False
 ) -> Turn | None:  # fmt: skip
     """The turn of a functionResponse {id, name, response}; None where it has no id."""
     ident = label(response, "id", 120)
     if not ident:
         return None
-    shown = withheld.shown(ident, stored_result(mapping(response, "response"), rejected=rejected), None)
-    body = redact(wire.clean(display.strip_fenced(shown)), counts)
-    return _tool_turn(bare, f"{bare.uuid}/{ident}=", "tool_result", body, limit, ident)
+    result = stored_result(mapping(response, "response"), rejected=rejected)
+    return result_turn(beside(bare, f"/{ident}="), ident, result, counts, withheld, limit)
 
 
-def _tool_turn(
-    bare: Turn, uuid: str, kind: TurnKind, body: str, limit: int, ident: str, *, tool_name: str = "", writes: tuple[str, ...] = ()
-) -> Turn:  # fmt: skip
+def beside(bare: Turn, place: str) -> Turn:
+    """Another turn of the same line without text, with this behind its uuid."""
     return Turn(
-        uuid=uuid, session_id=bare.session_id, agent_id=bare.agent_id, kind=kind, at=bare.at, cwd=bare.cwd,
-        version=bare.version, text=display.cut_middle(body, limit=limit, of=f"turn {uuid}"), tool_name=tool_name,
-        tool_id=ident, writes=writes,
+        uuid=f"{bare.uuid}{place}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="", at=bare.at,
+        cwd=bare.cwd, version=bare.version,
     )  # fmt: skip
 
 
@@ -156,13 +149,4 @@ def stored_result(response: dict[str, Any], *, rejected: bool = False) -> str:
         text = text[: behind.start()]
     printed = text[opened.end() :]
     printed = "" if printed == _NOTHING else printed
-    return printed if code == "0" else f"Exit code {code}\n{printed}"
-
-
-def quoted_answers(pairs: Iterable[tuple[str, str]]) -> str:
-    """Answers of the user's, each below its question, which is quoted: it is the assistant's."""
-    return "\n\n".join(
-        "\n".join([*(f"> {line}" for line in question.splitlines()), answer.strip()])
-        for question, answer in pairs
-        if answer.strip()
-    )
+    return with_exit_code(printed, code)

@@ -8,49 +8,95 @@ where the file cannot hold the entries.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.host_files import words_of
-from csmd.text import json_edits
+from csmd.hosts.host_files import HooksState, Kind, Registration, script_in, words_of
+from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
 HOOKS = "hooks"
-#: Whether hooks of ours stand in settings, and are on.
-State = Literal["there", "gone", "off", "unknown"]
 #: Where a handler stands: event, place of its group, place in the group.
 Place = tuple[str, int, int]
 
 
-def merge(text: str, wanted: Mapping[str, Mapping[str, Any]], script: Path, where: str) -> str:
-    """The settings with one handler for each event of `wanted`; as they are where those are ours already."""
-    ours = [(event, handler) for (event, _, _), handler in _ours(text, script, where)]
-    if len(ours) == len(wanted) and dict(ours) == wanted:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HookEntries:
+    """An assistant's hooks, which run its launcher in csmd's home: the same lines for every version of csmd."""
+
+    host: str
+    """Its name, and its launcher's."""
+    file: Callable[[Path], Path]
+    """The settings, below its configuration directory."""
+    events: Mapping[str, int]
+    """Event, by its own name -> seconds that the hook is granted."""
+    second: int = 1000
+    """What the settings call one."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Event -> its name on the hook's command line, where that is another: by it a hook knows what it waits for."""
+    is_off: Callable[[dict[str, Any], Path, str | None], bool]
+    """Whether settings switch hooks off, or this script of ours; by the settings, the script, and the text of `beside`."""
+    beside: str = ""
+    """Another file beside the settings on which that depends."""
+    decode: Callable[[bytes | None, str], str] = lambda data, where: entry_edits.decode(entry_edits.JSON, data, where)
+
+    def script(self, home: Path) -> Path:
+        """The script that the entries run."""
+        return script_in(home, self.host)
+
+    def command(self, home: Path, event: str) -> str:
+        """The command line of an event; it ends with 0 even where the script is gone."""
+        return f"{shlex.join([str(self.script(home)), self.names.get(event, event)])} || true"
+
+    def merge(self, text: str, wanted: Registration, where: str) -> str:
+        """The settings with one handler for each event, behind others'; as they are where those are ours already."""
+        script = self.script(wanted.home)
+        handlers = {
+            event: {"type": "command", "command": self.command(wanted.home, event), "timeout": seconds * self.second}
+            for event, seconds in self.events.items()
+        }
+        ours = [(event, handler) for (event, _, _), handler in _ours(text, script, where)]
+        if len(ours) == len(handlers) and dict(ours) == handlers:
+            return text
+        text = self.remove(text, wanted.home, where)
+        for event, handler in handlers.items():
+            text = _with_group(text, event, {HOOKS: [handler]}, where)
         return text
-    text = remove(text, script, where)
-    for event, handler in wanted.items():
-        text = _with_group(text, event, {HOOKS: [dict(handler)]}, where)
-    return text
 
+    def remove(self, text: str, home: Path, where: str) -> str:
+        """The settings without our handlers, and without groups, lists and `hooks` that held nothing else."""
+        for (event, group, place), _ in reversed(_ours(text, self.script(home), where)):
+            text = json_edits.without_entry(text, (HOOKS, event, group, HOOKS, place))
+        return text
 
-def remove(text: str, script: Path, where: str) -> str:
-    """The settings without our handlers, and without groups, lists and `hooks` that held nothing else."""
-    for (event, group, place), _ in reversed(_ours(text, script, where)):
-        text = json_edits.without_entry(text, (HOOKS, event, group, HOOKS, place))
-    return text
+    def state(self, folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
+        """Whether handlers of a csmd home for all events stand in a directory's settings, which `read` reads, and are on."""
+        file = self.file(folder)
+        settings, script = parsed(read(str(file))), self.script(home)
+        if settings is None:
+            return "unknown"
+        hooks = settings.get(HOOKS)
+        hooks = hooks if isinstance(hooks, dict) else {}
+        if any(not any(str(script) in words_of(own) for own in _handlers_in(hooks, event)) for event in self.events):
+            return "gone"
+        beside = read(str(file.parent / self.beside)) if self.beside else None
+        return "off" if self.is_off(settings, script, beside) else "there"
 
-
-def handler(command: str, seconds: int, *, second: int = 1000) -> dict[str, Any]:
-    """What runs a command line and is granted these seconds; `second` is what the settings call one."""
-    return {"type": "command", "command": command, "timeout": seconds * second}
-
-
-def command(script: Path, event: str) -> str:
-    """The command line that runs a script for an event; it ends with 0 even where the script is gone."""
-    return f"{shlex.join([str(script), event])} || true"
+    @property
+    def kind(self) -> Kind:
+        """What the installer puts in."""
+        return Kind(
+            name=f"{self.host} hooks",
+            what="hooks",
+            file=self.file,
+            merge=self.merge,
+            remove=self.remove,
+            decode=self.decode,
+        )
 
 
 def parsed(text: str | None) -> dict[str, Any] | None:
@@ -61,16 +107,6 @@ def parsed(text: str | None) -> dict[str, Any] | None:
     except BadInput:
         return None
     return settings if isinstance(settings, dict) else None
-
-
-def state_of(settings: Mapping[str, Any] | None, script: Path, events: Iterable[str], *, is_off: bool) -> State:
-    """Whether handlers of ours for all these events stand in settings (None: unreadable), which may switch hooks off."""
-    if settings is None:
-        return "unknown"
-    hooks = settings.get(HOOKS)
-    hooks = hooks if isinstance(hooks, dict) else {}
-    missing = [event for event in events if not any(str(script) in words_of(own) for own in _handlers_in(hooks, event))]
-    return "gone" if missing else "off" if is_off else "there"
 
 
 def _handlers_in(hooks: Mapping[str, Any], event: str) -> Iterator[Any]:

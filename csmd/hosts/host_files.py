@@ -12,16 +12,28 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from csmd import config
 from csmd.errors import ConfigError
 from csmd.text import json_edits
+from csmd.vocabulary import EVENTS, EventName
 
 #: csmd's own script that handles every event, and the one that starts the memory server, which assistants know by NAME.
 HOOK_SCRIPT = "csmd_hook.py"
 SERVER_SCRIPT = "mcp"
 NAME = "csmd"
+#: What settings say of csmd's hooks; Codex runs none that its user has not trusted.
+HooksState = Literal["there", "gone", "off", "untrusted", "unknown"]
+
+
+def granted(*names: EventName) -> dict[str, int]:
+    """These events by their names on a hook's command line -> seconds that the hook is granted."""
+    return {EVENTS[name].hook: EVENTS[name].seconds for name in names}
+
+
+#: Events whose hooks `csmd doctor` runs with a marker -> what csmd calls the event, and the field that holds the words.
+MARKERS: dict[str, tuple[str, str]] = {EVENTS[name].hook: (name, EVENTS[name].words) for name in ("prompt", "stop")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +133,7 @@ class HostFiles:
     """Days after which it deletes a transcript where nobody chose another number; 0 for never."""
 
     markers: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Events whose hooks `csmd doctor` runs with a marker -> what csmd calls the event, and the field that holds the words."""
+    """As MARKERS, where its hooks are run so."""
     state: Callable[[Path, Path, Callable[[str], str | None]], str] | None = None
     """Whether its hooks are `there`, `off`, `gone` or `unknown`, by the settings in a configuration directory: of a csmd home,
     read by the function."""

@@ -1,4 +1,4 @@
-"""What Claude Code's tools did, in neutral words."""
+"""What tools did, in neutral words, by the names and fields under which every assistant's calls are stored: Claude Code's."""
 
 from __future__ import annotations
 
@@ -94,15 +94,22 @@ def summary(said: str) -> str:
     return said.partition("\n")[2] if is_continued(said) else said
 
 
-#: Tools whose calls hold a text: what it is, and how it is read from a call's input and result.
+#: The names under which calls of every assistant are stored. Outside of `hosts` a tool is known by what it does.
+SHELL, CREATES, TODO_LIST = "Bash", "Write", "TodoWrite"
+SHELLS = frozenset({SHELL, "PowerShell"})
+TEXT_WRITERS = frozenset({"Edit", "MultiEdit", CREATES})
+WRITERS = TEXT_WRITERS | {"NotebookEdit"}
+LOOKS = "Read"
+READERS = frozenset({LOOKS, "Grep", "Glob", "LS", "NotebookRead", "WebFetch", "WebSearch"})
 AGENTS = ("Task", "Agent")
+#: Tools whose calls hold a text: what it is, and how it is read from a call's input and result.
 CALLS: dict[str, tuple[Said, Callable[[str, str], str]]] = {
     "ExitPlanMode": ("plan", plan),
-    "Bash": ("commit", commit),
+    SHELL: ("commit", commit),
     **dict.fromkeys(AGENTS, ("report", report)),
 }
 #: Of a tool whose calls mostly hold none, a LIKE pattern of those that may.
-HOLDING: dict[str, str] = {"Bash": "git%commit"}
+HOLDING: dict[str, str] = {SHELL: "git%commit"}
 
 
 def _is_off(result: str) -> bool:
@@ -118,10 +125,8 @@ def _without_cut_line(said: str, given: str) -> str:
 _SUFFIX = re.compile(r"\.(?:jsonl|db)\b", re.ASCII)
 _IN_NAMES = f"{ascii_letters}{digits}_.-"
 LONGEST_NAME = 120
-#: Tools that write the file they name, and parts of the names of other makers' tools that do.
-_WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit"})
+#: Parts of the names of other makers' tools that write the file they name.
 _WRITER = re.compile(r"write|edit|append|create|move|copy|upload|patch", re.IGNORECASE)
-_READERS = frozenset({"Read", "Grep", "Glob", "LS", "NotebookRead"})
 #: Ways in which a shell line or a program in it writes. What goes to another descriptor or to nowhere writes nothing.
 _NOWHERE = re.compile(r"\d?>{1,2}\s?(?:&\d|/dev/\w{1,10})")
 _WRITES = re.compile(
@@ -149,14 +154,14 @@ MOST_SESSIONS = 20
 def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
     """The names (`paths.name_of_transcript`) of the transcripts that a tool call with this decoded input, whole and as
     it was made, writes."""
-    if tool in _READERS:
+    if tool in READERS:
         return ()
     # Decoded, for in JSON a line's end and a quote would be part of a name; on one line, as a call may be spread.
-    texts = (_COPY.sub(_written_copies, text) if tool == "Bash" else text for text in strings(given))
+    texts = (_COPY.sub(_written_copies, text) if tool == SHELL else text for text in strings(given))
     said = " ".join(texts).replace("\n", " ")
     folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(said)), MOST_SESSIONS))
     names = tuple(sorted({name for end in _SUFFIX.finditer(said) for name in _names_ending(said, end, folders)}))
-    if not names or tool in _WRITERS or _WRITER.search(tool):
+    if not names or tool in WRITERS or _WRITER.search(tool):
         return names
     return names if _WRITES.search(_NOWHERE.sub(" ", said)) else ()
 

@@ -159,11 +159,11 @@ def apply(path: Path, before: bytes | None, after: bytes | None) -> None:
 
 def _check_unchanged(real: Path, before: bytes | None) -> None:
     if read(real) != before:
-        raise ChangedMeanwhile(f"{real} was changed by somebody else just now", hint="run this again")
+        raise ChangedMeanwhile(f"{real} was just changed by another program", hint="run this again")
 
 
 def diff(before: bytes | None, after: bytes | None, path: Path, *, context: int = 3) -> str:
-    """What `apply` would change, as a unified diff with so many lines around; empty when nothing."""
+    """What `apply` would change, as a unified diff with `context` lines around; empty for no change."""
     import difflib
 
     old, new = (([] if data is None else data.decode(errors="replace").splitlines(True)) for data in (before, after))
@@ -192,7 +192,7 @@ def assistant_lock(path: Path) -> Iterator[None]:
     until = time.monotonic() + PATIENCE_S
     while not _take_lock(lock):
         if time.monotonic() > until:
-            raise ConfigError(f"{real} is being written by somebody else", hint=f"try again; else remove {lock}")
+            raise ConfigError(f"{real} is being written by another program", hint=f"try again; else remove {lock}")
         time.sleep(0.01)
     try:
         yield

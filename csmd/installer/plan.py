@@ -7,6 +7,7 @@ import copy
 import fcntl
 import os
 import stat
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -116,9 +117,9 @@ def installed_hosts(paths: Paths) -> list[str]:
 
 def with_hosts(configuration: Config, hosts: Sequence[str]) -> Config:
     """The configuration with the directories of these assistants, too."""
-    known = dict.fromkeys(configuration.host_dirs)
+    before = dict.fromkeys(configuration.host_dirs)
     new = dict.fromkeys((host, FILES[host].directory()) for host in hosts if host != CLAUDE.host)
-    return replace(configuration, host_dirs=(*known, *(place for place in new if place not in known)))
+    return replace(configuration, host_dirs=(*before, *(place for place in new if place not in before)))
 
 
 def _server_of(name: str, host: Host) -> Kind:
@@ -487,13 +488,18 @@ def plan_install(config: Config, newer: Sequence[str] = (), hosts: Collection[st
     return [plan_merge(path, kinds, wanted) for path, kinds in files.values()]
 
 
+#: What stands before further files of a directory in a list of them.
+INDENT = " " * 10
+
+
 def describe_own_files(paths: Paths) -> list[str]:
     """What installing writes in csmd's own directories, for people."""
     return [
         f"{paths.home}/ (0700)",
         f"  hook/   {', '.join(HOOK_FILES)}, interpreter, {SERVER_SCRIPT}, python,",
-        f"          {', '.join(HOOK_SCRIPTS[:4])},",
-        f"          {', '.join((*HOOK_SCRIPTS[4:], *LAUNCHERS, *FURTHER))}",
+        *textwrap.wrap(
+            ", ".join((*HOOK_SCRIPTS, *LAUNCHERS, *FURTHER)), 78, initial_indent=INDENT, subsequent_indent=INDENT
+        ),
         "  install.json, README.txt, csmd.db, endpoint, backups/, models/,",
         "  memory/, quarantine/, run/, sessions/, spool/",
         f"{paths.log_dir}/csmd.log",
@@ -734,10 +740,10 @@ def plan_purge(paths: Paths) -> Purge:
             ("state", folders[1], (f"{mark_of(paths.home)}.sock",)),
         ]
     going: Purge = {what: {} for what in HOME_FILES}
-    known: set[Path] = set()
+    counted: set[Path] = set()
     for what, root, globs in rows:
-        new = {path: size for path, size in _files(root, globs) if path not in known}
-        known |= new.keys()
+        new = {path: size for path, size in _files(root, globs) if path not in counted}
+        counted |= new.keys()
         going[what] |= new
     return {what: files for what, files in going.items() if files}
 

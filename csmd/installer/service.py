@@ -592,7 +592,7 @@ DAEMON = ("-P", "-m", "csmd.daemon")
 
 
 def note_command(paths: Paths) -> None:
-    """Notes how a hook brings back a daemon that nobody keeps, or takes the note away where it is not to.
+    """Records how a hook restarts a daemon that no service keeps running, or deletes that record if hooks must not.
 
     Read by hooks/csmd_spool.py: the file for complaints, the command, the environment, each ended by a zero byte.
     """

@@ -16,6 +16,7 @@ from typing import Any
 from csmd import config, wire
 from csmd.errors import BadInput, CsmdError
 from csmd.mcp import tool_groups
+from csmd.parameters import JSON_TYPES, REQUIRED, Parameter, Parameters, check, schema
 from csmd.paths import Paths, is_directory
 from csmd.text import display
 
@@ -83,56 +84,16 @@ Run = Callable[[Asker, Ask, Arguments], str]
 
 # --- what a tool is
 
-JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelTool:
-    """What a model can call: `parameters` are name -> (type, default or None when it must be given, description).
-
-    `most` is the largest `limit`; `is_basic`: it is loaded always, as it is short.
-    """
+    """What a model can call; `is_basic`: it is loaded always, as it is short."""
 
     description: str
-    parameters: Mapping[str, tuple[type, Any, str]]
+    parameters: Parameters
     run: Run
     hints: Mapping[str, bool]
-    most: int = MOST_HITS
     is_basic: bool = True
-
-    def schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments."""
-        properties = {
-            name: {"type": JSON_TYPES[kind]}
-            | ({"description": about} if about else {})
-            | ({} if default is None else {"default": default})
-            | ({"minimum": 1, "maximum": self.most} if name == "limit" else {})
-            for name, (kind, default, about) in self.parameters.items()
-        }
-        required = [name for name, (_, default, _) in self.parameters.items() if default is None]
-        return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-    def checked(self, given: Arguments) -> dict[str, Any]:
-        """The arguments with defaults; BadInput says which one is wrong. `"5"` is 5 and `"true"` is true."""
-        unknown = sorted(set(given) - set(self.parameters))
-        if unknown:
-            hint = f"give one of {', '.join(self.parameters)}" if self.parameters else "give none"
-            raise BadInput(f"there is no argument {unknown[0][:60]!r}", hint=hint)
-        checked: dict[str, Any] = {}
-        for name, (kind, default, _) in self.parameters.items():
-            value = given.get(name, default)
-            if kind is int and isinstance(value, str) and re.fullmatch(r"-?\d{1,9}", value):
-                value = int(value)
-            if kind is bool and value in ("true", "false"):
-                value = value == "true"
-            if kind is float and type(value) is int:
-                value = float(value)
-            if type(value) is not kind or (value == "" and default is None):
-                raise BadInput(f"the argument {name!r} must be given, as {JSON_TYPES[kind]}")
-            if name == "limit" and isinstance(value, int) and not 1 <= value <= self.most:
-                raise BadInput(f"limit is {value:,}", hint=f"give 1 to {self.most}")
-            checked[name] = value
-        return checked
 
 
 READS = {"readOnlyHint": True, "openWorldHint": False}
@@ -140,7 +101,7 @@ WRITES = {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": Tru
 TOOLS: dict[str, ModelTool] = {}
 
 
-def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Callable[[Run], Run]:
+def _tool(hints: Mapping[str, bool], **parameters: Parameter) -> Callable[[Run], Run]:
     """Makes a function the tool of its name; its docstring is the description."""
 
     def declare(run: Run) -> Run:
@@ -155,8 +116,8 @@ def _tool(hints: Mapping[str, bool], **parameters: tuple[type, Any, str]) -> Cal
 
 
 @_tool(
-    READS, query=(str, None, "A few telling words"), everywhere=(bool, False, "Other projects too"),
-    limit=(int, 8, f"At most {MOST_HITS}"),
+    READS, query=Parameter(str, about="A few telling words"), everywhere=Parameter(bool, False, "Other projects too"),
+    limit=Parameter(int, 8, f"At most {MOST_HITS}", MOST_HITS),
 )  # fmt: skip
 def _search(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Search what the user and assistants said in earlier sessions, and what is remembered of it."""
@@ -185,7 +146,7 @@ def _merged(memories: Sequence[Hit], turns: Sequence[Hit]) -> list[Hit]:
     ranked += [(hit["score"], hit) for hit in turns if stated.keys().isdisjoint(hit["source_uuids"])]
     ordered: list[Hit] = []
     for _, hit in sorted(ranked, key=lambda row: -row[0]):
-        older = (at for at, one in enumerate(ordered) if one["superseded_by"] == hit["id"])
+        older = (at for at, hit_above in enumerate(ordered) if hit_above["superseded_by"] == hit["id"])
         ordered.insert(next(older, len(ordered)), hit)
     return ordered
 
@@ -197,7 +158,7 @@ def _holds_words(hit: Hit, query: str) -> bool:
 
 
 def _hit(hit: Hit, number: int, *, here: str) -> str:
-    text, date = display.cut(plain(hit["text"]), HIT_CHARACTERS), hit["at"][:10]
+    text, date = display.cut(plain(hit["text"]), HIT_CHARACTERS), display.date(hit["at"])
     if hit["kind"] == "memory":
         about = [hit["id"], hit["gate"], f"by {_whom(hit['authority'])}", date]
     else:
@@ -205,14 +166,14 @@ def _hit(hit: Hit, number: int, *, here: str) -> str:
     if hit["project"] and hit["project"] != here:
         about.append(f"in {plain(hit['project'])}")
     if hit["superseded_by"]:
-        since = f" of {hit['superseded_at'][:10]}" if hit["superseded_at"] else ""
+        since = f" of {display.date(hit['superseded_at'])}" if hit["superseded_at"] else ""
         about.append(f"SUPERSEDED by {hit['superseded_by']}{since}")
     about += ["REFUTED"] * hit["refuted"]
     about += ["its code was edited since"] * hit["edited"] + [f"said {plain(hit['scene'])}"] * bool(hit["scene"])
     return f"{number}. {text} ({', '.join(about)})"
 
 
-@_tool(READS, id=(str, None, "As search gave it"))
+@_tool(READS, id=Parameter(str, about="As search gave it"))
 def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Show by its id what you were told or found: a memory with where it was said, a turn, a session."""
     ident = arguments["id"].strip()
@@ -241,18 +202,18 @@ def _show(asker: Asker, ask: Ask, arguments: Arguments) -> str:
 
 def _memory(memory: Mapping[str, Any]) -> str:
     scope = f"in {plain(memory['project'])}" if memory["scope"] == "project" else "everywhere"
-    scope = "perhaps everywhere: csmd counted it, nobody said so" if memory["origin"] == "inferred" else scope
-    said = f"said by {_whom(memory['authority'])} on {memory['created_at'][:10]}"
-    sure = f"last confirmed {memory['confirmed_at'][:10]}, {memory['confidence'] * 100:.0f} % sure"
-    lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {said}, {sure}, holds {scope}"]
+    scope = "perhaps everywhere: csmd counted it, no one said so" if memory["origin"] == "inferred" else scope
+    stated = f"said by {_whom(memory['authority'])} on {display.date(memory['created_at'])}"
+    sure = f"last confirmed {display.date(memory['confirmed_at'])}, {memory['confidence'] * 100:.0f} % sure"
+    lines = [plain(memory["text"]), f"{memory['id']}: {memory['gate']}, {stated}, {sure}, holds {scope}"]
     lines += [f"SUPERSEDED by {memory['superseded_by']}"] * bool(memory["superseded_by"])
     lines += ["REFUTED"] * memory["is_refuted"]
     lines += ["The code that it speaks of was edited later in its session."] * memory["is_edited"]
     lines += [f"Said {plain(memory['scene'])}."] * bool(memory["scene"])
     for source in memory["sources"][:SOURCES]:
-        said = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
-        where = f"{source['role']} {source['at'][:10]}, session {source['session_id'] or '?'}"
-        lines.append(f"- {where}: {source['speaker']}: {said}" if said else f"- {where}")
+        quote = display.cut(plain(source["text"]), SOURCE_CHARACTERS)
+        where = f"{source['role']} {display.date(source['at'])}, session {source['session_id'] or '?'}"
+        lines.append(f"- {where}: {source['speaker']}: {quote}" if quote else f"- {where}")
     return _fenced(lines)
 
 
@@ -263,8 +224,8 @@ def _checkpoint(checkpoint: Mapping[str, Any]) -> str:
 
 
 def _goal(goal: Mapping[str, Any]) -> str:
-    state = f"done {goal['done_at'][:10]}" if goal["done_at"] else "open"
-    about = f"by {_whom(goal['authority'])}, {goal['created_at'][:10]}, {state}"
+    state = f"done {display.date(goal['done_at'])}" if goal["done_at"] else "open"
+    about = f"by {_whom(goal['authority'])}, {display.date(goal['created_at'])}, {state}"
     return f"{goal['id']}: {plain(goal['text'])} ({about})"
 
 
@@ -276,7 +237,7 @@ def _session(session: Mapping[str, Any]) -> str:
     return _fenced(lines)
 
 
-@_tool(WRITES, text=(str, None, "One self-contained sentence"))
+@_tool(WRITES, text=Parameter(str, about="One self-contained sentence"))
 def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Keep a statement for later sessions. It counts as yours, not as the user's."""
     place = {"project": asker.project, "asking": asker.asking, "session": asker.session}
@@ -284,11 +245,13 @@ def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
     confirmation = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
-    against = [f"- memory {one['id']}: {plain(one['text'])}" for one in saved["beside"] if one["is"] == "doubtful"]
+    against = [
+        f"- memory {memory['id']}: {plain(memory['text'])}" for memory in saved["beside"] if memory["is"] == "doubtful"
+    ]
     return f"{confirmation} It may replace these, which still hold:\n{_fenced(against)}" if against else confirmation
 
 
-@_tool(WRITES | {"destructiveHint": True}, id=(str, None, "The memory's id"))
+@_tool(WRITES | {"destructiveHint": True}, id=Parameter(str, about="The memory's id"))
 def _forget(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     """Forget a memory for good, when the user asks. What the user said, only they can."""
     gone = ask("csm_memory_delete", {"id": arguments["id"].strip(), "asking": asker.asking})
@@ -345,27 +308,27 @@ def all_tools(ask: Ask) -> dict[str, ModelTool]:
 
 def _of_daemon(row: Mapping[str, Any]) -> ModelTool:
     """One of the daemon's tools for a model: about its project unless it names another one, answered in lines of JSON."""
-    name, schema = row["name"], row["parameters"]
+    name = row["name"]
     types = {word: kind for kind, word in JSON_TYPES.items()}
     parameters = {
-        key: (types[about["type"]], None if key in schema["required"] else about["default"], ABOUT.get(key, ""))
-        for key, about in schema["properties"].items()
+        key: Parameter(
+            types[of["type"]], of.get("default", REQUIRED), ABOUT.get(key, ""), MOST_ROWS if key == "limit" else 0
+        )
+        for key, of in row["parameters"]["properties"].items()
     }
 
     def run(asker: Asker, ask: Ask, arguments: Arguments) -> str:
-        given = {key: value for key, value in arguments.items() if value != ""}
-        if "project" in parameters and not given.get("project"):
-            given["project"] = asker.project
+        filled = {key: value for key, value in arguments.items() if value != ""}
+        if "project" in parameters and not filled.get("project"):
+            filled["project"] = asker.project
         if name in FOR_ITS_SESSION and asker.session:
-            given.setdefault("session", asker.session)
-        return _fenced(_lines_of(ask(name, {**given, "asking": asker.asking})))
+            filled.setdefault("session", asker.session)
+        return _fenced(_lines_of(ask(name, {**filled, "asking": asker.asking})))
 
     # What must be given as "" elsewhere: this project is meant.
-    parameters |= {key: (str, "", ABOUT[key]) for key in ("project",) if key in parameters}
+    parameters |= {key: Parameter(str, "", ABOUT[key]) for key in ("project",) if key in parameters}
     hints = WRITES if row["mutates"] else READS
-    return ModelTool(
-        description=f"{row['summary']}.", parameters=parameters, run=run, hints=hints, most=MOST_ROWS, is_basic=False
-    )
+    return ModelTool(description=f"{row['summary']}.", parameters=parameters, run=run, hints=hints, is_basic=False)
 
 
 #: What a parameter of the daemon's tools means to a model, where its name does not say it.
@@ -398,7 +361,7 @@ def tools_json(tools: Mapping[str, ModelTool] = TOOLS) -> list[dict[str, Any]]:
         {
             "name": name,
             "description": tool.description,
-            "inputSchema": tool.schema(),
+            "inputSchema": {**schema(tool.parameters), "additionalProperties": False},
             "annotations": dict(tool.hints),
             **({"_meta": {"anthropic/alwaysLoad": True}} if tool.is_basic else {}),
         }
@@ -414,7 +377,7 @@ def answer(
         if name not in chosen:
             raise BadInput(f"there is no tool {name[:60]!r}", hint=f"call one of {', '.join(chosen)}")
         tool = TOOLS[name] if name in TOOLS else all_tools(ask)[name]
-        return wire.clean(tool.run(asker, ask, tool.checked(arguments))), False
+        return wire.clean(tool.run(asker, ask, check(name, tool.parameters, arguments))), False
     except CsmdError as error:
         helps = f" What helps: {_for_model(error.hint)}" if error.hint else ""
         return wire.clean(display.defuse(f"csmd: {error.what}.{helps}")), True

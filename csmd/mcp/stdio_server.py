@@ -1,7 +1,7 @@
 """The MCP server on standard input and output.
 
 No call keeps the daemon's socket: each opens it anew, and a daemon that was restarted meanwhile is found. Nothing is
-written but the protocol, and nobody is waited for when the client has gone. The SDK costs a second: `serve` imports it.
+written but the protocol, and nothing is waited for when the client has gone. The SDK costs a second: `serve` imports it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def trouble(paths: Paths) -> str:
 
 
 def instructions(state: str) -> str:
-    """What the assistant tells the model of this server; what is wrong stands first."""
+    """The text about this server that the assistant gives to the model; problems come first."""
     return f"{state}\n{INSTRUCTIONS}" if state else INSTRUCTIONS
 
 
@@ -97,21 +97,21 @@ def _server(asker: Asker, chosen: Sequence[str]) -> Server[Any]:
     from mcp.server.lowlevel import Server
 
     ask = partial(_ask, asker.paths)
-    known: list[Asker] = []  # the session in its folders, until they change
+    current: list[Asker] = []  # the session in its folders, until they change
 
     async def list_tools(_: Any, __: Any) -> types.ListToolsResult:
         tools = await anyio.to_thread.run_sync(partial(_chosen_tools, ask, chosen), abandon_on_cancel=True)
         return types.ListToolsResult(tools=[types.Tool.model_validate(tool) for tool in tools_json(tools)])
 
     async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        if not known:
-            known.append(asker if asker.named else asker.within(await _roots(context.session)))
-        reply = partial(answer, known[0], ask, params.name, params.arguments or {}, chosen)
+        if not current:
+            current.append(asker if asker.named else asker.within(await _roots(context.session)))
+        reply = partial(answer, current[0], ask, params.name, params.arguments or {}, chosen)
         text, failed = await anyio.to_thread.run_sync(reply, abandon_on_cancel=True)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=failed)
 
     async def changed(_: Any, __: Any) -> None:
-        known.clear()
+        current.clear()
 
     server = Server(
         "csmd",

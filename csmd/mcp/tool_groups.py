@@ -23,7 +23,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "sessions": (
         "csm_session_list", "csm_session_show", "csm_session_transcript", "csm_memory_transcript", "csm_turn_show", "csm_memory_distilled_view",
         "csm_checkpoint_create", "csm_checkpoint_list", "csm_checkpoint_show", "csm_checkpoint_restore", "csm_goal_set",
-        "csm_goal_list", "csm_goal_done", "csm_receipts", "csm_receipt_show", "csm_context_get", "csm_context_status",
+        "csm_goal_list", "csm_open_list", "csm_open_done", "csm_receipts", "csm_receipt_show", "csm_context_get", "csm_context_status",
         "csm_error_list", "csm_self_model", "csm_living_state_preview",
     ),
     "upkeep": (

@@ -22,6 +22,7 @@ ARCHIVE_BELOW = 0.1
 LEAST_LOWERED, MOST_LOWERED, LEAST_LEFT = 0.20, 0.50, 0.05
 #: Why a person is asked about a possible replacement.
 UNSURE = "the newer one may replace the older, or be about something else"
+LEFT = "the newer one gives up what the older one is for, and does not say for what"
 #: Active days after which what is only daily is recalled no more (seed 001).
 DAILY_DAYS = 30
 #: What a memory must pass to stay for good: sureness, and in how many sessions it was said (seed 001).
@@ -99,7 +100,7 @@ def aged(memory: Memory, *, today: int) -> Memory:
     """The memory with the active days until which it is HOT, WARM and kept, if it was confirmed or used on the day `today`.
 
     What is daily is HOT 30 days at most. What lasts stays WARM, while nothing has superseded it, and so does what is
-    promised for a date until then: so many days are left, and no more active ones.
+    promised for a date: at most as many active days are left as there are days until then.
     """
 
     def day(floor: float, most: float = math.inf) -> int:
@@ -179,7 +180,7 @@ def factors(
 
 
 def strength(memory: Memory, *, days: int) -> float:
-    """The confidence after so many active days: `c * 3^-(days/horizon)`, never below WARM for lasting memories."""
+    """The confidence after a number of active days: `c * 3^-(days/horizon)`, never below WARM for lasting memories."""
     faded = memory.confidence * 3 ** -(days / DECAY_HORIZON_DAYS[memory.decay])
     lasting = has_warm_floor(memory) and not memory.superseded_by
     return round(max(faded, min(memory.confidence, WARM_ABOVE)) if lasting else faded, 4)

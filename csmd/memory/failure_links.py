@@ -14,8 +14,9 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.extraction import failure_reports, shell_commands, statement_context
 from csmd.extraction import statements as distill
-from csmd.extraction.shell_commands import WRITERS, command_of, file_of
+from csmd.extraction.shell_commands import command_of, file_of
 from csmd.extraction.statement_context import Change, Claim, Edit, Scene
+from csmd.hosts.tool_calls import SHELL, WRITERS
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
 from csmd.paths import name_of_transcript
@@ -63,19 +64,19 @@ def recheck_sessions(store: Store, *, now: str) -> int:
         return 0
     for ident, last in {session: memory for memory, session in fresh}.items():
         # A session that was gone through since is known to say nothing else of these memories.
-        known = store.read(partial(_to_relate, ident=ident, last=last, key=store.hash_key))
-        if known is not None:
-            _relate(store, known[0], ident, upto=known[1], now=now)
+        pending = store.read(partial(_to_relate, ident=ident, last=last, key=store.hash_key))
+        if pending is not None:
+            _relate(store, pending[0], ident, upto=pending[1], now=now)
     store.write(lambda rows: cursors.move_cursor(rows, STAGE, "memories", fresh[-1][0]))
     return len(fresh)
 
 
 def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, int] | None:
     """(row key, turns to read) of a session with unrelated memories up to `last`; None for any other."""
-    known = stored.session_of(rows, ident)
-    if known is None or not known[1] or known[2] >= last:
+    session = stored.session_of(rows, ident)
+    if session is None or not session[1] or session[2] >= last:
         return None
-    return None if _is_tampered(rows, stored.path_of(rows, known[0]), key) else known[:2]
+    return None if _is_tampered(rows, stored.path_of(rows, session[0]), key) else session[:2]
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
@@ -109,7 +110,7 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
             observations += [_Observation(turn, pasted)] if pasted else []
         elif turn.kind == "tool_result" and turn.tool_id in calls:
             call = calls[turn.tool_id]
-            line = command_of(call.text) if call.tool_name == "Bash" else ""
+            line = command_of(call.text) if call.tool_name == SHELL else ""
             failure = failure_reports.observed_failure(call.tool_name, line, turn.text, at=turn.at, uuid=turn.uuid)
             if failure or (line and failure_reports.succeeded(turn.text)):
                 observations.append(_Observation(turn, failure, call, line))
@@ -119,7 +120,7 @@ def _find_observations(rows: Rows, session: Behind) -> list[_Observation]:
 def _note(rows: Rows, session: Behind, seen: Sequence[_Observation]) -> int:
     """Stores the first observations whose turns still exist; how many were handled."""
     noted, batch = 0, seen[:SEEN_BATCH]
-    there = search.turns_by_seq(rows, [one.turn.seq for one in batch])
+    there = search.turns_by_seq(rows, [observation.turn.seq for observation in batch])
     for turn, failure, call, line in core.within_short_write(batch):
         noted += 1
         if turn.seq not in there or there[turn.seq].text != turn.text:
@@ -163,10 +164,10 @@ def _store_fixes(rows: Rows, session: Behind, call: TranscriptTurn, turn: Transc
         if not files:
             continue
         about = failures.message(rows, error)
-        uuid, told = failure_reports.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
+        uuid, diagnosis = failure_reports.diagnosis(_passages(between, again=again, well=turn.ordinal), about=about)
         failures.add_fix(
             rows, error=error, turn=turn.seq, session=session.session_seq, uuid=uuid or turn.uuid, at=turn.at,
-            files=files, text=told,
+            files=files, text=diagnosis,
         )  # fmt: skip
 
 
@@ -281,7 +282,7 @@ def _refute(rows: Rows, refutation: failure_reports.Refutation, ids: Mapping[int
 
 
 def _across(
-    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, key: bytes
+    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, key: bytes
 ) -> list[failure_reports.Symptom]:
     """Matches this session's reports with causes found later elsewhere, and its causes with earlier reports."""
     symptoms: list[failure_reports.Symptom] = []
@@ -300,7 +301,7 @@ def _across(
             and not stored.is_stated_in(rows, memory.seq, session_seq)
         ]
     at = {turn.uuid: turn.at for turn in turns}
-    for cause in told:
+    for cause in stated:
         named = sorted(failure_reports.names(cause.text))
         is_cause = failure_reports.is_cause(cause.text, category=cause.category, authority=cause.authority)
         if len(named) < failure_reports.NAMES_ACROSS or not is_cause:
@@ -327,18 +328,18 @@ NONE = Scene("", "")
 
 
 def _find_stale(
-    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], *, upto: int
+    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, upto: int
 ) -> dict[int, tuple[str, str]]:
     """Maps each memory that a session states to the edit that changed its code after its last statement.
 
     A reply cited beside a user's statement reports what was done about it, and does not state it again.
     """
     users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
-    beside = stored.context_citations(rows, session_seq)
+    citations = stored.context_citations(rows, session_seq)
     last: dict[int, StatedMemory] = {}
-    for statement in sorted(told, key=lambda statement: statement.ordinal):
+    for statement in sorted(stated, key=lambda statement: statement.ordinal):
         by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
-        if (statement.memory_seq, statement.uuid) not in beside and statement_context.is_claim(
+        if (statement.memory_seq, statement.uuid) not in citations and statement_context.is_claim(
             statement.text, statement.category, by_assistant=by_assistant, turn=turn
         ):
             last[statement.memory_seq] = statement
@@ -348,13 +349,13 @@ def _find_stale(
     edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
     prompts = memories.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
-    asked = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
+    claims = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
     rewritten = {
         key: (statement.uuid, statement.at)
         for key, statement in statement_context.find_rewrites(last.values(), changes, prompts).items()
     }
     return rewritten | {
-        key: (statement.uuid, statement.at) for key, statement in statement_context.find_edits(asked, edits).items()
+        key: (statement.uuid, statement.at) for key, statement in statement_context.find_edits(claims, edits).items()
     }
 
 
@@ -368,11 +369,11 @@ def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[
 
 def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
     """The edits that calls made; of a call that was stored truncated only the file is known."""
-    for uuid, at, ordinal, _, given in calls:
+    for uuid, at, ordinal, _, arguments in calls:
         try:
-            value = wire.loads(given)
+            value = wire.loads(arguments)
         except BadInput:
-            value = {"file_path": file_of(given)}
+            value = {"file_path": file_of(arguments)}
         path = _text(value, "file_path")
         several = value.get("edits") if isinstance(value, dict) else None
         for change in several if isinstance(several, list) else [value]:
@@ -388,16 +389,17 @@ def _text(value: Any, name: str) -> str:
 def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """The scenes of a session's memories that differ from the stored ones."""
     stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
-    known = memories.scenes_of_session(rows, ident)
-    if not stated and not known:
+    stored_scenes = memories.scenes_of_session(rows, ident)
+    if not stated and not stored_scenes:
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
     scenes = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
     scenes = _allowed(rows, session_seq, scenes, key=key)
     return {
         seq: scene
-        for seq in dict.fromkeys((*(one.memory_seq for one in stated), *known))
-        if (is_whole or seq not in known) and (scene := scenes.get(seq, NONE)).text != known.get(seq, "")
+        for seq in dict.fromkeys((*(statement.memory_seq for statement in stated), *stored_scenes))
+        if (is_whole or seq not in stored_scenes)
+        and (scene := scenes.get(seq, NONE)).text != stored_scenes.get(seq, "")
     }
 
 

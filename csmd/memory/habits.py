@@ -128,28 +128,28 @@ class Action:
     memory_id: str = ""
 
 
-def promotions(proposed: Iterable[Candidate], *, profile: Profile, known: Mapping[str, str]) -> list[Action]:
-    """Decides about waiting candidates, the surest first; `known` maps a candidate to the memory that says the same."""
+def promotions(proposed: Iterable[Candidate], *, profile: Profile, memory_of: Mapping[str, str]) -> list[Action]:
+    """Decides about waiting candidates, the surest first; `memory_of` maps a candidate to the memory that says the same."""
     ordered = sorted(
         proposed, key=lambda waiting: (-waiting.confidence, waiting.kind, waiting.fingerprint, waiting.project_seq)
     )
     actions = []
     for candidate in ordered:
-        memory_id = known.get(candidate.id, "")
+        memory_id = memory_of.get(candidate.id, "")
         step, reasons = _decide(candidate, profile, memory_id)
         memory_id = memory_id if step == "known" else ""
         actions.append(Action(candidate=candidate, step=step, reasons=reasons, memory_id=memory_id))
     return actions
 
 
-def _decide(candidate: Candidate, profile: Profile, known: str) -> tuple[Step, tuple[str, ...]]:
+def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Step, tuple[str, ...]]:
     if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
         return "wait", ("is told, and is nothing to remember",)
     if candidate.contradicted or candidate.status == "needs_review":
         against = display.amount(candidate.contradicted, "session")
         return "review", (f"{against} against it: a person has to say",)
-    if known:
-        return "known", (f"{known} says the same",)
+    if memory_id:
+        return "known", (f"{memory_id} says the same",)
     evidence = sum(not cited.against for cited in candidate.evidence)
     measured = (
         ("confidence", round(candidate.confidence * 100), round(profile.confidence * 100), candidate.confidence >= profile.confidence),
@@ -268,14 +268,14 @@ def _orders(packets: Sequence[Packet]) -> list[Habit]:
     return habits_found
 
 
-def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
+def _alike(orders: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]:
     """Groups orders that share two content words, or are one word, largest group (in sessions) first; each order once."""
     having: dict[frozenset[str], list[int]] = defaultdict(list)
-    for at, order in enumerate(asked):
+    for at, order in enumerate(orders):
         words = list(dict.fromkeys(map(tokens.stem, tokens.content_words(order.subject))))[:KNOWN_BY]
         for key in map(frozenset, combinations(words, min(2, len(words)))):
             having[key].append(at)
-    counted = ((len(_sessions(asked[at] for at in of)), sorted(key)) for key, of in having.items())
+    counted = ((len(_sessions(orders[at] for at in of)), sorted(key)) for key, of in having.items())
     waiting = [(-count, words) for count, words in counted if count >= LEAST_SESSIONS]
     heapify(waiting)
     groups: list[tuple[frozenset[str], list[Packet]]] = []
@@ -283,10 +283,10 @@ def _alike(asked: Sequence[Packet]) -> list[tuple[frozenset[str], list[Packet]]]
     while waiting:
         count, words = heappop(waiting)
         left = [at for at in having[frozenset(words)] if at not in taken]
-        still = len(_sessions(asked[at] for at in left))
+        still = len(_sessions(orders[at] for at in left))
         if still == -count:
             taken.update(left)
-            groups.append((frozenset(words), [asked[at] for at in left]))
+            groups.append((frozenset(words), [orders[at] for at in left]))
         elif still >= LEAST_SESSIONS:  # some of these were others, which more sessions share
             heappush(waiting, (-still, words))
     return groups
@@ -349,7 +349,7 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
             places[step] += place / len(steps)
     regular = [step for step, count in counts.items() if count >= max(2, REGULAR_STEP * len(times))]
     regular.sort(key=lambda step: (places[step] / counts[step], step))
-    told, fewest = BEFORE[name]
+    occasion, fewest = BEFORE[name]
     if not fewest <= len(regular):
         return []
     regular = regular[:MOST_STEPS]
@@ -360,11 +360,11 @@ def _procedure(name: str, times: Sequence[tuple[Packet, dict[str, Packet]]]) -> 
     words = [f"`{step}`" for step in regular] + ([f"`{times[-1][0].subject}`"] if name == "release" else [])
     listed = ", then ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
     if len(words) == 1:
-        told = told.removesuffix("come") + "comes"
+        occasion = occasion.removesuffix("come") + "comes"
     count = len(_sessions(end for end, _ in whole))
     return [
         Habit(
-            fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{told} {listed}",
+            fingerprint=f"procedure:{name}", kind="worldview", category="procedure", core=f"{occasion} {listed}",
             count=f"{len(whole)} of {len(times)} times",
             confidence=habit_confidence(count, fit=least / len(times), against=0), seen=tuple(end for end, _ in whole),
         )
@@ -389,7 +389,7 @@ ORDER = "order:"
 def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
     """Derives candidates for projects whose packets changed; how many, 0 for nothing left.
 
-    `promoting`: what passes becomes a memory. With `quiet_before`, projects observed since then wait: somebody is at work.
+    `promoting`: what passes becomes a memory. With `quiet_before`, projects observed since then wait: someone is at work.
     """
     changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
@@ -399,12 +399,12 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
 
 def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
     observed = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
-    found = derive_candidates(observed, project=project)
+    derived = derive_candidates(observed, project=project)
 
     def write(rows: Rows) -> None:
         if dict(candidates.projects_to_scan(rows)).get(project) != top:
             return  # changed meanwhile: counted in the next step
-        replace_candidates(rows, found, project=project, key=store.hash_key, now=now)
+        replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
             carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
         cursors.move_cursor(rows, candidates.SCAN, str(project), top)
@@ -423,58 +423,59 @@ def replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int
         for candidate in derived
         if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
     }
-    for known in candidates.of_source(rows, SOURCE, project=project):
-        candidate = allowed.pop((known.kind, known.fingerprint), None)
+    for stored in candidates.of_source(rows, SOURCE, project=project):
+        candidate = allowed.pop((stored.kind, stored.fingerprint), None)
         if candidate is None:
-            _withdraw(rows, known, key=key)
-        elif known.status != "dropped":
-            _renew(rows, known, candidate, key=key, now=now)
+            _withdraw(rows, stored, key=key)
+        elif stored.status != "dropped":
+            _renew(rows, stored, candidate, key=key, now=now)
     for candidate in allowed.values():
         candidates.put_candidate(
             rows, replace(candidate, id=candidates.identity(candidate.kind, project, candidate.fingerprint, ""))
         )
 
 
-def _withdraw(rows: Rows, known: Candidate, *, key: bytes) -> None:
+def _withdraw(rows: Rows, stored: Candidate, *, key: bytes) -> None:
     """Removes a candidate that nothing supports any more, and takes it out of the memory that was inferred from it."""
-    inferred = _inferred(rows, known)
-    if known.status != "dropped":
-        candidates.remove(rows, known)
+    inferred = _inferred(rows, stored)
+    if stored.status != "dropped":
+        candidates.remove(rows, stored)
     for memory in inferred:
-        _retell(rows, memory, before=known, key=key)
+        _retell(rows, memory, before=stored, key=key)
 
 
-def _renew(rows: Rows, known: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
+def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
     """Updates a candidate, and the memory that it became."""
-    is_over = known.status in ("promoted", "done")
-    believed = any(memories.by_id(rows, ident) for ident in known.memory_ids)
+    is_over = stored.status in ("promoted", "done")
+    believed = any(memories.by_id(rows, ident) for ident in stored.memory_ids)
     if is_over and not believed:
-        behind = _behind(rows, known.memory_ids) or [known]
+        behind = _behind(rows, stored.memory_ids) or [stored]
         if tombstones.is_statement_forgotten(
-            rows, _joined(behind).text, correction=False, authority=KINDS[known.kind].authority,
-            project=known.project_seq, at="", key=key,
+            rows, _joined(behind).text, correction=False, authority=KINDS[stored.kind].authority,
+            project=stored.project_seq, at="", key=key,
         ):  # fmt: skip
             for each in behind:
                 candidates.set_status(rows, each, "dropped", now=now)
             return
-    inferred = _inferred(rows, known) if is_over else []
-    stays = promotions([derived], profile=DEFAULT, known={})[0].step == "promote" and _core(known) == _core(derived)
+    inferred = _inferred(rows, stored) if is_over else []
+    action = promotions([derived], profile=DEFAULT, memory_of={})[0]
+    stays = action.step == "promote" and _core(stored) == _core(derived)
     # What would not become this memory now is none, whenever it was counted; one without a memory lost its sources.
     if is_over and believed and (stays or not inferred):
-        derived = replace(derived, status=known.status, memory_ids=known.memory_ids)
-    if candidates.renew(rows, known, derived):
+        derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
+    if candidates.renew(rows, stored, derived):
         for memory in inferred:
-            _retell(rows, memory, before=known, key=key)
+            _retell(rows, memory, before=stored, key=key)
 
 
-def _inferred(rows: Rows, known: Candidate) -> list[Memory]:
-    """The memories that a candidate became, as far as nobody has made them theirs."""
-    became = filter(None, (memories.by_id(rows, ident) for ident in known.memory_ids))
-    joined = f"{_core(_joined(_behind(rows, known.memory_ids) or [known]))}: "
+def _inferred(rows: Rows, stored: Candidate) -> list[Memory]:
+    """The memories that a candidate became, except those that a person has adopted or changed."""
+    became = filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids))
+    joined = f"{_core(_joined(_behind(rows, stored.memory_ids) or [stored]))}: "
     return [
         memory
         for memory in became
-        if memories.is_inferred(memory, known.text)
+        if memories.is_inferred(memory, stored.text)
         or (memory.scope == "user" and memories.is_inferred(memory, memory.text) and memory.text.startswith(joined))
     ]
 
@@ -509,10 +510,10 @@ def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Prof
         for candidate in candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES)
         if candidate.kind in KINDS
     ]
-    known = {
+    memory_of = {
         candidate.id: memory.id for candidate in waiting if (memory := _find_repeated(rows, candidate)) is not None
     }
-    return promotions(waiting, profile=profile, known=known)
+    return promotions(waiting, profile=profile, memory_of=memory_of)
 
 
 def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
@@ -542,18 +543,18 @@ def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -
     source = _sources(candidate)[0]
     statement = _statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
     whole, place = replace(statement, text=candidate.text), candidate.project_seq
-    ident, new, known = "", False, _find_elsewhere(rows, candidate) if origin == INFERRED else None
+    ident, new, elsewhere = "", False, _find_elsewhere(rows, candidate) if origin == INFERRED else None
     if not remember.is_forgotten(rows, whole, project=place, at="", key=key):
-        ident, new = (known, False) if known else remember.remember(
+        ident, new = (elsewhere, False) if elsewhere else remember.remember(
             rows, statement, source, project=place, origin=origin, key=key, scope="project"
         )  # fmt: skip
     if not ident:
         candidates.set_status(rows, candidate, "dropped", now=now)
         return ""
-    became = replace(candidate, status="promoted" if new or known else "done", memory_ids=(ident,))
+    became = replace(candidate, status="promoted" if new or elsewhere else "done", memory_ids=(ident,))
     candidates.renew(rows, candidate, became)
     memory = memories.by_id(rows, ident)
-    if memory is not None and (new or known):
+    if memory is not None and (new or elsewhere):
         _retell(rows, memory, before=candidate, key=key)
         belief_changes.record_change(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
     return ident if new else ""
@@ -567,8 +568,8 @@ def _find_elsewhere(rows: Rows, candidate: Candidate) -> str:
     )
     everywhere = projects.everywhere(rows, candidate.project_seq)
     for other in others if candidate.fingerprint.startswith(ORDER) else ():
-        if projects.everywhere(rows, other.project_seq) == everywhere and (found := _inferred(rows, other)):
-            return found[0].id
+        if projects.everywhere(rows, other.project_seq) == everywhere and (inferred := _inferred(rows, other)):
+            return inferred[0].id
     return ""
 
 
@@ -590,14 +591,14 @@ def _retell(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> Non
             return
     sources = _sources(candidate)
     sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
-    told = replace(
+    reworded = replace(
         memory, text=candidate.text, confidence=sure, created_at=candidate.created_at, category=candidate.category,
         confirmed_at=candidate.updated_at, session_id=sources[0].session_id, project_seq=place, scope=scope,
     )  # fmt: skip
-    told = supersession.aged(rows, told)
+    reworded = supersession.aged(rows, reworded)
     digest = tokens.keyed_hash(candidate.text, key)
     earlier = [source.uuid for source in before.evidence]
-    memories.update_inferred(rows, told, text_hash=digest, sources=sources, before=earlier)
+    memories.update_inferred(rows, reworded, text_hash=digest, sources=sources, before=earlier)
 
 
 def _sources(candidate: Candidate) -> list[Provenance]:
@@ -622,14 +623,14 @@ def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: b
         return []
     key_of = (candidate.kind, candidate.fingerprint)
     of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
-    known = next((queued for queued in of_source if (queued.kind, queued.fingerprint) == key_of), None)
-    ident = candidates.put_candidate(rows, candidate) if known is None else known.id
-    if known is not None and known.status != "dropped":
-        _renew(rows, known, replace(candidate, id=ident), key=key, now=now)
+    stored = next((queued for queued in of_source if (queued.kind, queued.fingerprint) == key_of), None)
+    ident = candidates.put_candidate(rows, candidate) if stored is None else stored.id
+    if stored is not None and stored.status != "dropped":
+        _renew(rows, stored, replace(candidate, id=ident), key=key, now=now)
     current = candidates.by_id(rows, ident) if ident else None
     if current is not None and promoting and current.status in candidates.WAITING:
         memory = _find_repeated(rows, current)
-        plan = promotions([current], profile=DEFAULT, known={ident: memory.id} if memory else {})
+        plan = promotions([current], profile=DEFAULT, memory_of={ident: memory.id} if memory else {})
         carry_out(rows, plan, key=key, now=now)
         current = candidates.by_id(rows, ident)
     return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]

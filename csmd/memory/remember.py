@@ -17,7 +17,7 @@ from csmd.store import belief_changes, core, cursors, fulltext, memories, projec
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import sentence, similarity, tokens
+from csmd.text import restatement, sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
 from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
@@ -51,9 +51,9 @@ def believe(store: Store) -> tuple[int, int]:
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
-        found = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
+        batch = memories.statements_after(rows, cursors.cursor(rows, STAGE, "statements"), limit=BATCH)
         looked = new = 0
-        for seq, statement, uuid, session, at, project, _ in core.within_short_write(found):
+        for seq, statement, uuid, session, at, project, _ in core.within_short_write(batch):
             source = Provenance(uuid=uuid, session_id=session, at=at)
             _, is_new = remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
             looked, new = looked + 1, new + is_new
@@ -90,7 +90,7 @@ def remember(
     imply.
     """
     at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
-    told = _classify(statement)
+    classified = _classify(statement)
     scope, home = place_of(rows, statement, project, scope)
     is_evidence = statement.authority == "external" and origin != MODEL_SAVED
     if is_evidence or is_forgotten(rows, statement, project=project, home=home, at=at, key=key):
@@ -99,19 +99,21 @@ def remember(
         correction = statement.gate == "correction"
         tombstones.note_restated(rows, statement.text, correction=correction, project=project, at=at, key=key)
     text_hash = tokens.keyed_hash(statement.text, key)
-    known = memories.by_hash(rows, text_hash, project=home)
-    if known is None or _is_reworded(known, besides):
+    existing = memories.by_hash(rows, text_hash, project=home)
+    if existing is None or _is_reworded(existing, besides):
         near = supersession.near(rows, statement.text, home)
-        known = _repeated(statement, [one for one in near.memories if one.project_seq == home], besides=besides)
-    if known is not None:
-        known = belief_changes.surviving_memory(rows, known)
+        existing = _repeated(
+            statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
+        )
+    if existing is not None:
+        existing = belief_changes.surviving_memory(rows, existing)
         if origin != MODEL_SAVED:
-            confirm(rows, known, statement, source, pinned=pinned)
-            _cite_context(rows, known.seq, statement, source)
-            supersession.apply_supersessions(rows, known.id, key=key)
-        return known.id, False
+            confirm(rows, existing, statement, source, pinned=pinned)
+            _cite_context(rows, existing.seq, statement, source)
+            supersession.apply_supersessions(rows, existing.id, key=key)
+        return existing.id, False
     # What is counted is told in csmd's own words: they say nothing of how long it holds.
-    decay: Decay = "permanent" if pinned else told.decay if at else CATEGORIES[statement.category].decay
+    decay: Decay = "permanent" if pinned else classified.decay if at else CATEGORIES[statement.category].decay
     for_good = bool(at) and _is_for_good(statement, decay)
     memory = replace(
         draft(rows, statement, source, home=home, scope=scope, origin=origin, decay=decay, for_good=for_good),
@@ -243,12 +245,18 @@ def is_forgotten(
 
 
 def forget(
-    rows: Rows, memory: Memory, *, key: bytes, now: str, by_person: bool, told: forgotten.Places = forgotten.NOWHERE
+    rows: Rows,
+    memory: Memory,
+    *,
+    key: bytes,
+    now: str,
+    by_person: bool,
+    quoted_in: forgotten.Places = forgotten.NOWHERE,
 ) -> None:
     """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories where it held.
 
     With a memory that holds everywhere go those of projects that say the same words; with the remaining part of a memory
-    goes the whole. An assistant forgets, and keeps out, only what assistants said. `told` is where notes already quote
+    goes the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` is where notes already quote
     it (`store.forget`).
     """
     for whole in memories.wholes_of(rows, memory):
@@ -256,32 +264,32 @@ def forget(
             forget(rows, whole, key=key, now=now, by_person=by_person)
     text_hash, home = tokens.keyed_hash(memory.text, key), memory.project_seq
     same = [
-        one
-        for one in forgotten.memories_below_scope(rows, text_hash, scope=home)
-        if by_person or one.authority != "user"
+        other
+        for other in forgotten.memories_below_scope(rows, text_hash, scope=home)
+        if by_person or other.authority != "user"
     ]
-    going = [(memory, forgotten.erase_traces(rows, memory, told))]
-    going += [(one, forgotten.erase_traces(rows, one, forgotten.NOWHERE)) for one in same]
-    for one, _ in going:
-        if memories.by_id(rows, one.id) is None:  # it went with another: a merge had put it aside
+    going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
+    going += [(other, forgotten.erase_traces(rows, other, forgotten.NOWHERE)) for other in same]
+    for gone, _ in going:
+        if memories.by_id(rows, gone.id) is None:  # it went with another: a merge had put it aside
             continue
         forgotten.delete_sentences(
             rows,
-            one,
+            gone,
             text_hash=text_hash,
             scope=home,
-            is_same=lambda said: similarity.repeats(said, memory.text),
+            is_same=lambda text: similarity.repeats(text, memory.text),
             by_assistants=not by_person,
         )
-        for source in one.provenance:  # it may be quoted beside another memory
+        for source in gone.provenance:  # it may be quoted beside another memory
             memories.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
-        belief_changes.record_event(rows, one.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
-        belief_changes.delete_memory(rows, one)
+        belief_changes.record_event(rows, gone.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
+        belief_changes.delete_memory(rows, gone)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
-    for one, found in going:
-        forgotten.erase_from_files(rows, one, found, key=key)
+    for gone, places in going:
+        forgotten.erase_from_files(rows, gone, places, key=key)
 
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
@@ -293,8 +301,8 @@ def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> N
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """The most similar memory of a scope that says the same in nearly the same words, or None."""
     near = fulltext.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
-    found = memories.by_seqs(rows, [int(seq) for seq, _ in near])
-    return _repeated(statement, [found[int(seq)] for seq, _ in near])
+    by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in near])
+    return _repeated(statement, [by_seq[int(seq)] for seq, _ in near])
 
 
 def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
@@ -303,41 +311,44 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
         against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
         if against or _is_reworded(memory, besides):
             continue
-        known, anew = (
+        forward, backward = (
             similarity.compare(*pair) for pair in ((statement.text, memory.text), (memory.text, statement.text))
         )
         # One may amend the other though nearly all words are the same: "drop support for 3.8".
-        is_amended = known.replaces or anew.replaces
-        if not is_amended and (known.says_all or similarity.repeats(statement.text, memory.text)):
+        is_amended = forward.replaces or backward.replaces
+        repeats = similarity.repeats(statement.text, memory.text)
+        if not is_amended and (
+            forward.says_all or (repeats and not restatement.change_places(statement.text, memory.text))
+        ):
             return memory
     return None
 
 
-def confirm(rows: Rows, known: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
+def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
     """Notes that another turn says the same: confidence rises, and the memory's age starts again.
 
     The earliest time decides who said it first, for a past is imported newest first. An assistant that repeats a memory
     it was given uses it, and does not confirm it.
     """
-    if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, known.id):
-        use(rows, known, at=source.at)
+    if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, memory.id):
+        use(rows, memory, at=source.at)
         return
-    if not memories.add_provenance(rows, known.seq, replace(source, role="confirms")):
+    if not memories.add_provenance(rows, memory.seq, replace(source, role="confirms")):
         return
-    if source.at < known.created_at and known.origin == "stated":
-        memories.stated_earlier(rows, known.seq, source)
-    known = supersession.without_supersession(rows, memories.by_seqs(rows, [known.seq])[known.seq])
-    raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[known.authority]
-    sure = confidence.confirm(known.confidence, pinned=known.pinned)
-    decay: Decay = "permanent" if pinned else known.decay
-    sessions = len(known.sessions | {source.session_id})
+    if source.at < memory.created_at and memory.origin == "stated":
+        memories.stated_earlier(rows, memory.seq, source)
+    memory = supersession.without_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
+    raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
+    sure = confidence.confirm(memory.confidence, pinned=memory.pinned)
+    decay: Decay = "permanent" if pinned else memory.decay
+    sessions = len(memory.sessions | {source.session_id})
     for_good = pinned or _is_for_good(statement, decay)
     tier = confidence.tier(decay=decay, for_good=for_good, sessions=sessions, confidence=sure)
     confirmed = replace(
-        known, confidence=sure, authority=statement.authority if raised else known.authority,
-        origin="stated" if raised else known.origin,
-        tier=tier if tier == "durable" or known.tier == "archive" else known.tier, decay=decay,
-        confirmed_at=max(known.confirmed_at, source.at), pinned=known.pinned or pinned,
+        memory, confidence=sure, authority=statement.authority if raised else memory.authority,
+        origin="stated" if raised else memory.origin,
+        tier=tier if tier == "durable" or memory.tier == "archive" else memory.tier, decay=decay,
+        confirmed_at=max(memory.confirmed_at, source.at), pinned=memory.pinned or pinned,
     )  # fmt: skip
     memories.update_belief(rows, aged(rows, confirmed))
 

@@ -6,6 +6,7 @@ replacement, or a warning.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -14,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, memories, tombstones
+from csmd.store import belief_changes, candidates, exports, memories, tombstones
 from csmd.store.belief_changes import Answer, Before
 from csmd.store.sqlite import Rows
 from csmd.values import Candidate, Memory, Provenance, Statement
@@ -94,10 +95,10 @@ def subject_of(candidate: Candidate, alive: int) -> About:
     """What a candidate asks about, given how many of its memories still exist."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
-    found = ABOUT[candidate.kind]
-    if found == "pair" and alive < 2:
+    about = ABOUT[candidate.kind]
+    if about == "pair" and alive < 2:
         return "memory" if alive else "warning"
-    return "warning" if found == "memory" and not alive else found
+    return "warning" if about == "memory" and not alive else about
 
 
 def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
@@ -110,9 +111,9 @@ def review_reason(memory: Memory) -> str:
     if memory.origin == "model_saved" and memory.authority == "external":
         return "it was imported from another program: no session is told it until you keep it"
     if memory.origin == "model_saved":
-        return "a model saved it, and nobody has said it: no session is told it until you keep it"
-    said = "an assistant said it" if memory.authority == "assistant" else "nobody you know has said it"
-    return f"{said}, and csmd is only {memory.confidence * 100:.0f} % sure"
+        return "a model saved it, and no one has said it: no session is shown it until you keep it"
+    stated = "an assistant said it" if memory.authority == "assistant" else "no one you know has said it"
+    return f"{stated}, and csmd is only {memory.confidence * 100:.0f} % sure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,109 +136,110 @@ class ReviewAnswer:
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
-def of_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> Answer:
+def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> Answer:
     """Carries out an answer about a memory, and records what undoing it needs."""
-    if memory.superseded_by and asked.verb in ("keep", "edit", "pin"):
+    if memory.superseded_by and answer.verb in ("keep", "edit", "pin"):
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = belief_changes.changed_by(rows, lambda: _to_memory(rows, memory, asked))
-    made = _to_memory(rows, memory, asked)
+    touched = belief_changes.changed_by(rows, lambda: answer_memory(rows, memory, answer))
+    made = answer_memory(rows, memory, answer)
     return belief_changes.put_answer(
-        rows, item=memory.id, answer=asked.verb, made=made, was="", project=memory.project_seq, touched=touched,
-        now=asked.at,
+        rows, item=memory.id, answer=answer.verb, made=made, was="", project=memory.project_seq, touched=touched,
+        now=answer.at,
     )  # fmt: skip
 
 
-def of_candidate(rows: Rows, candidate: Candidate, asked: ReviewAnswer) -> Answer:
+def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Answer:
     """Carries out an answer about a candidate, settles it, and records what undoing it needs."""
-    found = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
-    alive = [one for one in found if one is not None and not one.superseded_by]
+    named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
+    alive = [memory for memory in named if memory is not None and not memory.superseded_by]
     about = subject_of(candidate, len(alive))
-    if asked.verb not in DOES[about]:
+    if answer.verb not in DOES[about]:
         raise BadInput(
-            f"{candidate.id} cannot be answered with {asked.verb}", hint="csmd review shows what can be done"
+            f"{candidate.id} cannot be answered with {answer.verb}", hint="csmd review shows what can be done"
         )
-    follows = belief_changes.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, asked))
-    touched = {one.memory_id: one for one in (*belief_changes.before_of(rows, [candidate.id]), *follows)}
-    made, status = _ABOUT[about](rows, candidate, alive, asked)
+    follows = belief_changes.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, answer))
+    touched = {change.memory_id: change for change in (*belief_changes.before_of(rows, [candidate.id]), *follows)}
+    made, status = _ABOUT[about](rows, candidate, alive, answer)
     quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
     if quoted is not None and not candidates.set_status(
-        rows, replace(quoted, version=candidate.version), status, now=asked.at
+        rows, replace(quoted, version=candidate.version), status, now=answer.at
     ):
         raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
     return belief_changes.put_answer(
-        rows, item=candidate.id, answer=asked.verb, made=made, was=candidate.status, project=candidate.project_seq,
-        touched=tuple(touched.values()), now=asked.at,
+        rows, item=candidate.id, answer=answer.verb, made=made, was=candidate.status, project=candidate.project_seq,
+        touched=tuple(touched.values()), now=answer.at,
     )  # fmt: skip
 
 
 Settled = tuple[str, CandidateStatus]
 
 
-def _to_memory(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
-    if asked.verb == "keep":
-        return _keep(rows, memory, asked)
-    if asked.verb == "edit":
-        return _instead(rows, [memory], asked)
-    if asked.verb == "drop":
-        return _drop(rows, memory, asked, beside=None)
-    if asked.verb in ("pin", "unpin"):
-        return _pin(rows, memory, asked)
-    if asked.other is None:
+def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
+    """Does what an answer about a memory means, without noting it; the id of the memory that came of it, "" for none."""
+    if answer.verb == "keep":
+        return _keep(rows, memory, answer)
+    if answer.verb == "edit":
+        return _instead(rows, [memory], answer)
+    if answer.verb == "drop":
+        return _drop(rows, memory, answer, staying=None)
+    if answer.verb in ("pin", "unpin"):
+        return _pin(rows, memory, answer)
+    if answer.other is None:
         raise BadInput(f"which memory takes the place of {memory.id}?", hint=f"csmd review {memory.id} --supersede ID")
-    return _give_way(rows, memory, asked.other, asked)
+    return _give_way(rows, memory, answer.other, answer)
 
 
-def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
+def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
     """Answers about two memories that say the same, or about an older one and its possible replacement."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
     giving_way, staying = second, first
     if candidate.source == supersession.SOURCE:
-        first, second = (next(one for one in alive if one.id == ident) for ident in candidate.memory_ids[:2])
+        first, second = (next(memory for memory in alive if memory.id == ident) for ident in candidate.memory_ids[:2])
         giving_way, staying = first, second
-    if asked.verb == "edit":
-        return _instead(rows, [first, second], asked), "done"
-    if asked.verb == "drop":
-        return _drop(rows, second, asked, beside=first), "done"
-    if asked.verb != "keep":
-        return _give_way(rows, giving_way, staying, asked), "done"
+    if answer.verb == "edit":
+        return _instead(rows, [first, second], answer), "done"
+    if answer.verb == "drop":
+        return _drop(rows, second, answer, staying=first), "done"
+    if answer.verb != "keep":
+        return _give_way(rows, giving_way, staying, answer), "done"
     if candidate.source == supersession.SOURCE:
-        for one, other in ((first, second), (second, first)):
+        for kept, other in ((first, second), (second, first)):
             belief_changes.record_change(
-                rows, one.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, asked.at
+                rows, kept.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, answer.at
             )
     return "", "dropped"  # what is proposed is not proposed again
 
 
-def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
-    if asked.verb == "drop":
+def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
+    if answer.verb == "drop":
         return "", "dropped"
-    worded = asked.text if asked.verb == "edit" else candidate.text
-    made = _state(rows, _statement(candidate, worded), candidate.project_seq, asked, besides=candidate.id)
-    if asked.verb != "edit":
-        for one in candidate.evidence:
-            if not one.against and _must(rows, made).times <= MOST_EVIDENCE:
-                source = Provenance(uuid=one.uuid, session_id=one.session_id, at=one.at, role="confirms")
+    worded = answer.text if answer.verb == "edit" else candidate.text
+    made = _state(rows, _statement(candidate, worded), candidate.project_seq, answer, besides=candidate.id)
+    if answer.verb != "edit":
+        for item in candidate.evidence:
+            if not item.against and _must(rows, made).times <= MOST_EVIDENCE:
+                source = Provenance(uuid=item.uuid, session_id=item.session_id, at=item.at, role="confirms")
                 memories.add_provenance(rows, _must(rows, made).seq, source)
-    if asked.verb == "supersede":
-        old = asked.other or next(iter(alive), None)
+    if answer.verb == "supersede":
+        old = answer.other or next(iter(alive), None)
         if old is None:
-            raise BadInput(f"{candidate.id} stands against no memory", hint="name one: --supersede ID")
-        _give_way(rows, old, _must(rows, made), asked)
+            raise BadInput(f"{candidate.id} contradicts no memory", hint="name one: --supersede ID")
+        _give_way(rows, old, _must(rows, made), answer)
     return made, "promoted"
 
 
-def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], asked: ReviewAnswer) -> Settled:
+def _about_warning(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
     del alive
-    if asked.verb == "edit":
-        statement = _statement(candidate, asked.text)
-        return _state(rows, statement, candidate.project_seq, asked, besides=candidate.id), "done"
-    return "", "dropped" if asked.verb == "drop" else "done"
+    if answer.verb == "edit":
+        statement = _statement(candidate, answer.text)
+        return _state(rows, statement, candidate.project_seq, answer, besides=candidate.id), "done"
+    return "", "dropped" if answer.verb == "drop" else "done"
 
 
 _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], Settled]] = {
-    "memory": lambda rows, _, alive, asked: (_to_memory(rows, alive[0], asked), "done"),
+    "memory": lambda rows, _, alive, answer: (answer_memory(rows, alive[0], answer), "done"),
     "pair": _about_two,
     "change": _about_two,
     "belief": _about_belief,
@@ -248,81 +250,152 @@ _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], 
 # --- what an answer does; each gives the id of the memory that came of it, "" for none
 
 
-def _keep(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
+def _keep(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Makes a memory the person's own statement, with at least KEPT_CONFIDENCE."""
     statement = _as_statement(memory, memory.text)
-    remember.confirm(rows, memory, statement, asked.source, pinned=memory.pinned)
-    known = _must(rows, memory.id)
-    sure = max(known.confidence, confidence.clamp(KEPT_CONFIDENCE, known.category, known.gate))
-    kept = supersession.aged(rows, replace(known, confidence=sure))
+    remember.confirm(rows, memory, statement, answer.source, pinned=memory.pinned)
+    current = _must(rows, memory.id)
+    sure = max(current.confidence, confidence.clamp(KEPT_CONFIDENCE, current.category, current.gate))
+    kept = supersession.aged(rows, replace(current, confidence=sure))
     memories.update_belief(rows, kept)
     was, now = belief_changes.state(memory), belief_changes.state(kept)
-    belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, asked.at)
+    belief_changes.record_change(rows, memory.id, "keep", was, now, "a person kept it", PERSON, answer.at)
     return memory.id
 
 
-def _instead(rows: Rows, olds: Sequence[Memory], asked: ReviewAnswer) -> str:
+def _instead(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
     """Makes a memory of the person's wording, and supersedes older ones by it."""
     old = olds[0]
-    statement = _as_statement(old, asked.text)
-    made = _state(rows, statement, old.project_seq, asked, pinned=old.pinned, besides=old.id)
-    for one in olds:
-        if one.id != made:
-            _give_way(rows, one, _must(rows, made), asked)
+    statement = _as_statement(old, answer.text)
+    made = _state(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
+    for memory in olds:
+        if memory.id != made:
+            _give_way(rows, memory, _must(rows, made), answer)
     return made
 
 
-def _pin(rows: Rows, memory: Memory, asked: ReviewAnswer) -> str:
+def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     """Pins a memory, so that it never fades, or unpins it, so that it fades from now on."""
-    if asked.verb == "pin":
+    if answer.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
-        changed = remember.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, asked.at)))
+        changed = remember.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
     changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.state(memory), belief_changes.state(changed)
     belief_changes.record_change(
-        rows, memory.id, asked.verb, was, now, f"a person {asked.verb}ned it", PERSON, asked.at
+        rows, memory.id, answer.verb, was, now, f"a person {answer.verb}ned it", PERSON, answer.at
     )
     return memory.id
 
 
-def _drop(rows: Rows, memory: Memory, asked: ReviewAnswer, *, beside: Memory | None) -> str:
-    """Deletes a memory and keeps its text out, except for `beside`, a similar memory that stays."""
+def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory | None) -> str:
+    """Deletes a memory and keeps its text out, except for `staying`, a similar memory that stays."""
     belief_changes.delete_memory(rows, memory)
     correction = memory.gate == "correction"
     home = memory.project_seq
-    tombstones.forget(rows, memory.text, correction=correction, by="user", key=asked.key, now=asked.at, scope=home)
+    tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
     # Said again it confirms the one that stays.
-    if beside is not None and supersession.is_forgotten(rows, beside, beside.text, key=asked.key):
-        tombstones.take_back(rows, memory.text, scope=home, at=asked.at, key=asked.key)
+    if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
+        tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
     belief_changes.record_change(
-        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, asked.at
+        rows, memory.id, "drop", belief_changes.state(memory), "", "a person dropped it", PERSON, answer.at
     )
     return ""
 
 
-def _give_way(rows: Rows, old: Memory, new: Memory, asked: ReviewAnswer) -> str:
+def _give_way(rows: Rows, old: Memory, new: Memory, answer: ReviewAnswer) -> str:
     """Supersedes one memory by another; the older stays searchable."""
-    reason, key = WHY.get(asked.verb, "told"), asked.key if asked.verb == "supersede" else b""
-    supersession.supersede(rows, _must(rows, old.id), new, by=PERSON, now=asked.at, reason=reason, key=key)
+    reason, key = WHY.get(answer.verb, "told"), answer.key if answer.verb == "supersede" else b""
+    supersession.supersede(rows, _must(rows, old.id), new, by=PERSON, now=answer.at, reason=reason, key=key)
     return new.id
 
 
 def _state(
-    rows: Rows, statement: Statement, project: int, asked: ReviewAnswer, *, besides: str, pinned: bool = False
+    rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, besides: str, pinned: bool = False
 ) -> str:
     """Makes a memory of a person's statement; CsmdError if they made csmd forget or purge it."""
     made, _ = remember.remember(
-        rows, statement, asked.source, project=project, origin="stated", key=asked.key, pinned=pinned, besides=besides
+        rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned, besides=besides
     )
     if not made:
         raise CsmdError(
             "you made csmd forget this text, or a part of it",
             hint="`csmd remember` in a terminal lets in again what was forgotten, `csmd forget --lift` what was purged",
         )
-    belief_changes.record_change(rows, made, asked.verb, "", "", "a person stated it", PERSON, asked.at)
+    belief_changes.record_change(rows, made, answer.verb, "", "", "a person stated it", PERSON, answer.at)
     return made
+
+
+# --- all that waits of an import
+
+ImportVerb = Literal["keep", "drop"]
+IMPORT_VERBS: tuple[ImportVerb, ...] = ("keep", "drop")
+#: Memories that one write answers about: others wait for the writer meanwhile.
+AT_ONCE = 20
+MOST_OF_IMPORT = 100_000
+#: What comes before the program's name in the audit of a memory that was imported; of one of csmd's own export nothing does.
+_FROM = "imported from "
+OWN_EXPORT = "csmd export"
+#: How the id of an import begins.
+IMPORT_PREFIX = "i"
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import: the program or `csmd export` that it was of, its file, "" where none is known, when, and what waits of it (ids)."""
+
+    id: str
+    source: str
+    path: str
+    at: str
+    waiting: tuple[str, ...]
+
+
+def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
+    """The imports of which something waits in some projects (None: in any), the latest first; `since` as of `unreviewed`."""
+    seqs = belief_changes.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
+    imports: dict[str, Import] = {}
+    for ident, reason, at in exports.imported(rows, seqs):
+        source, _, rest = reason.removeprefix(_FROM).partition(": ")
+        source = source if reason.startswith(_FROM) else OWN_EXPORT
+        _, slash, path = rest.rpartition(", /")
+        key = IMPORT_PREFIX + hashlib.sha256(f"{source}:{at}".encode()).hexdigest()[:10]
+        seen = imports.setdefault(key, Import(key, source, slash[2:] + path if slash else "", at, ()))
+        imports[key] = replace(seen, waiting=(*seen.waiting, ident))
+    return sorted(imports.values(), key=lambda brought: (brought.at, brought.id), reverse=True)
+
+
+def find_import(imports: Sequence[Import], typed: str) -> Import | None:
+    """The import of an id or its beginning, of a program's name, or of a path; None for none, BadInput for several."""
+    named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
+    if len(named) > 1:
+        ids = ", ".join(row.id for row in named)
+        raise BadInput(f"{typed!r} names several imports: {ids}", hint="give the id of one; `csmd review` lists them")
+    return named[0] if named else None
+
+
+def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> Answer:
+    """Keeps or drops some memories of the import `item`, and notes it as one answer."""
+
+    def act() -> None:
+        for ident in idents:
+            memory = memories.by_id(rows, ident)
+            if memory is not None and not memory.superseded_by:
+                answer_memory(rows, memory, answer)
+
+    touched = belief_changes.changed_by(rows, act)
+    first = next((memory for ident in idents if (memory := memories.by_id(rows, ident))), None)
+    act()
+    return belief_changes.put_answer(
+        rows, item=item, answer=answer.verb, made="", was="", project=first.project_seq if first else 0, touched=touched,
+        now=answer.at,
+    )  # fmt: skip
+
+
+def answers_beside(rows: Rows, answer: Answer) -> list[Answer]:
+    """The answers that were given together with one: itself, and for an import all others of it, the latest first."""
+    return belief_changes.answers_of(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
 # --- undo
@@ -331,15 +404,15 @@ def _state(
 def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
     """Undoes an answer with all its effects; CsmdError if a memory it touched has changed since."""
     touched = belief_changes.undo_answer(rows, answer, now=at)
-    for one in touched:
-        if one.state and answer.answer == "drop":
-            home = int(belief_changes.content_of(one)["project_seq"])
-            tombstones.take_back(rows, one.text, scope=home, at=answer.at, key=key)
-        if PURGED in one.text:
-            raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {one.memory_id} was purged since")
-        if one.state:
+    for change in touched:
+        if change.state and answer.answer == "drop":
+            home = int(belief_changes.content_of(change)["project_seq"])
+            tombstones.take_back(rows, change.text, scope=home, at=answer.at, key=key)
+        if PURGED in change.text:
+            raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {change.memory_id} was purged since")
+        if change.state:
             belief_changes.record_change(
-                rows, one.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at
+                rows, change.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at
             )
     return touched
 
@@ -362,7 +435,7 @@ def _as_statement(memory: Memory, worded: str) -> Statement:
 
 
 def _must(rows: Rows, ident: str) -> Memory:
-    found = memories.by_id(rows, ident)
-    if found is None:
+    memory = memories.by_id(rows, ident)
+    if memory is None:
         raise CsmdError(f"there is no memory {ident!r} any more")
-    return found
+    return memory

@@ -50,14 +50,14 @@ _BEHIND = r"\b(?i:inside|within|for|of|on|(in)) (?i:(?:the|our|my|an?) )?([A-Za-
 _NAMED = re.compile(_BEHIND + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
 
 
-def scope_of(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
+def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
     """Where a memory holds: in the project it was said in, unless its words are general.
 
-    General is what names all projects, says what its speaker always does or how they like answers, whatever "this" or "we"
-    stands beside it; without such words a behavioral statement or correction about its speaker that points at nothing.
+    A statement is general if it names all projects, or says what its speaker always does or how they like answers, even
+    with "this" or "we"; else if it is a behavioral statement or correction about its speaker that points at nothing.
     """
-    plain, reach = _without_reach(_in_full(said))
-    about_answers = _is_about_answers(said)
+    plain, reach = _without_reach(_in_full(text))
+    about_answers = _is_about_answers(text)
     is_work = gate in ("behavioral", "correction") and (reach or about_speaker)
     if not (reach == SURE or about_answers or is_work) or _names_place(plain, project_name):
         return "project"
@@ -68,53 +68,53 @@ def scope_of(said: str, *, gate: Gate, about_speaker: bool, project_name: str) -
     return "global" if gate == "correction" else "user"
 
 
-def identity(project: int, said: str) -> str:
+def identity(project: int, text: str) -> str:
     """The id of a statement in a scope: `m` and ten hex digits."""
-    return "m" + hashlib.sha256(f"{project}:{tokens.normalise(said)}".encode()).hexdigest()[:10]
+    return "m" + hashlib.sha256(f"{project}:{tokens.normalise(text)}".encode()).hexdigest()[:10]
 
 
-def is_of_a_place(said: str, *, project_name: str) -> bool:
+def is_of_a_place(text: str, *, project_name: str) -> bool:
     """Whether a text points at a project, at a part of one, or at something near at hand."""
-    plain = _in_full(said)
+    plain = _in_full(text)
     return _names_place(plain, project_name) or _POINTS_AT.search(plain) is not None
 
 
-def checkout_named(said: str) -> str:
+def checkout_named(text: str) -> str:
     """The worktree or branch that a text is about: "../spike", "release/2.4", "this branch"; "" for none."""
-    match = _CHECKOUT.search(said)
+    match = _CHECKOUT.search(text)
     return (match[1] or match[0].lower()) if match else ""
 
 
-def _names_place(said: str, project_name: str) -> bool:
+def _names_place(text: str, project_name: str) -> bool:
     """Whether a text names something of one project: a path, an identifier, a part of it, a checkout, itself."""
-    own, words = (re.findall(r"[a-z0-9]+", text.lower()) for text in (project_name, said))
+    own, words = (re.findall(r"[a-z0-9]+", part.lower()) for part in (project_name, text))
     whole = len(project_name) > 2 and any(words[at : at + len(own)] == own for at in range(len(words)))
     is_named = whole or "".join(own) in {word for word in words if len(word) > 2}
-    return is_named or any(pattern.search(said) for pattern in (_SPECIFIC, _PART, _CHECKOUT))
+    return is_named or any(pattern.search(text) for pattern in (_SPECIFIC, _PART, _CHECKOUT))
 
 
-def _in_full(said: str) -> str:
+def _in_full(text: str) -> str:
     """A text with its contractions in full."""
-    return _SHORTENED.sub(lambda match: _LONG[match[0]], said.replace("\u2019", "'"))
+    return _SHORTENED.sub(lambda match: _LONG[match[0]], text.replace("\u2019", "'"))
 
 
-def _without_reach(said: str) -> tuple[str, int]:
+def _without_reach(text: str) -> tuple[str, int]:
     """A text without the words that say that it holds everywhere, and how far it reaches."""
-    plain = _REACH.sub(" ", said)
+    plain = _REACH.sub(" ", text)
     read = sentence.parse(plain)
     # What is ordered everywhere is done once, unless it is a rule without that word.
     is_standing = read.lasting in sentence.RULES or not _WORDS["standing"].isdisjoint(read.words[:1])
     is_habit = "_".join(read.words[:2]) in _WORDS["i_always"] and _WORDS["befalls"].isdisjoint(read.words[2:3])
     reach = WIDE if read.kind == "states" and is_habit else UNSAID
-    for match in _REACH.finditer(said):
+    for match in _REACH.finditer(text):
         if is_standing or not (match["all"] or read.kind == "orders"):
             reach = max(reach, SURE if match["wherever"] or match["own"] is not None else WIDE)
-    return plain if reach else said, reach
+    return plain if reach else text, reach
 
 
-def _is_about_answers(said: str) -> bool:
+def _is_about_answers(text: str) -> bool:
     """Whether a text says in which language, or how, its speaker likes to be answered."""
-    read, lowered = sentence.parse(said), said.lower().replace(",", " ").replace(" to me", " me").rstrip(".!")
+    read, lowered = sentence.parse(text), text.lower().replace(",", " ").replace(" to me", " me").rstrip(".!")
     words, lasts = lowered.split(), read.lasting in sentence.RULES
     in_language, in_its_own = (
         any(word in (words if word.isascii() else lowered) for word in _WORDS[name])
@@ -153,19 +153,19 @@ def _forms() -> list[re.Pattern[str]]:
     for form in sorted(_WORDS["self"]):
         pattern, words = r"\b", form.split("_")
         for word, behind in zip(words, [*words[1:], "END"], strict=True):
-            said = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + "(?: now| currently)?" * (
+            slot = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + "(?: now| currently)?" * (
                 word in ("i", "am", "is")
             )
             gap = "" if word in ("~", "HI", "COLOURS") or behind in ("END", "COLOURS") else r"[ ,:(]+"
-            pattern += f"(?:{said}{gap})?" if word[0] == "?" else said + gap
+            pattern += f"(?:{slot}{gap})?" if word[0] == "?" else slot + gap
         forms.append(re.compile(pattern + r"(?:,? (?:now|again)\b)?"))
     return forms
 
 
-def is_of_the_user(said: str, *, project_name: str) -> bool:
+def is_of_the_user(text: str, *, project_name: str) -> bool:
     """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
-    plain = _in_full(said)
-    for form in _forms() if not said.rstrip().endswith("?") else ():
+    plain = _in_full(text)
+    for form in _forms() if not text.rstrip().endswith("?") else ():
         if match := form.search(plain[:LOOKED_AT]):
             rest = plain[: match.start()] + plain[match.end() :]
             is_role = _A_ROLE in form.pattern and _POINTS_AT.search(rest)

@@ -79,7 +79,7 @@ class Facts:
     day: int
     since: str = ""
     things: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Kind of a digest's item -> its text -> the uuid of where it stands; commits by their hash."""
+    """Kind of a digest's item -> its text -> the uuid of its turn; commits by their hash."""
     errors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Error -> (how the command ended, uuid)."""
     shares: Mapping[int, str] = field(default_factory=dict)
@@ -216,12 +216,12 @@ def _inferred(later: Facts, earlier: Facts, rarity: _Rarity) -> list[Link]:
 
 
 def _gaps(later: Facts, earlier: Sequence[Facts], captured: frozenset[str]) -> list[Link]:
-    known = captured | {facts.id for facts in earlier}
+    available = captured | {facts.id for facts in earlier}
     made = [commit for facts in (*earlier, later) for commit in facts.of("commit")]
     gaps = [
         _link("unseen transcript", 0, later, name, uuid)
         for name, uuid in sorted(later.of("transcript").items())
-        if name not in known
+        if name not in available
     ]
     gaps += [
         _link("unseen commit", 0, later, name, uuid)
@@ -359,7 +359,7 @@ def endings(outcome: str, seen: Sequence[DigestItem]) -> list[WorkEnding]:
     changed = [item for item in seen if item.kind == "file"]
     commands = [item for item in seen if item.kind == "command"]
     words = {item.text for item in seen if item.kind == "word"}
-    found: list[WorkEnding] = []
+    work_endings: list[WorkEnding] = []
     for name, kind in KINDS.items():
         ran = [item for item in commands if kind.is_command(item.text)]
         touched = [item for item in changed if kind.files.search(item.text)]
@@ -369,10 +369,10 @@ def endings(outcome: str, seen: Sequence[DigestItem]) -> list[WorkEnding]:
                 failed = []  # the session's outcome is that of its last check
             last = (failed or ran)[-1]
             reason = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
-            found.append(WorkEnding(name, "badly" if failed else "well", reason, last.uuid))
+            work_endings.append(WorkEnding(name, "badly" if failed else "well", reason, last.uuid))
         elif touched or (changed and kind.words & words):
-            found.append(WorkEnding(name, ending, why, (touched or changed)[0].uuid))
-    return found
+            work_endings.append(WorkEnding(name, ending, why, (touched or changed)[0].uuid))
+    return work_endings
 
 
 def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
@@ -391,7 +391,7 @@ def capabilities(counted: Sequence[StoredEnding]) -> list[Capability]:
 
 
 def confidence(well: int, decided: int) -> float:
-    """The share that ended well, drawn to the middle by two sessions that nobody saw (Laplace): never 0 and never 1."""
+    """The share that ended well, drawn to the middle by two imaginary sessions (Laplace's rule): never 0 and never 1."""
     return round((well + 1) / (decided + 2), 2)
 
 
@@ -472,21 +472,21 @@ def _look(rows: Rows, project: int, sessions_behind: Sequence[Behind]) -> Looked
     """Computes the endings of new sessions, and the links of those and of all later ones."""
     new = {session.session_seq for session in sessions_behind}
     starts = digests.session_starts(rows, sorted(new))
-    found = digests.digests_of_project(
+    digest_rows = digests.digests_of_project(
         rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
     )
     items: dict[int, list[DigestItem]] = {}
-    for digest, kind, said, uuid, state in digests.items_of(rows, [int(row[4]) for row in found]):
-        items.setdefault(int(digest), []).append(DigestItem(kind, said, uuid, state))
+    for digest, kind, text, uuid, state in digests.items_of(rows, [int(row[4]) for row in digest_rows]):
+        items.setdefault(int(digest), []).append(DigestItem(kind, text, uuid, state))
     days = sorted(projects.active_days(rows, project))
     facts = {
         int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.sessions_sharing_turns(rows, int(row[0])))
-        for row in found
+        for row in digest_rows
     }
     first = min((facts[seq].order for seq in new if seq in facts), default=None)
     ended = [
         (int(row[0]), endings(str(row[5]), items.get(int(row[4]), [])), str(row[2]))
-        for row in found
+        for row in digest_rows
         if int(row[0]) in new
     ]
     around = list(facts.values())
@@ -516,7 +516,7 @@ def _facts(
 
 
 def _moved(at: str, days: int) -> str:
-    """The day so many days after a time; an invalid time is returned as it is."""
+    """The day a number of days after a time; an invalid time is returned as it is."""
     try:
         return (datetime.fromisoformat(at[:10]) + timedelta(days=days)).date().isoformat()
     except (ValueError, OverflowError):
@@ -532,22 +532,22 @@ def _warn(store: Store, now: str) -> int:
         return 0
 
     def read_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
-        found = digests.projects_held(rows)
+        held = digests.projects_held(rows)
         return [
             (project, drifts([StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
-            for project in sorted({*found, *digests.warned(rows)})
+            for project in sorted({*held, *digests.warned(rows)})
         ]
 
     def write(rows: Rows) -> None:
-        for project, found in looked:
+        for project, found_drifts in looked:
             waiting = {
                 candidate.fingerprint: candidate
                 for candidate in candidates.waiting(rows, projects=[project])
                 if candidate.source == SOURCE
             }
-            for warning in (_warning(project, drift, now) for drift in found):
-                known = waiting.pop(warning.fingerprint, None)
-                is_known = known and known.text == warning.text and {*warning.evidence} <= {*known.evidence}
+            for warning in (_warning(project, drift, now) for drift in found_drifts):
+                stored = waiting.pop(warning.fingerprint, None)
+                is_known = stored and stored.text == warning.text and {*warning.evidence} <= {*stored.evidence}
                 if not is_known:  # looking again changes nothing
                     ident = candidates.identity(warning.kind, project, warning.fingerprint, now)
                     candidates.put_candidate(rows, replace(warning, id=ident))
@@ -567,5 +567,5 @@ def _warning(project: int, drift: Drift, now: str) -> Candidate:
         reason=f"chance alone would make this once in {round(1 / max(drift.chance, 0.0001))} (Fisher's exact test)",
         confidence=round(1 - drift.chance, 2), created_at=now, updated_at=now, reinforcement=len(drift.against),
         status="needs_review",
-        evidence=tuple(Evidence(uuid=one.uuid, session_id=one.session_id, at=one.at) for one in drift.against),
+        evidence=tuple(Evidence(uuid=ending.uuid, session_id=ending.session_id, at=ending.at) for ending in drift.against),
     )  # fmt: skip

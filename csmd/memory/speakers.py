@@ -1,15 +1,14 @@
-"""Corrects who spoke in prompts that were stored as the user's.
+"""Corrects what was made of prompts that were taken for the user's, where a transcript says later who spoke.
 
-A program's words, a sub-agent's prompt and quotations are not the user's statements. An older csmd stored them so, and a
-transcript that is read again may say who spoke. Checking a turn twice changes nothing more.
+A program's words, a sub-agent's prompt and quotations are not the user's statements. Checking a turn twice changes
+nothing more.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from csmd.extraction import shell_commands, verbatim_statements
-from csmd.hosts import adapters, tool_calls
+from csmd.extraction import verbatim_statements
 from csmd.store import activity, belief_changes, memories, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -20,8 +19,6 @@ from csmd.values import Memory
 RULE = "rule"
 #: Turns of one write.
 BATCH = 20
-#: A prompt of a sub-agent that is shorter could be the user's own words as well.
-LEAST_PROMPT = 40
 
 
 def step(store: Store, *, now: str) -> int:
@@ -34,21 +31,9 @@ def step(store: Store, *, now: str) -> int:
 def _look(rows: Rows, now: str) -> int:
     found = turns.speakers_due(rows, limit=BATCH)
     for prompt in found:
-        if prompt.kind == "user" and not prompt.of_agent and _is_of_program(rows, prompt):
-            turns.correct_speaker(rows, prompt.seq, "notification")
-            prompt = prompt._replace(kind="notification")
         _correct_statements(rows, prompt, now)
         turns.settle_speaker(rows, prompt)
     return len(found)
-
-
-def _is_of_program(rows: Rows, prompt: Prompt) -> bool:
-    if adapters.is_notice(prompt.text):
-        return True
-    if len(prompt.text) < LEAST_PROMPT:
-        return False
-    calls = turns.earlier_tool_inputs(rows, prompt, tools=tool_calls.AGENTS)
-    return any(shell_commands.text_parameter(call, "prompt").strip() == prompt.text for call in calls)
 
 
 def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
@@ -65,7 +50,7 @@ def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
 
 
 def _judge(rows: Rows, memory: Memory, now: str) -> None:
-    """Gives a memory the authority of those who said it; archives one that nobody said."""
+    """Gives a memory the authority of those who said it; archives one without a speaker."""
     standing = [
         kind
         for kind, of_agent, said in turns.sources_of(rows, memory)
@@ -73,8 +58,8 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
     ]
     if any(kind in ("", "user") for kind in standing):  # a turn that is gone may have been the user's
         return
-    nobody = "it is a program's words or a quotation: nobody stated it"
-    reason = "a program handed it in; nobody is known to have typed it" if standing else nobody
+    nobody = "it is a program's words or a quotation, not a statement"
+    reason = "a program handed it in; it is not known to be typed" if standing else nobody
     if standing or memory.tier != "archive":
         belief_changes.lower_authority(rows, memory, reason=reason, by=RULE, now=now)
     if not standing and memory.tier != "archive":
@@ -84,7 +69,7 @@ def _judge(rows: Rows, memory: Memory, now: str) -> None:
 
 
 def _is_stated(kind: str, of_agent: bool, statement: str, said: str) -> bool:
-    """Whether somebody in the session stated this in the turn, and did not quote it."""
+    """Whether this was stated in the turn by its speaker, and not quoted."""
     if kind == "notification" or of_agent:
         return False
     if kind not in ("user", "relayed") or statement in verbatim_statements.picks(said):

@@ -15,6 +15,7 @@ from csmd.text import claims, clauses, display, prose, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
+from csmd.text.switches import find_switch, is_left
 from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
 
@@ -26,6 +27,8 @@ LEFT = "left"
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
 #: Whose supersession is looked at again when something is said anew.
 UNASKED = (RULE, belief_changes.DREAM)
+#: The reason of a doubt: what the older one is for was given up.
+_LEFT = "left"
 #: How many memories that share words one is compared with.
 NEAR = 20
 #: Statements of new names that are looked at in one scope.
@@ -206,7 +209,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
         found = fulltext.text_hits(
-            rows, "memory", ["renamed", "called", "named"], beside=names, projects=scopes, limit=RENAMES
+            rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
         )
         renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
@@ -219,7 +222,7 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
 def supersede(
     rows: Rows, old: Memory, new: Memory, *, by: str, now: str, reason: str = "told", key: bytes = b""
 ) -> Memory:
-    """Supersedes one memory by another on somebody's word; the older one as it is then.
+    """Supersedes one memory by another at someone's request; returns the older one as it is then.
 
     With the store's `key`, parts of the older one that the newer does not mention still hold.
     """
@@ -281,8 +284,9 @@ def _update_superseding(
         if not _may(memory, other) and how.parts:
             reason = confidence.why_not_replaced(pinned=memory.pinned)
             ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
-        elif _may(memory, other) and not how.parts and other.authority == "user":
-            ask_about(rows, memory, other, reason=confidence.UNSURE, sure=how.confidence, at=at)
+        elif _may(memory, other) and not how.parts and (other.authority == "user" or are_brief(memory, other)):
+            reason = confidence.LEFT if _LEFT in how.reasons else confidence.UNSURE
+            ask_about(rows, memory, other, reason=reason, sure=how.confidence, at=at)
         elif how.parts:
             replaced |= {*how.parts}
             endings.append((at, other, how))
@@ -308,6 +312,11 @@ def _update_superseding(
         )
 
 
+def are_brief(*stated: Memory) -> bool:
+    """Whether memories are a sentence each: what an assistant says at length is mostly about something else, and no question."""
+    return all(len(prose.sentences(memory.text)) <= 1 for memory in stated)
+
+
 def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
     """The time from which one memory may contradict another.
 
@@ -329,7 +338,11 @@ def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison
     """What a later memory is to an earlier one; nothing from outside contradicts anything."""
     if new.authority == "external":
         return Comparison(relation="unrelated")
-    return compare(old.text, new.text, renames=renames)
+    how = compare(old.text, new.text, renames=renames)
+    switch = None if how.parts or new.authority != "user" else find_switch(new.text)
+    if switch is None or not is_left(old.text, switch):
+        return how
+    return Comparison(relation="may replace", confidence=similarity.DOUBTFUL, reasons=(_LEFT,))
 
 
 def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, reason: str, by: str, at: str) -> None:
@@ -403,6 +416,17 @@ def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
 def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
     """Superseded memories with what holds in their place."""
     return [Replaced(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
+
+
+def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
+    """The id of each memory whose subject was given up in these projects, with the memory that gives it up.
+
+    A person who answers the question in `csmd review` takes the pair out.
+    """
+    questions = candidates.asked_with(rows, confidence.LEFT, projects=places)
+    pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
+    newer = {ident: memories.by_id(rows, ident) for ident in set(pairs.values())}
+    return {old: memory for old, new in pairs.items() if (memory := newer[new]) is not None}
 
 
 def find_heir(rows: Rows, memory: Memory) -> Memory | None:

@@ -1,4 +1,4 @@
-"""Duplicates, faded memories, orphans, missing vectors: found, merged, archived."""
+"""Duplicates, restatements, faded memories, orphans, missing vectors: found, merged, archived."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, supersession, topic_tagging
 from csmd.memory.supersession import quote
-from csmd.store import belief_changes, candidates, cursors, fulltext, memories, projects, receipts, vectors
+from csmd.store import belief_changes, candidates, cursors, dreams, fulltext, memories, projects, receipts, vectors
 from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
+from csmd.store.dreams import Place
 from csmd.store.sqlite import Rows
-from csmd.text import similarity, tokens
+from csmd.text import claims, restatement, sentence, similarity, tokens
 from csmd.values import Candidate, Evidence, Memory
-from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus, Tier
+from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus, Decay, Tier
 
 NEAR_SHARE = 0.5
 #: Where each of two says something of its own, they must have as many words in common.
 NEAR_SHARED = 5
+#: A memory may only be merged into one that ages no faster.
+DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
 SOURCE = "upkeep"
 #: Who sets a memory aside where it is not the user.
 ASSISTANT = "assistant"
@@ -106,7 +109,7 @@ def compared(memory: Memory, left: similarity.Gist, other: Memory, right: simila
     mine, others = left.stems - right.stems, right.stems - left.stems
     differs = bool(mine and others)
     if share >= similarity.SAME_SHARE and not differs:
-        return share, True
+        return None if restatement.change_places(memory.text, other.text) else (share, True)
     is_other = differs and (len(left.stems & right.stems) < NEAR_SHARED or (_is_value(mine) and _is_value(others)))
     return None if is_other else (share, False)
 
@@ -170,6 +173,31 @@ def may_merge(memory: Memory, into: Memory) -> bool:
     return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
 
 
+def may_absorb(keeper: Memory, other: Memory) -> bool:
+    """Whether one memory may take in another that says the same without a person: it has its weight, and lasts as long."""
+    return (
+        may_merge(other, keeper)
+        and (other.gate == "correction") == (keeper.gate == "correction")
+        and DECAYS[keeper.decay] >= DECAYS[other.decay]
+        and confidence.has_warm_floor(keeper) >= confidence.has_warm_floor(other)
+        # What csmd worked out follows its counts, and what an assistant saved by itself is nobody's statement.
+        and keeper.origin == other.origin != "inferred"
+    )
+
+
+def wording(memory: Memory) -> tuple[bool, int, bool, int, int]:
+    """Sort key of memories that say the same in other words, the best wording first.
+
+    Pinned before not; the user's own words before an assistant's; what can be read alone before what refers to something
+    before it; the more concrete (names, numbers); the more complete.
+    """
+    claimed = claims.parse(memory.text)
+    return (
+        not memory.pinned, -AUTHORITY_RANK[memory.authority], sentence.parse(memory.text).goes_on,
+        -len(claimed.names), -len(claimed.stems),
+    )  # fmt: skip
+
+
 def duplicates(
     among: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
 ) -> list[Finding]:
@@ -204,6 +232,22 @@ def duplicate(keeper: Memory, other: Memory, *, share: float, exact: bool) -> Fi
     kind: CandidateKind = "duplicate" if exact else "near_duplicate"
     reason = f"{other.id} {says} {keeper.id}"
     return Finding(kind=kind, memories=(keeper, other), reason=reason, confidence=round(share, 4))
+
+
+def restated(keeper: Memory, other: Memory, reason: str) -> Finding:
+    """Describes a memory that says what another one does in other words."""
+    return Finding(
+        kind="duplicate", memories=(keeper, other), reason=f"{other.id}: {reason} as {keeper.id}", confidence=1.0
+    )
+
+
+def is_taken_apart(rows: Rows, memory: Memory, other: Memory) -> bool:
+    """Whether a merge of two memories was undone, or a finding that they are one dropped."""
+    pairs = ((memory.id, other.id), (other.id, memory.id))
+    if any(change.undone_at for ident, into in pairs for change in stored.merges_of(rows, ident, into)):
+        return True
+    fingerprint = " ".join(sorted((memory.id, other.id)))
+    return any((memory.project_seq, kind, fingerprint) in stored.dropped_pairs(rows) for kind in PAIRS)
 
 
 def _defect(kind: CandidateKind, memory: Memory) -> Finding:
@@ -257,7 +301,7 @@ def key_of(candidate: Candidate) -> Key:
 
 
 def absorbed(keeper: Memory, other: Memory, *, confirmations: int) -> Memory:
-    """The memory that stays, with its confidence raised by so many confirmations; authority and text are its own."""
+    """The memory that stays, with its confidence raised by `confirmations`; authority and text are its own."""
     sure = keeper.confidence
     for _ in range(confirmations):
         sure = confidence.confirm(sure, pinned=keeper.pinned)
@@ -472,6 +516,60 @@ def _alike(left: Memory, right: Memory) -> tuple[float, bool] | None:
     return compared(left, similarity.gist(left.text), right, similarity.gist(right.text))
 
 
+# --- what is said again in other words
+#
+# A statement that repeats a memory's words confirms it as it comes in (`memory.remember`). One in other words becomes a memory
+# of its own first, since vectors are made in the background; then it goes into the standing one, or that one into it where it
+# is the better wording.
+
+RESTATED = "restatements"
+#: New memories that are compared at most: of a longer import the dream compares the rest.
+MOST_NEW = 500
+
+
+def merge_restated(store: Store, *, model: str | None, now: str) -> int:
+    """Compares the next new memories that have a vector; how many, 0 when none waits or no model is there."""
+    new, merges = store.read(lambda rows: _find_restated(rows, model)) if model else ([], [])
+    if not new:
+        return 0
+
+    def write(rows: Rows) -> None:
+        apply(rows, merges, by=supersession.RULE, now=now, key=store.hash_key)
+        cursors.move_cursor(rows, RESTATED, "memories", new[-1].seq)
+
+    store.write(write)
+    return len(new)
+
+
+def _find_restated(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
+    """The next memories whose vectors have been made, and what is to be merged among them and those before."""
+    reached = vectors.embedded_up_to(rows, "memory", vectors.model_seq(rows, model))
+    start = max(cursors.cursor(rows, RESTATED, "memories"), reached - MOST_NEW)
+    new = [memory for memory in stored.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    for place, memory in enumerate(new, 1):
+        if finding := _restated(rows, memory):
+            return new[:place], [finding]  # what it leaves is what the next one is compared with
+    return new, []
+
+
+def _restated(rows: Rows, memory: Memory) -> Finding | None:
+    """The merge of a memory with the first, by vectors, of those before it that say the same; None for none."""
+    if not memory.is_alive:
+        return None
+    place = Place(memory.project_seq, projects.everywhere(rows, memory.project_seq))
+    near = {seq for pair in dreams.near_pairs(rows, place, [memory.seq]) for seq in pair if seq < memory.seq}
+    for other in memories.by_seqs(rows, sorted(near)).values():
+        if not other.is_alive or other.author or is_taken_apart(rows, memory, other):
+            continue
+        verdict = restatement.judge(other.text, memory.text)
+        # What stood before stays where both are worded as well.
+        sides = sorted((other, memory), key=wording)
+        for keeper, goes in (sides, sides[::-1]) if verdict.is_same else ():
+            if may_absorb(keeper, goes):
+                return restated(keeper, goes, verdict.reason)
+    return None
+
+
 # --- on request
 
 
@@ -581,9 +679,9 @@ def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
 
 
 def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], by_person: bool) -> Finding:
-    """Plans a merge that somebody asks for; BadInput if it is not allowed.
+    """Plans a requested merge; BadInput if it is not allowed.
 
-    An assistant merges only what is found to say the same; a person any two that hold in the same place.
+    An assistant may merge only memories that say the same, in other words or not; a person any two that hold in the same place.
     """
     for one in (memory, into):
         if not one.is_alive:
@@ -601,10 +699,12 @@ def planned_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int]
         raise BadInput(
             f"{memory.id} {why}", hint=f"merge them the other way round: csmd pipeline merge {into.id} {memory.id}"
         )
-    found = _alike(memory, into)
+    found, verdict = _alike(memory, into), restatement.judge(memory.text, into.text)
+    if found is None and verdict.is_same:
+        return restated(into, memory, verdict.reason)
     if found is None and not by_person:
         raise BadInput(
-            f"{memory.id} and {into.id} do not say the same",
+            f"{memory.id} and {into.id} do not say the same: {verdict.reason}",
             hint=f"ask a person to type: csmd pipeline merge {memory.id} {into.id}",
         )
     plan = duplicate(into, memory, share=found[0] if found else 0.0, exact=bool(found and found[1]))

@@ -1,6 +1,6 @@
 """Purged words are known again by keyed hashes, never by the words.
 
-Words are compared folded: neither case, accents nor invisible characters count, nor what stands
+Words are compared folded: neither case, accents nor invisible characters count, nor what is
 between two words (white space, line breaks, quotes, markup). A match covers whole words, so that
 what is found in the store and what is kept out later are the same. Where nothing was purged
 nothing is looked at; else a text's words are looked up in a set of known harmless ones, and only
@@ -110,10 +110,10 @@ def words(text: str) -> list[str]:
 
 def check_text(text: str) -> str:
     """A text to purge; BadInput for one that would take too much with it."""
-    found = words(text)
-    if sum(len(word) for word in found) < LEAST_LETTERS or found == ["purged"]:
+    tokens = words(text)
+    if sum(len(word) for word in tokens) < LEAST_LETTERS or tokens == ["purged"]:
         raise BadInput(
-            f"what is purged has at least {LEAST_LETTERS} letters or digits", hint="type more of what stands around it"
+            f"what is purged has at least {LEAST_LETTERS} letters or digits", hint="type more of the text around it"
         )
     return text
 
@@ -125,13 +125,13 @@ def name_hash(kind: str, name: str, key: bytes) -> str:
 
 def mark_of(text: str, key: bytes) -> Mark:
     """What is kept of a purged text."""
-    found = words(text)
-    longest = max(range(len(found)), key=lambda at: len(found[at]))
-    return Mark(_hash(found, key), len(found), _fingerprint(found[longest], key), longest)
+    tokens = words(text)
+    longest = max(range(len(tokens)), key=lambda at: len(tokens[at]))
+    return Mark(_hash(tokens, key), len(tokens), _fingerprint(tokens[longest], key), longest)
 
 
-def _hash(found: Sequence[str], key: bytes) -> str:
-    return name_hash("text", " ".join(found), key)
+def _hash(tokens: Sequence[str], key: bytes) -> str:
+    return name_hash("text", " ".join(tokens), key)
 
 
 def _fingerprint(word: str, key: bytes) -> int:
@@ -153,37 +153,37 @@ class Marks:
         return bool(self._wanted)
 
     def spans(self, text: str) -> list[Span]:
-        """Where purged text stands in `text`: (start, end), in order, none touching another's inside."""
+        """The (start, end) of purged text in `text`, in order, none overlapping another."""
         if not self._wanted:
             return []
-        found = [span for reading in _readings(fold(text)) for span in self._windows(reading)]
-        if not found:
+        spans = [span for reading in _readings(fold(text)) for span in self._windows(reading)]
+        if not spans:
             return []
         _, places = _fold_with_places(text)
-        return _merged(((places[start], _end(places, end)) for start, end in found), text)
+        return _merged(((places[start], _end(places, end)) for start, end in spans), text)
 
     def _windows(self, reading: str) -> list[Span]:
-        """Where purged text stands in a folded text, looked for about the words that may be its longest."""
+        """The spans of purged text in a folded text, searched for around the words that may be its longest."""
         tokens = _word_pattern(reading).findall(reading)
         anchors = self._anchors(set(tokens))
         if not anchors:
             return []
-        found: list[Span] = []
+        hits: list[Span] = []
         for number, word in enumerate(tokens):
             if word not in anchors:
                 continue
             for (at, size), hashes in self._wanted[_fingerprint(word, self._key)].items():
                 window = tokens[number - at : number - at + size] if at <= number else []
                 if len(window) == size and _hash(window, self._key) in hashes:
-                    found.append((number - at, number - at + size - 1))
-        if not found:
+                    hits.append((number - at, number - at + size - 1))
+        if not hits:
             return []
         spans = [token.span() for token in _word_pattern(reading).finditer(reading)]
-        return [(spans[first][0], spans[last][1]) for first, last in found]
+        return [(spans[first][0], spans[last][1]) for first, last in hits]
 
-    def _anchors(self, found: set[str]) -> set[str]:
+    def _anchors(self, tokens: set[str]) -> set[str]:
         """The words that may be the longest of something purged."""
-        unknown = found - self._harmless
+        unknown = tokens - self._harmless
         if not unknown:
             return unknown
         anchors = {word for word in unknown if _fingerprint(word, self._key) in self._wanted}
@@ -211,33 +211,33 @@ def replace_spans(text: str, spans: Sequence[Span], *, hole: str = PURGED) -> tu
 
 
 class Needle:
-    """A text that is still known, to be found where it stands, also as a part of words; a match takes them whole."""
+    """A text that is still known, found wherever it occurs, also as a part of words; a match takes whole words."""
 
     def __init__(self, text: str) -> None:
-        found = words(text)
+        tokens = words(text)
         #: Every place that holds the text holds these bytes, whatever case they are in; b"" where that is not known.
-        written = {word.lower() for word in _PLAIN.findall(text)} & set(found)  # `caf` of `café` is no word of it
+        written = {word.lower() for word in _PLAIN.findall(text)} & set(tokens)  # `caf` of `café` is no word of it
         self.rare = max(sorted(written), key=len, default="").encode()
         between = r"(?:[\W_]|\\+[nrt])"
-        parts = [re.escape(found[0])]
-        for last, word in pairwise(found):
+        parts = [re.escape(tokens[0])]
+        for last, word in pairwise(tokens):
             glued = _SINGLE.fullmatch(last) or _SINGLE.fullmatch(word)
             parts += [between + ("*?" if glued else "+?"), re.escape(word)]
         self._pattern = re.compile("".join(parts))
 
     def spans(self, text: str) -> list[Span]:
-        """Where it stands, widened to whole words: (start, end) in order."""
+        """The (start, end) of the text, widened to whole words, in order."""
         folded = fold(text)
         if self._pattern.search(folded) is None:
             return []
         folded, places = _fold_with_places(text)
-        found: list[Span] = []
+        whole_spans: list[Span] = []
         for reading in _readings(folded):
             hits = [hit.span() for hit in self._pattern.finditer(reading)]
             if hits:
                 whole = [token.span() for token in _word_pattern(reading).finditer(reading)]
-                found += [_widened(hit, whole, places) for hit in hits]
-        return _merged(found, text)
+                whole_spans += [_widened(hit, whole, places) for hit in hits]
+        return _merged(whole_spans, text)
 
 
 def _widened(hit: Span, whole: Sequence[Span], places: Sequence[int]) -> Span:
@@ -256,12 +256,12 @@ def _end(places: Sequence[int], end: int) -> int:
 
 def _merged(spans: Iterable[Span], text: str) -> list[Span]:
     """Spans in order, those that overlap made one; what says that something was purged is left as it is."""
-    found: list[Span] = []
+    kept: list[Span] = []
     for start, end in sorted(set(spans)):
         if text[max(0, start - 1) : end + 1] == PURGED:
             continue
-        if found and start < found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if kept and start < kept[-1][1]:
+            kept[-1] = (kept[-1][0], max(end, kept[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            kept.append((start, end))
+    return kept

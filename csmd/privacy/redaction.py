@@ -136,7 +136,7 @@ def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[
 
 
 def without_private(text: str, counts: Counter[str]) -> str:
-    """`text` without what stands between tags alone, in no more time than it takes to find them."""
+    """`text` without what is between tags, in no more time than it takes to find them."""
     folded = _folded(text)
     spans = [
         (*span, number, rule.kind)
@@ -315,7 +315,7 @@ def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
 
 
 def _pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
-    """Where at least so many of a secret's first or last characters stand."""
+    """The spans of at least `least` of a secret's first or last characters."""
     head, tail = secret[:least], secret[-least:]
     start = text.find(head)
     while start >= 0:
@@ -378,8 +378,8 @@ def _first_of_block(text: str, end: int) -> int:
 
 
 def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
-    """What stands between tags, those inside included; what is never closed goes to the end."""
-    found: list[tuple[int, int]] = []
+    """The text between tags, nested tags included; one that is never closed goes to the end."""
+    spans: list[tuple[int, int]] = []
     start = depth = 0
     for tag in rule.pattern.finditer(text):
         if not tag.group(1):
@@ -388,8 +388,8 @@ def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
         elif depth:
             depth -= 1
             if not depth:
-                found.append((start, tag.end()))
-    return [*found, (start, len(text))] if depth else found
+                spans.append((start, tag.end()))
+    return [*spans, (start, len(text))] if depth else spans
 
 
 def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:

@@ -78,12 +78,12 @@ def has_digit(secret: str) -> bool:
 
 
 def is_chosen(secret: str) -> bool:
-    """A password that somebody made up, not the place where one would stand."""
+    """A password that a person made up, not a placeholder for one."""
     return has_digit(secret) and is_filled_in(secret)
 
 
 def is_mixed(secret: str) -> bool:
-    """Letters and digits together, as nobody writes a word; a version, a path or a call is none."""
+    """Letters and digits mixed as in no word; a version, a path or a call is none."""
     letters = sum(char.isalpha() for char in secret)
     return (
         letters >= 3
@@ -95,7 +95,7 @@ def is_mixed(secret: str) -> bool:
 
 
 def is_spoken_password(secret: str) -> bool:
-    """A password as somebody says one: letters mixed with digits or with a sign inside; no name, path, option or hash."""
+    """A password as a person writes one: letters mixed with digits or with a sign inside; no name, path, option or hash."""
     letters = sum(char.isalpha() for char in secret)
     return (
         letters >= 3
@@ -145,7 +145,7 @@ def _is_code(secret: str) -> bool:
 
 
 def is_known_alone(secret: str) -> bool:
-    """One that is a secret wherever else it stands: long enough, and no word, name, path or placeholder."""
+    """One that is a secret wherever else it occurs: long enough, and no word, name, path or placeholder."""
     return (
         8 <= len(secret) <= 512
         and not any(map(str.isspace, secret))
@@ -226,12 +226,12 @@ def is_part(secret: str) -> bool:
 
 
 def is_uncommon(secret: str) -> bool:
-    """A single word that nobody says of a secret, and no name in a program."""
+    """A single word that is not used to talk about secrets, and no name in a program."""
     return secret_words.is_uncommon(secret) and is_no_name(secret) and is_filled_in(secret)
 
 
 def is_joined_words(secret: str) -> bool:
-    """Words joined by signs that nobody says of a secret."""
+    """Words joined by signs that are not used to talk about secrets."""
     return secret_words.is_joined_words(secret) and _SAID_OF_ONE.match(secret) is None
 
 
@@ -242,7 +242,7 @@ def is_labelled_token(secret: str) -> bool:
 
 
 def is_part_or_words(secret: str) -> bool:
-    """Mixed as no name is, or words joined by signs that nobody says of a secret."""
+    """Mixed as no name is, or words joined by signs that are not used to talk about secrets."""
     return is_unlabelled_password(secret) or is_joined_words(secret) or (is_part(secret) and len(secret) >= 8)
 
 
@@ -286,9 +286,9 @@ class Rule:
     needs: str = ""
     """What of NEEDS the rest of the line has to hold."""
     back: int = 0
-    """The literal stands this many characters into the match."""
+    """The offset of the literal in the match, in characters."""
     paired: bool = False
-    """The pattern is a tag (group 1 holds the slash of a closing one); what stands between two goes, too."""
+    """The pattern is a tag (group 1 holds the slash of a closing one); the text between two goes, too."""
     behind: bool = False
     """The secret is the word before what the pattern finds."""
     column: bool = False
@@ -321,11 +321,11 @@ def is_generated(secret: str) -> bool:
 def _turns(text: str) -> int:
     """How often a digit and a letter stand side by side, or a capital behind a small letter."""
     kinds = [0 if char.isdigit() else 2 if char.isupper() else 1 for char in text if char.isalnum()]
-    return sum((one == 0) != (other == 0) or (one, other) == (1, 2) for one, other in itertools.pairwise(kinds))
+    return sum((left == 0) != (other == 0) or (left, other) == (1, 2) for left, other in itertools.pairwise(kinds))
 
 
 def is_given(secret: str) -> bool:
-    """What stands where a syntax has the secret: a digit, a sign or a generator's letters, or a phrase; no placeholder."""
+    """The secret of a syntax: with a digit, a sign or a generator's letters, or a phrase; no placeholder."""
     if " " in secret:
         return is_filled_in(secret) and is_quoted_phrase(secret)
     return (
@@ -337,12 +337,12 @@ def is_given(secret: str) -> bool:
 
 
 def is_handed(secret: str) -> bool:
-    """What a program is given that asks for a password: also words that nobody says of one."""
+    """The input of a program that asks for a password: also words that are not used to talk about one."""
     return is_given(secret) or is_uncommon(secret.replace("_", "-"))
 
 
 def is_own_line(secret: str) -> bool:
-    """A line that holds nothing else, below one that names a secret: generated, or as somebody says a password."""
+    """A line that holds nothing else, below one that names a secret: generated, or as a person writes a password."""
     return is_token(secret) or (is_unlabelled_password(secret) and not PATH.fullmatch(secret))
 
 
@@ -352,7 +352,7 @@ def is_input(secret: str) -> bool:
 
 
 def is_url_password(secret: str) -> bool:
-    """What stands before the last `@` of an address; a port and a path are none."""
+    """What is before the last `@` of an address; a port and a path are none."""
     return (
         secret.lower() not in ("password", "pass", "secret")
         and is_filled_in(secret)
@@ -362,7 +362,7 @@ def is_url_password(secret: str) -> bool:
 
 
 def is_credential(secret: str) -> bool:
-    """What a header carries to let somebody in: letters and digits, neither a placeholder nor a path."""
+    """What a header carries to grant access: letters and digits, neither a placeholder nor a path."""
     return has_digit(secret) and _turns(secret) >= 3 and not PATH.fullmatch(secret) and not _DOTTED.fullmatch(secret)
 
 
@@ -400,7 +400,7 @@ def is_card_number(secret: str) -> bool:
 
 
 def is_session_cookie(secret: str) -> bool:
-    """Pairs of which one is long and mixed enough to let somebody in."""
+    """Pairs of which one is long and mixed enough to grant access."""
     values = [pair.partition("=")[2] for pair in secret.split(";")]
     return any(len(value) >= 16 and _RANDOM_RUN.search(value) for value in values)
 
@@ -410,7 +410,7 @@ def _any_of(words: Collection[str]) -> str:
     rests: dict[str, list[str]] = {}
     for word in sorted(words, key=lambda word: (-len(word), word)):
         rests.setdefault(word[0], []).append(re.escape(word[1:]))
-    return "|".join(f"{re.escape(first)}(?:{'|'.join(found)})" for first, found in sorted(rests.items()))
+    return "|".join(f"{re.escape(first)}(?:{'|'.join(endings)})" for first, endings in sorted(rests.items()))
 
 
 #: Nothing of a word stands before; `\b` would miss a key behind an underscore.
@@ -579,7 +579,7 @@ def _need(options: list[str]) -> str:
     need = next((option[6:] for option in options if option.startswith("needs=")), "")
     if need and (need not in NEEDS or not {"paired", "column", "tail", "s"}.isdisjoint(options)):
         raise ValueError(
-            f"csmd/data/secret_rules.txt: needs={need} names no test, or stands in a row that reads beyond its line"
+            f"csmd/data/secret_rules.txt: needs={need} names no test, or is in a row that reads beyond its line"
         )
     return need
 

@@ -1,4 +1,4 @@
-"""Tells a word that somebody chose as a secret from the words in which secrets are talked about."""
+"""Tells a word that a person chose as a secret from the words in which secrets are talked about."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def is_common(word: str) -> bool:
 
 
 def is_uncommon(secret: str) -> bool:
-    """A single word that nobody says of a secret: neither common, nor a name in a program or a placeholder."""
+    """A single word that is not used to talk about secrets: neither common, nor a name in a program or a placeholder."""
     word = secret.strip("*_").rstrip(".!?:")
     parts = [named for part in _PARTS.split(word) if (named := part.rstrip("0123456789"))]
     letters = sum(map(str.isalpha, word))
@@ -126,8 +126,8 @@ def may_be_read_out(line: str) -> bool:
     if _SPELT_ALONE.isdisjoint(runs):
         return False
     words = [(at, word) for at, word in enumerate(runs) if word in _SPELT_RUNS]
-    for (first, one), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
-        if last - first <= 6 and (not _JOINING.issuperset((one, two, three)) or len(one + two + three) == 3):
+    for (first, second), (_, two), (last, three) in zip(words, words[1:], words[2:], strict=False):
+        if last - first <= 6 and (not _JOINING.issuperset((second, two, three)) or len(second + two + three) == 3):
             return True
     return False
 

@@ -76,17 +76,24 @@ class Line(NamedTuple):
 
 def warnings(waiting: Sequence[Candidate]) -> Iterator[Line]:
     """What got worse, and what contradicts itself."""
-    for one in waiting:
-        if one.kind == "drift_warning" or (one.status == "needs_review" and one.contradicted):
-            yield Line("warning", one.id, _shorten(one.text), f"since {one.created_at[:10]}, {one.id}")
+    for candidate in waiting:
+        if candidate.kind == "drift_warning" or (candidate.status == "needs_review" and candidate.contradicted):
+            yield Line(
+                "warning",
+                candidate.id,
+                _shorten(candidate.text),
+                f"since {display.date(candidate.created_at)}, {candidate.id}",
+            )
 
 
 def signals(waiting: Sequence[Candidate]) -> Iterator[Line]:
     """What was seen, and is not yet sure enough to be a memory."""
-    for one in waiting:
-        if one.kind in ("belief", "preference", "worldview", "opinion") and not one.contradicted:
-            seen = f"seen {display.amount(one.reinforcement, 'time')}, confidence {one.confidence * 100:.0f}"
-            yield Line("signal", one.id, _shorten(one.text), f"{seen}, {one.id}")
+    for candidate in waiting:
+        if candidate.kind in ("belief", "preference", "worldview", "opinion") and not candidate.contradicted:
+            seen = (
+                f"seen {display.amount(candidate.reinforcement, 'time')}, confidence {candidate.confidence * 100:.0f}"
+            )
+            yield Line("signal", candidate.id, _shorten(candidate.text), f"{seen}, {candidate.id}")
 
 
 def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterator[Line]:
@@ -106,25 +113,25 @@ def experience(latest: Sequence[Packet], outcomes: Mapping[str, str]) -> Iterato
             "experience",
             f"experience:{session}",
             text,
-            f"{packets[0].at[:10]}, session {display.short_session(session)}",
+            f"{display.date(packets[0].at)}, session {display.short_session(session)}",
         )
 
 
 def capabilities(counted: Sequence[Capability]) -> Iterator[Line]:
     """How kinds of work ended, those that ended badly most often first; what always ends well tells nothing."""
-    for one in counted:
-        if one.well < one.decided:
-            text = f"{one.name}: {one.well} of {display.amount(one.decided, 'session')} ended well"
-            tail = f"confidence {one.confidence * 100:.0f}, {one.since[:10]} to {one.last_at[:10]}"
-            yield Line("capability", f"capability:{one.name}", text, tail)
+    for capability in counted:
+        if capability.well < capability.decided:
+            text = f"{capability.name}: {capability.well} of {display.amount(capability.decided, 'session')} ended well"
+            tail = f"confidence {capability.confidence * 100:.0f}, {display.date(capability.since)} to {display.date(capability.last_at)}"
+            yield Line("capability", f"capability:{capability.name}", text, tail)
 
 
 def beliefs(held: Sequence[Belief]) -> Iterator[Line]:
     """What is held of a subject, in its best words; those of the most sessions first."""
-    for one in sorted(held, key=lambda one: (-one.sessions, -one.turns, one.memory.id)):
-        if one.sessions >= BELIEF_SESSIONS:
-            tail = f"told in {display.amount(one.sessions, 'session')}, {one.memory.id}"
-            yield Line("belief", one.memory.id, f"{one.kind}: {_shorten(one.memory.text)}", tail)
+    for belief in sorted(held, key=lambda belief: (-belief.sessions, -belief.turns, belief.memory.id)):
+        if belief.sessions >= BELIEF_SESSIONS:
+            tail = f"told in {display.amount(belief.sessions, 'session')}, {belief.memory.id}"
+            yield Line("belief", belief.memory.id, f"{belief.kind}: {_shorten(belief.memory.text)}", tail)
 
 
 def judge_lines(lines: Sequence[Line], *, max_tokens: int, in_context: frozenset[str] = frozenset()) -> list[Line]:

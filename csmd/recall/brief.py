@@ -1,4 +1,4 @@
-"""The brief that a session is shown at its start: where the project stands, and what the user laid down, never filled up.
+"""The brief that a session is shown at its start: the state of the project and the user's rules, never filled up.
 
 Three parts: the last sessions that changed something; what the user picked, and what the user said that lasts (evidence.py
 says what that is worth); and the commits that tell why something was changed. The budget is a wall, no goal.
@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from csmd.memory import confidence
+from csmd.memory import confidence, supersession
 from csmd.recall import compose, evidence, last_sessions, lens, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
@@ -192,17 +192,27 @@ def read_candidates(
     candidates: list[Candidate] = []
     plain: list[Memory] = []
     stated = memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True)
+    heirs = _read_heirs(rows, places)
     for memory in stated:
-        worth = rate_at_start(memory, ends=ends, near=near, today=today)
+        worth = rate_at_start(memory, ends=ends, near=near, today=today, replaces=memory.id in heirs)
         if worth.value:
             candidates.append(Candidate(memory, worth, _heading(memory, worth)[0]))
         elif worth.why == evidence.PLAIN:
             plain.append(memory)
     read = curations.judged(rows, projects=places)
     candidates = [one for one in candidates if not _is_passed_over(one, read)]
+    given_up = supersession.read_given_up(rows, places)
+    candidates = [each for each in candidates if each.memory.pinned or each.memory.id not in given_up]
     overtakes = overtaking(rows, stated, places=places)
     told = [one for one in _worthiest_picks(candidates) if not overtakes(one.memory)]
     return _through_lens(rows, [*told, *_said_later(told, plain)], through)
+
+
+def _read_heirs(rows: Rows, places: Sequence[int]) -> frozenset[str]:
+    """The ids of memories that took the place of earlier ones in these places."""
+    replaced = supersession.read_replaced(rows, places)
+    given_up = supersession.read_given_up(rows, places)
+    return frozenset([*(pair.heir.id for pair in replaced), *(memory.id for memory in given_up.values())])
 
 
 def _through_lens(rows: Rows, candidates: Sequence[Candidate], through: Lens | None) -> list[Candidate]:
@@ -309,13 +319,16 @@ def rate_alone(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
     """What one memory is worth at the next start, whatever else was said."""
     ends = sessions.ends(rows, projects=places, other_than="", limit=SESSIONS_COUNTED)
     near = receipts.recent_sessions(rows, places, "")
-    return rate_at_start(memory, ends=ends, near=near, today=max(projects.active_days(rows, 0), default=""))
+    today, is_heir = max(projects.active_days(rows, 0), default=""), memory.id in _read_heirs(rows, places)
+    return rate_at_start(memory, ends=ends, near=near, today=today, replaces=is_heir)
 
 
-def rate_at_start(memory: Memory, *, ends: Sequence[str], near: Collection[str], today: str) -> Worth:
+def rate_at_start(
+    memory: Memory, *, ends: Sequence[str], near: Collection[str], today: str, replaces: bool = False
+) -> Worth:
     """Whether a memory is told at a start, 0 for not, and why: `ends` are when the sessions of its project ended, in order.
 
-    What lasts no longer than its session is told to that and the next, which are `near` (ids).
+    What lasts no longer than its session is shown to that session and the next, which are `near` (ids).
     """
     if memory.tier == "archive" or not is_injectable(memory):
         why = "" if memory.superseded_by else evidence.JUDGED.get(memory.tell, "")
@@ -329,11 +342,12 @@ def rate_at_start(memory: Memory, *, ends: Sequence[str], near: Collection[str],
         and not any(source.session_id in near for source in memory.provenance)
     ):
         return Worth(0.0, "only for its session and the next")
-    return evidence.rate(memory, sessions_since=len(ends) - bisect_right(ends, memory.fresh_at))
+    since = len(ends) - bisect_right(ends, memory.fresh_at)
+    return evidence.rate(memory, sessions_since=since, replaces=replaces)
 
 
 def _removed_lines(rows: Rows, places: Sequence[int], in_context: Collection[str]) -> list[Block]:
-    """One line on the lines that somebody removed from csmd's pages: csmd asks about them, and forgets none."""
+    """One line on the lines that a person removed from csmd's pages: csmd asks about them, and forgets none."""
     pages = [page for _, page in markdown_pages.questioned_lines(rows, places)]
     if not pages or REMOVED in in_context:
         return []

@@ -49,7 +49,7 @@ def sets_task(prompt: str) -> bool:
     parts = [part for part in _PART.split(body) if part.strip() and not _continues(part)]
     if sentence.request_in(body) or any(sentence.is_imperative(parse(part)) for part in parts):
         return bool(parts)
-    only_asks = all(parse(one).kind == "asks" for one in sentences(body))
+    only_asks = all(parse(text).kind == "asks" for text in sentences(body))
     is_wanted = sentence.has("wants", "en", body) or sentence.has("ails", "en", body)
     return bool(parts) and not only_asks and is_wanted
 
@@ -130,7 +130,7 @@ class Checkpoint(NamedTuple):
 def make_pieces(
     entries: Sequence[Entry], stated: Sequence[Stated], *, cwd: str, trimmed: Mapping[str, int] = {}
 ) -> Checkpoint | None:
-    """The checkpoint of a session after these entries; None where nobody has said or done anything.
+    """The checkpoint of a session after these entries; None if nothing was said or done.
 
     `trimmed` are the turns of which a part only is kept, by uuid, with the bytes that they had.
     """
@@ -142,7 +142,7 @@ def make_pieces(
     done = work.fold(entries, cwd=cwd)
     stated = [statement for statement in stated if statement.ordinal <= upto]
     goals = _find_goals(prompts)
-    found = [
+    candidates = [
         *goals,
         *(Piece("plan", squeeze(plan), uuid, "agreed") for plan, uuid in done.plans[-1:]),
         *(Piece("plan", squeeze(text), uuid, progress) for text, progress, uuid in done.todo),
@@ -154,7 +154,7 @@ def make_pieces(
     ]
     counts: Counter[str] = Counter()
     pieces: list[Piece] = []
-    for piece in found:
+    for piece in candidates:
         counts[piece.kind] += 1
         if piece.text and counts[piece.kind] <= MOST_PIECES:
             pieces.append(piece._replace(text=cut(piece.text, PIECE_CHARACTERS)))
@@ -201,8 +201,8 @@ def _find_outputs(entries: Sequence[Entry], trimmed: Mapping[str, int], *, root:
         if entry.kind != "tool_result" or entry.uuid not in trimmed:
             continue
         call = calls.get(entry.tool_id)
-        given = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
-        name = next(filter(None, given), call.tool if call else "") or "a tool"
+        arguments = (tool_calls.field(call.text, name) for name in ("command", "file_path")) if call else ()
+        name = next(filter(None, arguments), call.tool if call else "") or "a tool"
         short = cut(squeeze(name.removeprefix(f"{root.rstrip('/')}/")), OUTPUT_CHARACTERS)
         text = f"{short}: {amount(trimmed[entry.uuid], 'byte')}, `csmd context get {entry.uuid}`"
         pieces.append(Piece("output", text, entry.uuid))
@@ -215,7 +215,11 @@ def _find_open(
     """What was asked and not answered, left for later, or promised; the to-do list is the plan's."""
     left = work.open_items(done, prompts, answers)[len(done.open) :]
     pieces = [Piece(*item) for item in left]
-    pieces += [Piece("open", squeeze(one.text), one.uuid) for one in stated[::-1] if one.gate == "promissory"]
+    pieces += [
+        Piece("open", squeeze(statement.text), statement.uuid)
+        for statement in stated[::-1]
+        if statement.gate == "promissory"
+    ]
     return {piece.text: piece for piece in pieces}.values()
 
 
@@ -276,16 +280,16 @@ def essentials(
     *,
     goals: Block | None = None,
     max_tokens: int = MOST_TOKENS,
-    known: Callable[[str], bool] = never,
+    is_known: Callable[[str], bool] = never,
 ) -> Brief:
-    """The essentials as a fenced text; corrections and decisions that the reader has (`known`) are left out."""
+    """The essentials as a fenced text; corrections and decisions that the reader has (`is_known`) are left out."""
     ident, about, pieces, note = restored
     noted = Block(heading="Noted", notes=(Note(id=ident, text=note, reason="Noted"),), weight=NOTE_WEIGHT)
     blocks = [*([goals] if goals else []), *([noted] if note else [])]
     for kind, block in ESSENTIAL.items():
         of_kind = [piece for piece in (_join_errors(pieces) if kind == "failing" else pieces) if piece.kind == kind]
         if kind in ("correction", "decision"):
-            of_kind = [piece for piece in of_kind if not known(piece.text)]
+            of_kind = [piece for piece in of_kind if not is_known(piece.text)]
         notes = tuple(Note(id=ident, text=text, reason=block.heading) for text in _render_lines(kind, of_kind, block))
         blocks.append(Block(heading=block.heading, notes=notes, weight=block.weight))
     more = f" `csmd checkpoint show {ident}` has the rest." if ident else ""
@@ -426,9 +430,9 @@ def _finish(store: Store, make: Make) -> int:
 
 
 def request_checkpoint(store: Store, rows: Rows, session_seq: int, *, now: str, note: str) -> str | None:
-    """Makes a checkpoint of a session as it is, read from `rows`; its id, None where nobody has said anything.
+    """Makes a checkpoint of a session as it is, read from `rows`; returns its id, None if nothing was said.
 
-    The stage finishes it: what its transcript brings of before `now` is added.
+    The stage finishes it: it adds what the transcript still brings from before `now`.
     """
     about = checkpoints.session_state(rows, session_seq)
     made = make_checkpoint(rows, about, until=now, key=store.hash_key, distilling=True)
@@ -482,7 +486,7 @@ def compose_opening(
 ) -> Brief:
     """What a session is shown at its start: goals, the essentials after a compaction or a restore, then the brief.
 
-    All of it within `max_tokens`; `brief` composes the brief within what is left. Nothing stands in both: the essentials
+    All of it fits into `max_tokens`; `brief` composes the brief within what is left. Nothing is in both: the essentials
     leave out what the brief says, the brief leaves out what was asked for.
     """
     goals = goals_block(rows, places, event.session_id)
@@ -495,8 +499,8 @@ def compose_opening(
     while True:
         rest = brief(left, (), asked_for)
         if rest.text:
-            known = visibility.index_sentences((rest.text,)).says
-            head = essentials(restored, goals=goals, max_tokens=head.tokens, known=known)
+            is_known = visibility.index_sentences((rest.text,)).says
+            head = essentials(restored, goals=goals, max_tokens=head.tokens, is_known=is_known)
         opening = join_briefs(head, rest)
         if display.utf16_units(opening.text) <= ANSWER_LIMIT_UNITS or not rest.text:
             return opening
@@ -514,7 +518,8 @@ def goals_block(rows: Rows, places: Sequence[int], session_id: str) -> Block | N
             id=goal.id,
             text=goal.text,
             reason=GOALS_HEADING,
-            tail=f"{goal.created_at[:10]}, {goal.id}" + ("" if goal.authority == "user" else ", the assistant's"),
+            tail=f"{display.date(goal.created_at)}, {goal.id}"
+            + ("" if goal.authority == "user" else ", the assistant's"),
         )
         for goal in checkpoints.open_goals(rows, projects=places, session_id=session_id)
         if goal.id not in in_context
@@ -546,7 +551,7 @@ def _find_checkpoint(rows: Rows, event: Event, project: int, key: bytes) -> Rest
 
 def read_restored(rows: Rows, row: Row, key: bytes) -> RestoredCheckpoint:
     """A checkpoint as it is shown elsewhere than in its own session."""
-    about = f"Where an earlier session stood on {row.at[:10]}."
+    about = f"Where an earlier session stood on {display.date(row.at)}."
     return RestoredCheckpoint(row.id, about, read_pieces(rows, row, key), row.note)
 
 
@@ -561,8 +566,8 @@ def _current_pieces(
 ) -> list[Piece]:
     """A session's pieces without what was forgotten or restates what was superseded; such a goal stays and is marked."""
     replaced = supersession.read_replaced(rows, [project])
-    said = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
-    turns = search.turns_of_uuids(rows, said)
+    uuids = [piece.uuid for piece in pieces if piece.kind in SAID_KINDS] if replaced else []
+    turns = search.turns_of_uuids(rows, uuids)
     by_seq = search.turns_by_seq(rows, list(turns.values()))
     anything_forgotten = tombstones.has(rows, "memory")
     is_forgotten = partial(tombstones.is_forgotten, rows, authority="assistant", project=project, at=at, key=key)

@@ -45,7 +45,7 @@ def bracket_of(used: int, window: int) -> Bracket:
 
 
 def policy_after_compaction(used: int, window: int) -> Policy:
-    """The policy after a compaction that found the context so full; where nobody knows, it was full."""
+    """The policy after a compaction of a context that was this full; if that is unknown, it counts as full."""
     return POLICY[bracket_of(used, window) if used else "CRITICAL"]
 
 
@@ -74,7 +74,7 @@ def durable_text(memory: Memory) -> str:
 
 
 def standalone_text(memory: Memory) -> str:
-    """The lasting text of a memory that is clear to somebody who was not there; "" of one that refers to what is left out."""
+    """The lasting text of a memory that is clear without its conversation; "" for one that refers to what is left out."""
     text = durable_text(memory)
     if memory.pinned or memory.scene or memory.origin in WHOLE:
         return text
@@ -171,7 +171,7 @@ def memory_note(memory: Memory, *, score: float = 1.0, reason: str, text: str = 
     source = (
         memory.author and f"said by {memory.author}",
         memory.scene,
-        memory.confirmed_at[:10],
+        display.date(memory.confirmed_at),
         "its code edited since" * memory.is_edited,
         memory.id,
     )

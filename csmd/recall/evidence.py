@@ -22,6 +22,7 @@ from csmd.text.sentence import (
     Sentence,
     ends_with_question,
     has,
+    is_imperative,
     opens,
     parse,
     refers_back,
@@ -44,9 +45,9 @@ class Evidence(NamedTuple):
 
 
 class Worth(NamedTuple):
-    """What a statement is worth now, 0 for what is not told; `why` is the evidence for it, or the reason against it.
+    """What a statement is worth now, 0 if it is not shown; `why` is the evidence for it, or the reason against it.
 
-    `most` are told by that evidence at one start; it stays `left` sessions of its project more if nobody uses it.
+    At most `most` are shown by that evidence at one start; unused, it stays for `left` more sessions of its project.
     """
 
     value: float
@@ -67,6 +68,8 @@ LONGEST_RULE = 160
 LEAST_ASKED = 2
 #: Fewer words tell nothing by themselves, and lay nothing down without a strict word.
 LEAST_WORDS, LEAST_LAID_DOWN = 3, 5
+#: The words that make a rule one for always may be among this number of words at its end.
+ENDING_WORDS = 3
 #: In so many sessions something was said again.
 SAID_AGAIN = 2
 #: What needs no strict word: who is in charge of something, and what somebody likes.
@@ -85,7 +88,7 @@ def is_pick(memory: Memory) -> bool:
 
 
 def was_asked_to_remember(memory: Memory) -> bool:
-    """Whether a statement counts as said for good though it is no rule: somebody asked to keep it in mind.
+    """Whether a statement counts as lasting though it is no rule: its speaker asked to keep it in mind.
 
     What was said in several sessions is durable for that alone.
     """
@@ -95,9 +98,9 @@ def was_asked_to_remember(memory: Memory) -> bool:
 
 
 def _is_choice(memory: Memory) -> bool:
-    """Whether an answer settles something: leave for an errand, or what stands in place of one, is soon done.
+    """Whether an answer decides something: permission for an errand, or the like, is soon done.
 
-    A mere yes settles what its question lays down.
+    A mere yes decides what its question proposes.
     """
     question, _, answer = memory.text.rpartition(ARROW)
     if not is_pick(memory) or not ends_with_question(question):
@@ -131,10 +134,31 @@ def _lays_down(memory: Memory, *, strictly: bool) -> bool:
     )
 
 
+def _is_for_always(memory: Memory) -> bool:
+    """Whether a rule for people says itself that it holds at all times; "the ref is never deleted" says how something is."""
+    return _lays_down(memory, strictly=True) and any(
+        read.lasting in RULES
+        and has("at_all_times", "en", read.core)
+        and (is_imperative(read) or opens("for_people", "en", read.core) or _says_always(read))
+        for read in _sentences(memory)
+    )
+
+
+def _says_always(read: Sentence) -> bool:
+    """Whether a sentence begins or ends with words that say that it holds at all times."""
+    ending = " ".join(read.core.split()[-ENDING_WORDS:])
+    return opens("at_all_times", "en", read.core) or has("at_all_times", "en", ending)
+
+
 def _is_decision(memory: Memory) -> bool:
     """Whether a sentence says that something was decided, as a choice or as a switch from one thing to another."""
-    settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in _sentences(memory))
-    return memory.category == "decision" and settles and _lays_down(memory, strictly=False)
+    reads = _sentences(memory)
+    settles = any(read.lasting == "choice" and has("settled", "en", read.core) for read in reads)
+    is_settled = memory.category == "decision" and settles and _lays_down(memory, strictly=False)
+    whole = parse(compose.durable_text(memory))  # two sentences may say together that one thing is left for another
+    return is_settled or any(
+        read.settles and len(read.text) <= LONGEST_RULE and _is_said_of_things(read) for read in (*reads, whole)
+    )
 
 
 def _sentences(memory: Memory) -> list[Sentence]:
@@ -142,12 +166,14 @@ def _sentences(memory: Memory) -> list[Sentence]:
 
 
 def _is_said_of_things(read: Sentence) -> bool:
-    """Whether a sentence is about how things are, and not what somebody thinks of, or orders for, the matter at hand."""
+    """Whether a sentence says how things are, and not what its speaker thinks of or orders for the matter at hand."""
     words = read.body.casefold().split()
     is_routine = opens("routine", "en", read.core) and not _is_strict(read)
     is_at_hand = "just" in words or not _AT_HAND.isdisjoint(words[:2]) or is_routine
     is_plain = read.kind in ("states", "orders") and not (read.is_of_moment or read.is_musing)
     refers = _first_word(read) == "it" or refers_back(read) or _announces(read.text)
+    if read.settles:  # what was so, what went wrong with it and who changed it belong to what is so now
+        return is_plain and not (is_at_hand or refers or _ASKS.search(read.text))
     is_over = not _PAST.isdisjoint(read.words)
     is_in_doubt = has("hedge", "en", read.core) or (has("failure", "en", read.core) and read.lasting not in RULES)
     return is_plain and not (is_over or is_at_hand or refers or is_in_doubt or _thinks(read) or _ASKS.search(read.text))
@@ -186,19 +212,22 @@ EVIDENCE: tuple[Evidence, ...] = (
     Evidence("picked", 1.0, 6.0, 5, _is_choice),
     Evidence("said again", 1.5, math.inf, 10,
              lambda memory: len(memory.sessions) >= SAID_AGAIN and _lays_down(memory, strictly=False)),
+    Evidence("said for always", 1.2, math.inf, 16, lambda memory: _is_for_always(memory)),
     Evidence("a rule without exception", 1.2, 12.0, 16, lambda memory: _lays_down(memory, strictly=True)),
-    Evidence("decided", 1.0, 12.0, 8, _is_decision),
+    Evidence("decided", 1.0, math.inf, 12, _is_decision),
     Evidence("lays something down", 0.7, 6.0, 3, lambda memory: _lays_down(memory, strictly=False)),
 )  # fmt: skip
+#: What is so instead of something that was said before, in whatever words.
+REPLACES = Evidence("replaces what was said before", 1.0, math.inf, 8, lambda _: True)
 #: What a later word in passing may have changed.
-FIRM = frozenset({"pinned", "asked to remember", "said again", "a rule without exception"})
+FIRM = frozenset({"pinned", "asked to remember", "said again", "said for always", "a rule without exception"})
 
 
-def rate(memory: Memory, *, sessions_since: int) -> Worth:
-    """What a memory is worth, `sessions_since` it was last said or used in its project."""
+def rate(memory: Memory, *, sessions_since: int, replaces: bool = False) -> Worth:
+    """What a memory is worth, `sessions_since` it was last said or used in its project; `replaces`: another one, said before."""
     if against := _why_not(memory):
         return Worth(0.0, against)
-    found = next((one for one in EVIDENCE if one.shows(memory)), None)
+    found = next((one for one in EVIDENCE if one.shows(memory)), REPLACES if replaces else None)
     if found is None:
         states = any(read.kind == "states" and not _thinks(read) for read in _sentences(memory))
         return Worth(0.0, PLAIN if states else "of the matter at hand")
@@ -319,11 +348,15 @@ def _is_of_the_present(said: str) -> bool:
     return has("present", "en", said) or opens("opens_present", "en", said)
 
 
+def _is_asked_for(text: str) -> bool:
+    return bool(request_in(text)) and not parse(text).settles
+
+
 TRANSIENT: tuple[Transience, ...] = (
     Transience("about to change", "user", lambda said: _is_of_the_present(said) or has("mends", "en", said)),
     Transience("about to change", "assistant", _is_of_the_present),
     Transience(DOUBTED, "user", lambda said: has("doubt", "en", said)),
-    Transience("done at once", "user", lambda said: bool(request_in(said)), frozenset({"promissory"})),
+    Transience("done at once", "user", _is_asked_for, frozenset({"promissory"})),
     Transience("of other projects", "assistant", lambda said: _OF_OTHERS.search(said) is not None),
     Transience("a report", "assistant", _is_report),
 )

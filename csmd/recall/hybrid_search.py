@@ -19,9 +19,9 @@ from csmd.recall.query import unquoted
 from csmd.recall.ranking import Match, SearchTerms
 from csmd.store import fulltext, memories, passages, search, vectors
 from csmd.store.passages import Passage
-from csmd.store.search import SearchFilter, TurnRow
+from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, similarity, tokens
+from csmd.text import display, similarity, tokens
 from csmd.text.renames import mentions_name
 from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
@@ -92,7 +92,8 @@ class Query:
 class ScoredStatement:
     """A statement with its score: a passage, the memory that it states, or a memory whose passage is gone.
 
-    `words` is its bm25, 0 where its words did not find it. An `is_cold` statement is never offered by itself.
+    `words` is its bm25, 0 where its words did not find it. An `is_cold` statement is never offered by itself. `replaced` is
+    the text of the superseded statement that the search matched, if this one takes its place.
     """
 
     score: float
@@ -101,6 +102,7 @@ class ScoredStatement:
     memory: Memory | None = None
     words: float = 0.0
     is_cold: bool = False
+    replaced: str = ""
 
     @property
     def key(self) -> tuple[int, str]:
@@ -136,7 +138,7 @@ def passage_id(passage: Passage) -> str:
 def cite_passage(passage: Passage) -> str:
     """Who said a passage, when, and an id to read on."""
     speaker = f"the {passage.kind}" if passage.kind in ("user", "assistant") else passage.kind
-    return f"{speaker}, {passage.at[:10]}, {passage.uuid[:SHOWN_ID]}"
+    return f"{speaker}, {display.date(passage.at)}, {passage.uuid[:SHOWN_ID]}"
 
 
 @dataclass(slots=True)
@@ -147,8 +149,6 @@ class Pool:
     meaning: dict[int, float] = field(default_factory=dict)
     memory_words: dict[int, float] = field(default_factory=dict)
     memory_meaning: dict[int, float] = field(default_factory=dict)
-    #: Passages that were cut for this question, as their turns are not indexed yet; their keys are below 0.
-    unindexed: dict[int, Passage] = field(default_factory=dict)
 
 
 def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> list[str]:
@@ -189,8 +189,7 @@ def find(rows: Rows, query: Query, degraded: list[str]) -> list[ScoredStatement]
     stated = {memory for memory, seq in stating if seq in set(chosen)}
     alone = [seq for seq in best if seq not in stated][: max(ALONE, CANDIDATES - len(chosen))]
     chosen = chosen[: CANDIDATES - len(alone)]
-    read = passages.by_seqs(rows, [seq for seq in chosen if seq > 0])
-    read |= {seq: pool.unindexed[seq] for seq in chosen if seq in pool.unindexed}
+    read = passages.by_seqs(rows, chosen)
     cosines = read_cosines(rows, query, read, pool.meaning)
     known = memories.by_seqs(rows, sorted({*alone, *(memory for memory, seq in stating if seq in read)}))
     memory_of = _match_memories(stating, known, read, pool)
@@ -280,14 +279,6 @@ def read_pool(rows: Rows, query: Query, degraded: list[str]) -> Pool:
         for scores, passing in (*kept, (pool.memory_meaning, memory_seqs)):
             for seq in scores.keys() - passing:
                 del scores[seq]
-    places, model = query.places, query.vector[1] if query.vector else None
-    try:
-        dropped = fulltext.is_turn_index_dropped(rows)
-        if not (dropped if places is None else passages.is_complete(rows, places, model=model)):
-            with rows.within(rows.share(LEXICAL_S + VECTOR_S)):
-                pool.unindexed = _read_unindexed(rows, query, pool)
-    except DeadlineExceeded:
-        degraded.append("turns: search stopped at its deadline")
     return pool
 
 
@@ -298,44 +289,7 @@ def _by_rank(seqs: Sequence[int]) -> dict[int, float]:
 
 def find_origins(rows: Rows, pool: Pool, others: Collection[int] = ()) -> dict[int, tuple[int, int]]:
     """(turn, session) of each passage of the pool and of some others."""
-    origins = passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *others}))
-    return origins | {seq: (passage.turn_seq, passage.session_seq) for seq, passage in pool.unindexed.items()}
-
-
-# --- a home whose passages are still being indexed
-
-
-def _read_unindexed(rows: Rows, query: Query, pool: Pool) -> dict[int, Passage]:
-    """The best turns by the index of turns: those with passages raise these, of each other one a passage is cut.
-
-    The key of such a passage is below 0.
-    """
-    words, meaning = query.by_words(rows, "turn"), query.by_meaning(rows, "turn")
-    best = _best(words, meaning, CANDIDATES)
-    passing = query.filtered(rows, "turn", best)
-    passages_of = passages.of_turns(rows, [turn for turn in best if turn in passing])
-    read = search.turns_by_seq(rows, [turn for turn, seqs in passages_of.items() if not seqs])
-    stems = frozenset(tokens.stem(term) for term in query.terms)
-    for turn, seqs in passages_of.items():
-        if turn in meaning:
-            for seq in seqs:
-                pool.meaning.setdefault(seq, meaning[turn])
-        if turn in read:
-            pool.words[-turn] = words.get(turn, 0.0)
-            if turn in meaning:
-                pool.meaning[-turn] = meaning[turn]
-    return {-seq: _cut_passage(turn, stems) for seq, turn in read.items()}
-
-
-def _cut_passage(turn: TurnRow, stems: frozenset[str]) -> Passage:
-    """The passage of a turn that holds most of the stems."""
-    spans = prose.passages(turn.text) or [prose.Span(0, len(turn.text))]
-    start, end = max(spans, key=lambda span: len(stems & ranking.stems(turn.text[span.start : span.end])))
-    return Passage(
-        seq=-turn.seq, turn_seq=turn.seq, session_seq=turn.session_seq, project_seq=turn.project_seq, uuid=turn.uuid,
-        kind=turn.kind, start=start, end=end, text=turn.text[start:end], at=turn.at, session_id=turn.session_id,
-        project=turn.project,
-    )  # fmt: skip
+    return passages.passage_places(rows, sorted({*pool.words, *pool.meaning, *others}))
 
 
 # --- thinning out

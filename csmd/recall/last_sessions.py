@@ -1,17 +1,18 @@
-"""Where a project stands: what its last sessions were on, came to and left open, and why they changed what they changed."""
+"""The state of a project: what its last sessions were about, achieved and left open, and why they changed what they did."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import curations, digests, receipts, sessions, tombstones
+from csmd.store import belief_changes, curations, digests, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
@@ -22,6 +23,10 @@ from csmd.text.tokens import content_words
 SESSIONS, LATEST_SESSIONS = 3, 12
 #: Most files, commits and reasons; characters of a session's topic, of each commit, and of what was left open.
 FILES, COMMITS, REASONS, TOPIC_CHARACTERS, COMMIT_CHARACTERS, OPEN_CHARACTERS = 3, 3, 3, 110, 90, 170
+#: Most words before a colon that only say that something is left.
+LEAD_WORDS = 3
+#: Fewest content words of the last sentence of a session that say where the work is.
+LEAST_LAST = 4
 #: Headings and weights of the blocks; the least weight is trimmed first.
 ENDED, REASONED = ("Where it stands", 7.0), ("Why it was changed", 5.0)
 #: Why they are shown, as receipts say.
@@ -61,7 +66,7 @@ class SessionSummary(NamedTuple):
     @property
     def tail(self) -> str:
         """When it was, and the session's short id."""
-        return f"{self.at[:10]}, session {display.short_session(self.session_id)}"
+        return f"{display.date(self.at)}, session {display.short_session(self.session_id)}"
 
 
 def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tuple[Note, ...]:
@@ -71,12 +76,20 @@ def session_notes(ended: Sequence[SessionSummary], *, every: bool = False) -> tu
     """
     notes: list[Note] = []
     later: list[str] = []
-    for session in ended[:LATEST_SESSIONS]:
-        note = _session_note(session, later, every=every, is_last=not notes)
+    for number, session in enumerate(ended[:LATEST_SESSIONS]):
+        is_work = number == 0 and _is_work(session)
+        note = _session_note(session, later, every=every or is_work, is_last=not notes)
         later += session.subjects
         if note is not None and len(notes) < SESSIONS:
             notes.append(note)
     return tuple(notes)
+
+
+def _is_work(session: SessionSummary) -> bool:
+    """Whether a session was given work to do, even if no file shows what it changed."""
+    goal, last = (next(iter(session.texts(kind)), "") for kind in ("goal", "last"))
+    is_ordered = parse(goal).kind == "orders" and not parse(goal).lasting
+    return is_ordered and len(content_words(last)) >= LEAST_LAST and not is_passing(last, "assistant")
 
 
 def reason_notes(ended: Sequence[SessionSummary]) -> tuple[Note, ...]:
@@ -119,7 +132,7 @@ def _session_note(session: SessionSummary, later: Sequence[str], *, every: bool,
     if session.outcome == "failing":
         failed = [error for error in session.texts("failing") if error.partition(":")[0] in _CHECKS]
         parts.append(OUTCOME_WORDS["failing"] + "".join(f" ({error})" for error in failed[-1:]))
-    parts += [f"left open: {end}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
+    parts += [f"left open: {end.rstrip('.')}" for end in open_ends(session.texts("open"), done=[*later, *subjects])[:1]]
     if stands:
         return Note(id=session.session_id, text="; ".join([stands, *parts]), tail=session.tail, reason=HOW_ENDED)
     if is_last:
@@ -139,6 +152,25 @@ def _state_left(session: SessionSummary, later: Sequence[str]) -> str:
     return "" if _is_done(said, later) else said.rstrip(".。 ")
 
 
+def open_id(session_id: str, text: str) -> str:
+    """The id of what a session left open, by which it is closed: the same for the whole text and for what is shown of it."""
+    shown = display.cut(display.squeeze(text), OPEN_CHARACTERS)
+    return "o" + hashlib.sha256(f"{session_id}:{shown}".encode()).hexdigest()[:10]
+
+
+def left_open(ended: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary, str, bool]]:
+    """(session, text, whether it is a question) of what sessions left open, the latest first, that no later commit did."""
+    later: list[str] = []
+    for number, session in enumerate(ended):
+        left, done = session.texts("open"), [*later, *session.subjects]
+        ends = open_ends(left, done=done)
+        yield from ((session, end, False) for end in ends)
+        if number < SESSIONS:
+            shown = [display.cut(display.squeeze(text), OPEN_CHARACTERS) for text in left]
+            yield from ((session, text, True) for text in shown if text not in ends and not _is_done(text, done))
+        later += session.subjects
+
+
 def _is_done(said: str, commits: Sequence[str]) -> bool:
     return any(share(gist(said).stems, gist(subject).stems) >= DONE_SHARE for subject in commits)
 
@@ -146,7 +178,7 @@ def _is_done(said: str, commits: Sequence[str]) -> bool:
 def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     """What a session left to do, as it said it, without what was only asked and what these commits did."""
     return [
-        display.cut(display.squeeze(text), OPEN_CHARACTERS)
+        display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
         for text in said
         if not text.startswith("asked and not answered")
         and not ends_with_question(text)
@@ -155,12 +187,18 @@ def open_ends(said: Sequence[str], *, done: Sequence[str]) -> list[str]:
     ]
 
 
+def _behind_lead(text: str) -> str:
+    """What is left, without the words that say only that it is: "what is left: the week numbers"."""
+    lead, _, rest = text.partition(": ")
+    return rest if rest and len(lead.split()) <= LEAD_WORDS and opens("left", "en", lead) else text
+
+
 def session_topic(goals: Sequence[str]) -> str:
     """What a session was on, without the courtesy it was asked with; "" of a question, which says nothing of what came of it."""
     whole = display.squeeze(goals[0]) if goals else ""
     first = _FIRST_SENTENCE.match(whole)
     goal = first[1] if first and len(content_words(first[1])) >= 3 else whole
-    bare = bare_order(goal).rstrip(".:,; ")
+    bare = bare_order(goal, sets_out=True).rstrip(".:,; ")
     return "" if bare.endswith("?") and parse(goal).kind == "asks" else display.cut(bare.rstrip("?"), TOPIC_CHARACTERS)
 
 
@@ -185,7 +223,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     named = sessions.named(rows, [row.session_seq for row in latest])
     judged = curations.judged(rows, projects=own)
     stands = curations.stands(rows, [row.session_seq for row in latest])
-    holds = _holds_still(rows, own, key)
+    holds, closed = _holds_still(rows, own, key), belief_changes.closed_items(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]
@@ -199,6 +237,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
             if (kind != "goal" or by == "user")
             and not (kind in GUESSED and session in judged)
             and holds(kind, text, at, session)
+            and not (kind in ("open", "last") and open_id(session, text) in closed)
         )
         if session != session_id:
             summaries.append(SessionSummary(session_id=session, at=row.at, outcome=row.outcome, items=items))
@@ -218,7 +257,7 @@ def read_commits(rows: Rows, *, places: Sequence[int]) -> list[tuple[str, str]]:
 
 
 def _holds_still(rows: Rows, places: Sequence[int], key: bytes) -> Callable[[str, str, str, str], bool]:
-    """Whether what somebody said (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
+    """Whether a statement (kind, text, time, session) was neither forgotten nor replaced by a statement of these places."""
     replaced = supersession.read_replaced(rows, places)
     anything_forgotten = tombstones.has(rows, "memory")
 

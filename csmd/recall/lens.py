@@ -42,8 +42,8 @@ def weigher(rows: Rows, lens: Lens | None) -> Weigh | None:
     @cache
     def is_inside(session: str) -> bool:
         """Whether a session is of the lens: what it said may hold everywhere."""
-        found = sessions.by_id(rows, session) if session else None
-        return found is not None and found.project_seq in lens.projects
+        session_row = sessions.by_id(rows, session) if session else None
+        return session_row is not None and session_row.project_seq in lens.projects
 
     def weigh(text: str, project: int | str, session: str, ident: str) -> float:
         is_own = project in inside or is_inside(session)

@@ -1,9 +1,9 @@
 """Recall: what earlier conversations decided on the matter of a prompt, a pointer to one of them, or nothing.
 
-A prompt resembles how a matter began; what was decided stands in the turns that follow, and its change in a later
-conversation. So what bears on the prompt warms its turn and those behind it, and what their threads lead to. Of the warm
-turns the words that decide are told, one block for each conversation, newest first. A conversation that was found and
-tells nothing is pointed at, once in a session.
+A prompt resembles how a matter began; the decision is in the turns that follow, and its change in a later
+conversation. So a hit warms its turn, the turns after it, and those that their threads lead to. Of the warm turns, the
+words that decide are shown, one block for each conversation, newest first. A conversation that was found and has no
+such words is pointed at, once in a session.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
+from csmd.text.switches import find_switch, is_left
 from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
@@ -69,8 +70,9 @@ HALF_AS_LIKELY, LATE = 6, 18
 SHORT, WHOLE = (4, 120), (12, 400)
 #: Most conversations that are told; a line has at least this share of the best one's score.
 BLOCKS, LEAST_SHARE = 5, 0.15
-#: How surely a line is needed that has all words of a prompt: a rule of the user's, another one.
-ON_SUBJECT, ALIKE = 0.99, 0.55
+#: How surely a line is needed that has all words of a prompt: a rule of the user's, what they stated where it is asked for,
+#: another one.
+ON_SUBJECT, STATED, ALIKE = 0.99, 0.85, 0.55
 #: From this share of the floor on a conversation is pointed at.
 POINTED = 0.9
 #: Most characters of a line, of the question before it, of what it replaced, and of a pointer's topic; tokens besides its text.
@@ -85,7 +87,7 @@ class Line:
     """Words that decide, of a memory or of a turn (row key, 0 for none).
 
     `ends` are the passages that its thread leads to and how surely, the surest first; `asked` is the prompt's turn that an assistant answers
-    with it. What `is_cold` is told only with what leads to it, or answers it.
+    with it. A line that `is_cold` is shown only with what leads to it, or answers it.
     """
 
     text: str
@@ -150,11 +152,12 @@ def recall(
     asks = query.is_about_last_session(prompt)
     blocks = last_sessions.session_blocks(rows, places=places, session_id=session_id, key=key) if asks else []
     asked = as_query(rows, prompt, places, embed, degraded)
-    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    terms = weigh_terms(rows, asked, prompt, degraded)
     # The same prompt, put before, decides nothing.
     found, own = hybrid_search.find(rows, asked, degraded) if terms.rarity else [], tokens.normalise(prompt)
     hits = [hit for hit in found if tokens.normalise(hit.text) != own][:HITS]
     names_nothing = rate_subject(terms) < LEAST_SUBJECT
+    asks_of_work = query.is_about_work(prompt)
     if hits:
         filter_visible = visibility.statement_filter(
             rows, places=places, session_id=session_id, prompt=prompt, key=key, asking=asking
@@ -162,11 +165,12 @@ def recall(
         lines = through_lens(rows, find_lines(rows, hits, asked, terms, filter_visible), asking)
         known, said = visibility.instructions_filter(rows, places, session_id), similarity.gist(prompt).stems
         lines = [line for line in lines if not (line.gist.stems <= said or known(line.text))]
-        lines = _without_overtaken(rows, _without_older(rows, lines, session_id), places)
+        lines = _without_overtaken(rows, _without_older(rows, _without_left(lines), session_id), places)
         lines = [line for line in lines if not _is_of_other_checkout(rows, line, asking)]
         values = measure(hits, [line for line in lines if not line.is_cold], terms)
         offered = [line for line in lines if not line.is_cold]
-        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *map(_answers, offered), 0.0)
+        answers = [0.0 if names_nothing else _answers(line, terms) for line in offered]
+        sure = 0.0 if names_nothing else max(ranking.rate("prompt", values), *answers, 0.0)
         sure = _as_late(sure, _count_prompts(rows, session_id))
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
         rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
@@ -175,7 +179,7 @@ def recall(
         if sure >= floor:
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible, session_id)
-        if not (blocks or names_nothing) and sure >= POINTED * floor:
+        if not (blocks or names_nothing) and (asks_of_work or (terms.asks and sure >= POINTED * floor)):
             blocks = _point(rows, filter_visible(hits), session_id, asking)
     made = compose.fence(TAG, ABOUT, blocks, max_tokens=max_tokens)
     return replace(made, degraded=tuple(sorted(set(degraded))))
@@ -198,6 +202,16 @@ def as_query(rows: Rows, prompt: str, places: Sequence[int], embed: Embed | None
     terms = [term for term in terms if not query.names_nothing(term)]
     vector = hybrid_search.embed_query(rows, question, embed, degraded) if terms else None
     return Query(terms=terms, vector=vector, places=places)
+
+
+def weigh_terms(rows: Rows, asked: Query, prompt: str, degraded: list[str]) -> SearchTerms:
+    """The terms of a prompt with how rare each is, and which of them only say what is to be done."""
+    terms = hybrid_search.weigh_terms(rows, asked, degraded)
+    orders = query.orders() & terms.rarity.keys()
+    read = sentence.parse(prompt)
+    asks = read.kind == "asks" and any(sentence.opens(name, "en", read.core) for name in ("wh", "when"))
+    # "What do we build with?" asks about building.
+    return replace(terms, orders=frozenset() if asks and orders == terms.rarity.keys() else orders, asks=asks)
 
 
 # --- what is warm
@@ -282,7 +296,7 @@ def find_lines(
         Line(
             text=text,
             statement=one,
-            values=ranking.line_features(text, terms, one.features, by_user=by_user),
+            values=ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
             turn=one.passage.turn_seq if one.passage else 0,
             ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
             asked=asked_by.get(one.passage.turn_seq, 0) if one.passage else 0,
@@ -338,6 +352,14 @@ def _without_older(rows: Rows, lines: Sequence[Line], session_id: str) -> list[L
     return [line for line in lines if seen.isdisjoint(following.get(line.statement.key[0], ()))]
 
 
+def _without_left(lines: Sequence[Line]) -> list[Line]:
+    """The lines without those whose subject the user gives up in a later line, whether a memory says them or not."""
+    left = [(line.statement.at, switch) for line in lines if line.values["user"] and (switch := find_switch(line.text))]
+    return [
+        line for line in lines if not any(at > line.statement.at and is_left(line.text, switch) for at, switch in left)
+    ]
+
+
 def _without_overtaken(rows: Rows, lines: Sequence[Line], places: Sequence[int]) -> list[Line]:
     """The lines without the picks that the user turned down later."""
     picks = {line.id: memory for line in lines if (memory := line.statement.memory) and evidence.is_pick(memory)}
@@ -360,7 +382,7 @@ def _is_of_other_checkout(rows: Rows, line: Line, asking: str) -> bool:
 def _read_own_words(rows: Rows, read: Iterable[Passage]) -> dict[int, str]:
     """What users say themselves in the turns (by row key) of some passages, on one line: nothing pasted, quoted or fenced.
 
-    An answer in a tool's result is theirs as it stands.
+    An answer in a tool's result is theirs as a whole.
     """
     turns = sorted({one.turn_seq for one in read if one.kind in PROMPTS and "/" not in one.uuid})
     return {
@@ -410,21 +432,22 @@ def _decides(text: str, speaker: Speaker) -> bool:
 
 
 def _has_words(text: str, least: int) -> bool:
-    """Whether a sentence has so many content words or, in a script without spaces, as many characters as make some."""
+    """Whether a sentence has at least `least` content words or, in a script without spaces, enough characters."""
     is_unspaced = sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
     return len(similarity.gist(text).stems) >= least or is_unspaced
 
 
 def rate_subject(terms: SearchTerms) -> float:
     """How rare the words are together that a prompt names besides what is to be done: none for "commit" and "fix it", 0-1."""
-    rarest = sorted((rarity for stem, rarity in terms.rarity.items() if stem not in query.orders()), reverse=True)
+    rarest = sorted(terms.subject.values(), reverse=True)
     return sum(rarest[:SUBJECT_WORDS]) / SUBJECT_WORDS
 
 
-def _answers(line: Line) -> float:
+def _answers(line: Line, terms: SearchTerms) -> float:
     """How surely a line by itself is what a prompt needs: one that has its words, above all a rule of the user's, 0-1."""
-    is_rule = line.values["user"] and line.values["lasting"]
-    return line.values["covers"] * (ON_SUBJECT if is_rule else ALIKE)
+    is_rule = line.values["user"] and (line.values["lasting"] or line.statement.replaced)
+    is_stated = terms.asks and line.values["user"]
+    return line.values["covers"] * (ON_SUBJECT if is_rule else STATED if is_stated else ALIKE)
 
 
 def _count_prompts(rows: Rows, session_id: str) -> int:
@@ -435,7 +458,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
 
 
 def _as_late(sure: float, prompts: int) -> float:
-    """How surely a prompt needs what was found, behind so many of its session: what it needed first it has been told."""
+    """How surely a prompt needs a hit, after this many prompts of its session: what it needed first was shown already."""
     return sure / (sure + (1.0 - sure) * (1.0 + prompts / HALF_AS_LIKELY)) if sure else 0.0
 
 
@@ -447,7 +470,7 @@ def _applies(line: Line, terms: SearchTerms) -> bool:
     memory = line.statement.memory
     if memory is None or evidence.is_pick(memory) or not evidence.rate(memory, sessions_since=0).value:
         return False
-    named = terms.rarity.keys() - query.orders() or terms.rarity.keys()
+    named = terms.subject.keys() or terms.rarity.keys()
     opening = ranking.stems(" ".join(line.text.split()[:1]))
     return 2 * len(named & ranking.stems(line.text)) >= len(named) or not opening.isdisjoint(terms.rarity.keys())
 
@@ -531,7 +554,7 @@ def _describe(
     ordered = sorted(conversations.items(), key=lambda pair: pair[1][-1].statement.at, reverse=True)
     return [
         Block(
-            heading=", ".join(filter(None, (of[-1].statement.at[:10], _name_session(ident, session_id)))),
+            heading=", ".join(filter(None, (display.date(of[-1].statement.at), _name_session(ident, session_id)))),
             notes=tuple(
                 _note(line, _question_before(rows, line, filter_visible), before.get(line.id), of[-1].statement.at)
                 for line in of
@@ -554,12 +577,12 @@ def _note(line: Line, question: str, before: Memory | None, day: str) -> Note:
     text = display.cut(line.text, LINE_CHARACTERS)
     text = f"asked: {question} ruled: {text}" if question else text
     if before is not None:
-        text += f" (before, {before.confirmed_at[:10]}: {display.cut(before.text, BEFORE_CHARACTERS)})"
+        text += f" (before, {display.date(before.confirmed_at)}: {display.cut(before.text, BEFORE_CHARACTERS)})"
     source = line.id if memory or not passage else f"the {passage.kind}"
     if memory and memory.author:
         source = f"said by {memory.author}, {source}"
-    date = line.statement.at[:10]
-    tail = source if date == day[:10] else f"{date}, {source}"
+    date = display.date(line.statement.at)
+    tail = source if date == display.date(day) else f"{date}, {source}"
     return Note(id=line.id, text=text, tail=tail, score=line.score, reason=REASON)
 
 
@@ -595,7 +618,7 @@ def _point(rows: Rows, hits: Sequence[ScoredStatement], session_id: str, asking:
     if best is None:
         return []
     topic = display.cut(best[1], TOPIC_CHARACTERS)
-    text = f"earlier: {topic}, {best[0].at[:10]}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
+    text = f"earlier: {topic}, {display.date(best[0].at)}: `csmd show {best[0].uuid[:SHOWN_ID]}`"
     return [Block(heading="", notes=(Note(id=ident, text=text, reason=POINTER),))]
 
 

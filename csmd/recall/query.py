@@ -45,7 +45,13 @@ _PATH = re.compile(r"(?<![\w/])(?:[\w.@~-]*/)+[\w.@-]+|(?<![\w/])[\w-]+(?:\.[\w-
 def is_about_last_session(prompt: str) -> bool:
     """Whether a prompt asks what was done before this session or where it stopped, and nothing else."""
     words = set(_WORD.findall(prompt[:READ].casefold()))
-    return len(words) > 1 and any(words <= known and words & past for past, known in _session_words())
+    return len(words) > 1 and any(words <= present and words & past for past, present in _session_words())
+
+
+def is_about_work(prompt: str) -> bool:
+    """Whether a prompt asks what was done about something in earlier sessions: "what did we do about the flaky upload?"."""
+    read = sentence.parse(prompt[:READ])
+    return read.kind == "asks" and sentence.has("of_work", read.language, prompt[:READ])
 
 
 @cache
@@ -81,7 +87,7 @@ def _empty_terms() -> frozenset[str]:
 
 
 def unquoted(text: str) -> str:
-    """The text without the lines that quote somebody else with `>`."""
+    """The text without the lines quoted with `>`."""
     return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith(">"))
 
 
@@ -126,7 +132,7 @@ def _month(begin: datetime) -> Span:
 
 
 def _calendar_unit(now: datetime, unit: str, back: int) -> Span:
-    """The week, month or year of `now`, or the one so many before it."""
+    """The week, month or year of `now`, or the one that many before it."""
     if unit == "week":
         return _days(now, now.weekday() + 7 * back, now.weekday() + 7 * back - 6)
     if unit == "year":

@@ -54,11 +54,19 @@ ZERO_AT = 0.5
 class SearchTerms:
     """The stems that are looked for, each with its rarity (0: in every passage, 1: once in the home).
 
-    `sessions` is how many there are to search: the more, the likelier is a good match by chance.
+    `sessions` is how many there are to search: the more, the likelier is a good match by chance. `orders` are those of them
+    that say what is to be done and not with what.
     """
 
     rarity: Mapping[str, float]
     sessions: int = 0
+    orders: frozenset[str] = frozenset()
+    asks: bool = False
+
+    @property
+    def subject(self) -> Mapping[str, float]:
+        """The terms that name what a prompt is about."""
+        return {stem: rarity for stem, rarity in self.rarity.items() if stem not in self.orders}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +131,23 @@ def features(match: Match, terms: SearchTerms) -> dict[str, float]:
     return values
 
 
-def line_features(text: str, terms: SearchTerms, found: Mapping[str, float], *, by_user: bool) -> dict[str, float]:
-    """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model)."""
+def line_features(
+    text: str, terms: SearchTerms, found: Mapping[str, float], *, by_user: bool, replaced: str = ""
+) -> dict[str, float]:
+    """The features of words that may decide, each 0-1; `found` are those of their passage: warm, led, meaning (with a model).
+
+    The words of the statement that they `replaced` count as theirs.
+    """
     words = stems(text)
-    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in words}
+    all_words, subject = words | stems(replaced), terms.subject or terms.rarity
+    held = {stem: rarity for stem, rarity in terms.rarity.items() if stem in all_words}
     shared = sum(rarity * (HALF if _SOUNDS.fullmatch(stem) else 1.0) for stem, rarity in held.items())
     return {
         "warm": 0.0,
         "led": 0.0,
         **found,
         "shared": cap_shared(shared),
-        "covers": sum(held.values()) / max(LEAST_COVERED, sum(terms.rarity.values())),
+        "covers": sum(held[stem] for stem in held.keys() & subject) / max(LEAST_COVERED, sum(subject.values())),
         "user": float(by_user),
         "lasting": float(bool(sentence.parse(text, "user" if by_user else "assistant").lasting)),
         "telling": min(TELLING_LINE, len(words)) / TELLING_LINE,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from csmd import wire
+from csmd import data, wire
 from csmd.errors import DeadlineExceeded
 from csmd.extraction import failure_reports
 from csmd.memory import supersession
@@ -48,6 +48,18 @@ PROMPTS_OF_TIME = 40
 _NEIGHBOUR = re.compile(r"\n\[(?:before|after)\] ")
 #: A search counts as answered from this cosine of a hit on, or with this share of the question's content words in one.
 CLOSE, CLOSE_WORDS = 0.4, 0.65
+#: And with this share of what a question is about, without the verbs of every question.
+CLOSE_ASKED = 0.5
+_PLAIN = frozenset(map(tokens.stem, data.word_table("topic_words.txt")["verb"]))
+#: In a search by so few content words, which all that holds them fits alike, a mere order or question counts so much
+#: against what states something.
+FEW_WORDS, ORDER_SHARE = 2, 0.6
+#: What a memory that names a thing of the kind that is asked for counts against one that holds the word.
+NAMED_SHARE = 0.9
+#: The stem of each word for a kind of thing -> the names of things of that kind.
+_NAMES: dict[str, frozenset[str]] = {
+    tokens.stem(word): names for words, names in data.word_table("kind_words.txt").items() for word in words.split()
+}
 #: Turns cited as sources of a session summary.
 SOURCES = 4
 
@@ -98,12 +110,15 @@ def find(
         return summaries[:limit], sorted(set(degraded))
     asked = replace(asked, vector=hybrid_search.embed_query(rows, question, embed, degraded))
     pool = hybrid_search.read_pool(rows, asked, degraded)
+    _add_named(rows, asked, pool)
     window = query.find_window(question, now) if now else None
     mended, causes = _find_mended(rows, question, asked)
     ranked = _rank_turns(rows, pool)
     # Memories first: their turns count for them without those next to them.
     hits = _find_memories(rows, asked, pool, ranked, window, causes) if kind != "turn" else []
-    hits += _find_turns(rows, asked, pool, ranked, window, mended, limit * 3) if kind != "memory" else []
+    hits += _find_turns(rows, asked, ranked, window, mended, limit * 3) if kind != "memory" else []
+    if len(tokens.content_stems(question)) <= FEW_WORDS:
+        hits = [replace(hit, score=hit.score * ORDER_SHARE) if _is_order(hit) else hit for hit in hits]
     hits = _weighed(sorted(hits, key=lambda hit: (-hit.score, hit.at, hit.id)), weigh)
     merged = _among(_replacements_first(_varied(_distinct(hits, limit * 3))), summaries)
     # A hit has at least the score of the hits behind it.
@@ -124,6 +139,27 @@ def _weighed(hits: Sequence[Hit], weigh: lens.Weigh | None) -> list[Hit]:
     return sorted(weighed, key=lambda hit: -hit.score)
 
 
+def _add_named(rows: Rows, wanted: Query, pool: Pool) -> None:
+    """Adds the memories that name a thing of a kind that is asked for, next to those that hold the question's own words."""
+    names = tuple(dict.fromkeys(name for term in wanted.terms for name in _NAMES.get(tokens.stem(term), ())))
+    named = replace(wanted, terms=names).by_words(rows, "memory") if names else {}
+    passing = wanted.filtered(rows, "memory", sorted(named))
+    best, best_named = max(pool.memory_words.values(), default=1.0), max(named.values(), default=1.0)
+    for seq in passing:
+        score = NAMED_SHARE * best * named[seq] / best_named
+        pool.memory_words[seq] = max(pool.memory_words.get(seq, 0.0), score)
+
+
+def _is_order(hit: Hit) -> bool:
+    """Whether a hit only orders, asks or agrees to something, and states nothing that lasts."""
+    text = _matched(hit)
+    speaker, colon, words = text.partition(": ")
+    if hit.kind == "session" or (hit.kind == "turn" and colon and speaker not in ("user", "relayed")):
+        return False
+    read = [sentence.parse(part) for part in prose.sentences(words if hit.kind == "turn" and colon else text)]
+    return bool(read) and all(part.kind in ("orders", "asks", "assents") and not part.lasting for part in read)
+
+
 def is_close(hits: Sequence[Hit], question: str) -> bool:
     """Whether one of some hits is near the question in meaning or holds most of its content words; of a question two at least.
 
@@ -131,16 +167,20 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
     """
     if tokens.unindexed(question):
         return bool(hits)
-    asked, is_question = tokens.content_stems(question), _is_question(question)
-    # A question word and a name, as in "why postgres", is a search for the name.
+    words, is_question = tokens.content_stems(question), _is_question(question)
+    if is_question:  # "where do we keep orders" asks about orders
+        words = words - _PLAIN or words
+    # A question word and a name, as in "why postgres", is a search for the name; a memory is a statement by itself.
     least = 2 if is_question and len(tokens.words_of(question)) > 2 else 1
+    enough = CLOSE_ASKED if is_question else CLOSE_WORDS
 
     def says_most(hit: Hit) -> bool:
         # A question is not answered by a question.
         is_asking = is_question and _matched(hit).rstrip().endswith("?")
-        return _share_said(hit, asked) >= CLOSE_WORDS and not is_asking
+        is_about = len(words) >= least or hit.kind == "memory" or hit.states != ""
+        return is_about and _share_said(hit, words) >= enough and not is_asking
 
-    return any(hit.answers >= CLOSE or (len(asked) >= least and says_most(hit)) for hit in hits)
+    return any(hit.answers >= CLOSE or says_most(hit) for hit in hits)
 
 
 def _matched(hit: Hit) -> str:
@@ -148,9 +188,11 @@ def _matched(hit: Hit) -> str:
     return _NEIGHBOUR.split(hit.text, maxsplit=1)[0]
 
 
-def _share_said(hit: Hit, asked: frozenset[str]) -> float:
-    """The share of a question's content words that a hit holds."""
-    return similarity.share(asked, tokens.content_stems(_matched(hit)))
+def _share_said(hit: Hit, words: frozenset[str]) -> float:
+    """The share of a question's content words that a hit holds, or names a thing of."""
+    held = tokens.content_stems(_matched(hit))
+    named = {word for word in words - held if not held.isdisjoint(map(tokens.stem, _NAMES.get(word, ())))}
+    return similarity.share(words, held | named)
 
 
 def _is_question(text: str) -> bool:
@@ -249,7 +291,6 @@ def group_exchanges(
 def _find_turns(
     rows: Rows,
     asked: Query,
-    pool: Pool,
     ranked: Ranking,
     window: query.Window | None,
     mended: Sequence[int],
@@ -280,8 +321,7 @@ def _find_turns(
     read = search.turns_by_seq(rows, [turn for group in groups for turn in group])
     groups = [group for group in groups if group[0] in read]
     seqs = [ranked.best[turn] for turn, *_ in groups if turn in ranked.best]
-    matched = {passage.turn_seq: passage for passage in passages.by_seqs(rows, [s for s in seqs if s > 0]).values()}
-    matched |= {pool.unindexed[seq].turn_seq: pool.unindexed[seq] for seq in seqs if seq in pool.unindexed}
+    matched = {passage.turn_seq: passage for passage in passages.by_seqs(rows, seqs).values()}
     heirs = _find_heirs(rows, matched)
     return [
         _exchange(
@@ -419,13 +459,14 @@ def _memory_hit(memory: Memory, heir: Memory | None, parts: Mapping[str, float],
 
 
 def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
-    """The best hits, each from a source of its own: a memory and the turn that states it are one answer."""
+    """The best hits, each from a source of its own: a memory and the turn that states it are one answer, which names both."""
     kept: list[Hit] = []
     gists: list[similarity.Gist] = []
     sources: set[str] = set()
     for hit in hits:
         gist, first = similarity.gist(hit.text), set(hit.source_uuids[:1])
         if sources & first or any(similarity.overlap(gist, other) >= TWIN_OVERLAP for other in gists):
+            _name_memory(kept, hit)
             continue
         kept.append(hit)
         gists.append(gist)
@@ -433,6 +474,20 @@ def _distinct(hits: Sequence[Hit], limit: int) -> list[Hit]:
         if len(kept) >= limit:
             break
     return kept
+
+
+def _name_memory(kept: list[Hit], memory: Hit) -> None:
+    """Names a memory in the hit of the turn that states it."""
+    for place, hit in enumerate(kept):
+        if (
+            hit.kind == "turn"
+            and not hit.states
+            and memory.kind == "memory"
+            and hit.source_uuids[:1] == memory.source_uuids[:1]
+        ):
+            kept[place] = replace(
+                hit, states=memory.id, gate=memory.gate, authority=memory.authority, confidence=memory.confidence
+            )
 
 
 def _varied(hits: Sequence[Hit]) -> list[Hit]:
@@ -539,7 +594,7 @@ Neighbour = tuple[int, str, float]
 
 
 def rate_topic(members: int) -> float:
-    """The worth of a topic that so many memories share."""
+    """The worth of a topic that this many memories share."""
     return TOPIC_WORTH / math.log2(max(members, 2))
 
 

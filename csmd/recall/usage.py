@@ -1,9 +1,9 @@
 """Whether a session used what it was shown.
 
-What somebody else said first proves nothing: a word of the prompt, of what was in the context before, of a tool's result.
+A word that came from elsewhere first proves nothing: from the prompt, from the context before, from a tool's result.
 So an item is tracked turn by turn, and loses every mark that another's turn brings before the assistant's. Receipts whose
-time is over are judged by the turns that are stored; the age of what was used begins again, and its confidence stays, for
-nobody said it.
+time is over are judged by the stored turns; the age of what was used begins again, and its confidence stays, because
+use is no statement.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ComparedTurn(NamedTuple):
 
 @dataclass(slots=True)
 class TrackedItem:
-    """An item with the marks that nobody else has brought yet; `words` are stems and a word of each, at first `size`.
+    """An item with the marks that no other turn has brought yet; `words` are stems and a word of each, at first `size`.
 
     Once it was used, `by` is the kind of mark that showed it and `brought` the marks themselves (which are never stored).
     """
@@ -168,7 +168,7 @@ class JudgedReceipt(NamedTuple):
 def _judge(
     receipt: Waiting,
     texts: dict[str, str],
-    said: Sequence[StoredTurn],
+    stream: Sequence[StoredTurn],
     parse: Callable[[str, Voice], ComparedTurn],
     is_common: Callable[[str], bool],
 ) -> JudgedReceipt:
@@ -176,7 +176,7 @@ def _judge(
     items = {ident: track_text(text) for ident, text in texts.items()}
     has_begun = is_answered = False
     used_at: dict[str, str] = {}
-    for turn in said:
+    for turn in stream:
         if not has_begun:
             has_begun = turn.at > receipt.at and turn.seq != receipt.prompt_seq
             if turn.kind == "summary" and not has_begun:  # nothing that was said before it is in the context
@@ -201,11 +201,13 @@ def step(store: Store, *, answered: str, still: str, over: str) -> int:
     judged = store.read(lambda rows: judge_receipts(rows, waiting))
 
     def write(rows: Rows) -> None:
-        for one in judged:
+        for judgement in judged:
             receipts.note_use(
-                rows, one.receipt.seq, {ident: (bool(item.by), item.by) for ident, item in one.items.items()}
+                rows,
+                judgement.receipt.seq,
+                {ident: (bool(item.by), item.by) for ident, item in judgement.items.items()},
             )
-            for ident, at in one.used_at.items():
+            for ident, at in judgement.used_at.items():
                 if (memory := memories.by_id(rows, ident)) is not None:
                     remember.use(rows, memory, at=at)
 
@@ -229,10 +231,10 @@ def judge_receipts(rows: Rows, waiting: Sequence[Waiting]) -> list[JudgedReceipt
         return holding >= COMMON_LEAST and holding > COMMON_SHARE * memory_count
 
     start = max(0, receipts.ordinal_at(rows, session, waiting[0].at) - BEFORE) if session else 0
-    said = turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER) if session else []
+    stream = turns.stream_turns(rows, session, after=start, limit=BEFORE + AFTER) if session else []
     parse = cache(parse_turn)
     judged: list[JudgedReceipt] = []
     for receipt in waiting:
         texts = {ident: text for ident, text in receipts.item_texts(rows, receipt.seq) if text not in ("", PURGED)}
-        judged.append(_judge(receipt, texts, said, parse, is_common))
+        judged.append(_judge(receipt, texts, stream, parse, is_common))
     return judged

@@ -76,7 +76,7 @@ def attention(rows: Rows, places: Sequence[int]) -> Callable[[Memory], Attention
 
 
 def is_injectable(memory: Memory) -> bool:
-    """Whether a memory may be shown unasked: not superseded, refuted or judged worth nothing, and of somebody who is believed.
+    """Whether a memory may be shown unasked: not superseded, refuted or judged worthless, and from a speaker who is believed.
 
     What csmd counted, or an assistant saved by itself, waits until the user stated, pinned or reviewed it (design section 2).
     """
@@ -166,7 +166,7 @@ def statement_filter(
         return attention_of(memory) == "COLD" and not memory.pinned
 
     def tells(statement: ScoredStatement) -> bool:
-        """Whether a statement says anything besides what is asked, questions and what somebody is about to look at."""
+        """Whether a statement says anything besides what is asked, questions and what its speaker is about to look at."""
         if statement.memory is not None and statement.memory.pinned:
             return True
         return tokens.normalise(statement.text) != asked and compose.has_statement(statement.text)
@@ -186,6 +186,7 @@ def statement_filter(
         stated = [*itertools.chain(*by_turn.values()), *(one.memory for one in statements if one.memory)]
         superseded = {memory.id: memory for memory in stated if memory.superseded_by}
         replaced = supersession.read_replacements(rows, superseded.values())
+        given_up = supersession.read_given_up(rows, places) if stated else {}
         chosen: list[ScoredStatement] = []
         quotes: dict[int, ScoredStatement] = {}
         for one in statements:
@@ -198,10 +199,11 @@ def statement_filter(
                 if one.memory
                 else [each for each in of_turn if hybrid_search.states_memory(one.text, each)]
             )
-            if any(memory.gives_way for memory in own):
-                heirs = [supersession.find_heir(rows, memory) for memory in own if memory.gives_way]
+            if any(memory.gives_way or memory.id in given_up for memory in own):
+                older = [memory for memory in own if memory.gives_way or memory.id in given_up]
+                heirs = [supersession.find_heir(rows, given_up.get(memory.id, memory)) for memory in older]
                 warm = [heir for heir in heirs if heir and is_shown(heir) and not is_cold(heir)]
-                chosen += [replace(one, memory=heir, passage=None) for heir in warm]
+                chosen += [replace(one, memory=heir, passage=None, replaced=one.text) for heir in warm]
                 continue
             if not own and supersession.find_restated(one.text, at=one.at, session=one.session_id, replaced=replaced):
                 continue
@@ -287,7 +289,7 @@ def never(statement: str) -> bool:
 def instructions_filter(rows: Rows, places: Sequence[int], session_id: str) -> Callable[[str], bool]:
     """A function that says whether what a session's assistant loads anyway states something in these places.
 
-    Of directories that were merged each must state it: nobody knows here from which of them is asked.
+    Of directories that were merged each must state it: it is unknown from which of them the request comes.
     """
     indexes: list[list[SentenceIndex]] = []
     host = of_session(session_id).host

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.extraction import failure_reports, shell_commands
-from csmd.extraction.shell_commands import WRITERS, file_of
+from csmd.extraction.shell_commands import file_of
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
+from csmd.hosts.tool_calls import LOOKS, WRITERS
 from csmd.recall import compose, hybrid_search, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import ScoredStatement
@@ -50,11 +51,11 @@ def names_something(message: str) -> bool:
     return bool(failure_reports.names(message)) or _NAMED.search(message) is not None
 
 
-def find_reason(known: FailureHistory) -> str:
+def find_reason(failure: FailureHistory) -> str:
     """Why a failure is shown, as receipts say; "" where it is not."""
-    seen, is_named = known.seen, names_something(known.seen.message)
-    is_explained = known.memory is not None or bool(seen.fixed_by)
-    if not known.is_same:
+    seen, is_named = failure.seen, names_something(failure.seen.message)
+    is_explained = failure.memory is not None or bool(seen.fixed_by)
+    if not failure.is_same:
         return "a similar one was solved" if is_named and is_explained else ""
     # A message that names nothing may stand for many failures of a check.
     is_one = is_named or shell_commands.program(seen.command) not in shell_commands.CHECKS
@@ -63,30 +64,34 @@ def find_reason(known: FailureHistory) -> str:
     return "seen again and again" if is_one and seen.sessions >= UNSOLVED_SESSIONS else ""
 
 
-def failure_block(known: FailureHistory) -> Block:
+def failure_block(failure: FailureHistory) -> Block:
     """A failure's history, then the memory that tells its cause; nothing where there is no reason to show it."""
-    reason, memory = find_reason(known), known.memory
-    notes = [Note(id=known.seen.id, text=describe_failure(known), tail=known.seen.id, reason=reason)] if reason else []
+    reason, memory = find_reason(failure), failure.memory
+    notes: list[Note] = []
+    if reason:
+        notes.append(Note(id=failure.seen.id, text=describe_failure(failure), tail=failure.seen.id, reason=reason))
     if reason and memory is not None:
         notes.append(compose.memory_note(memory, reason="tells the cause of a failure"))
     return Block(heading="", notes=tuple(notes))
 
 
-def describe_failure(known: FailureHistory) -> str:
+def describe_failure(failure: FailureHistory) -> str:
     """A failure's history in a sentence: "seen 3 times before, last on ...; last fixed on ... by an edit of ..."."""
-    seen = known.seen
+    seen = failure.seen
     where = f" in {display.amount(seen.sessions, 'earlier session')}" if seen.sessions > 1 else ""
     code = f" with exit code {seen.exit_code}" if seen.exit_code > 0 else ""
-    what = "this failure" if known.is_same else f"a similar failure, `{seen.command}`{code},"
-    history = f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {seen.last_at[:10]}"
+    what = "this failure" if failure.is_same else f"a similar failure, `{seen.command}`{code},"
+    history = (
+        f"{what} was seen {display.amount(seen.times, 'time')} before{where}, last on {display.date(seen.last_at)}"
+    )
     if not seen.fixed_at:
-        return history if known.memory is not None else f"{history}; what solved it is not known"
+        return history if failure.memory is not None else f"{history}; what solved it is not known"
     others = len(seen.fixed_files) - MOST_CAUSES
     more = f" and {display.amount(others, 'other file')}" if others > 0 else ""
     fix = f"an edit of {', '.join(seen.fixed_files[:MOST_CAUSES])}{more}"
     if seen.fixed_by:
         fix += f'; the assistant said: "{display.cut(display.squeeze(seen.fixed_by), FIX_CHARACTERS)}"'
-    return f"{history}; last fixed on {seen.fixed_at[:10]} by {fix}"
+    return f"{history}; last fixed on {display.date(seen.fixed_at)} by {fix}"
 
 
 def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed: Failure, kept_bytes: int) -> Brief:
@@ -107,12 +112,12 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
             rows, seen.message, other_than=seen.fingerprint, projects=places, limit=SIMILAR_FAILURES
         )
         same = _find_known(rows, others, places, here, is_same=False)
-    known = max(same, key=lambda one: (one.seen.fixed_at, one.seen.last_at, one.seen.id), default=None)
-    if known is None or known.seen.id in in_context:
+    best = max(same, key=lambda history: (history.seen.fixed_at, history.seen.last_at, history.seen.id), default=None)
+    if best is None or best.seen.id in in_context:
         return NOTHING
-    if known.memory is not None and known.memory.id in in_context:
-        known = known._replace(memory=None)
-    return compose.fence(FAILURE_TAG, FAILURE_ABOUT, [failure_block(known)], max_tokens=MOST_TOKENS)
+    if best.memory is not None and best.memory.id in in_context:
+        best = best._replace(memory=None)
+    return compose.fence(FAILURE_TAG, FAILURE_ABOUT, [failure_block(best)], max_tokens=MOST_TOKENS)
 
 
 def _find_known(
@@ -124,14 +129,14 @@ def _find_known(
     is_same: bool = True,
 ) -> list[FailureHistory]:
     """What is known of these failures, each with the memory of its cause if it may be shown; those worth showing."""
-    known: list[FailureHistory] = []
+    histories: list[FailureHistory] = []
     for fingerprint in fingerprints:
         seen = failures.find_error(rows, fingerprint, places, but_in=here)
         if seen is not None:
             memory = memories.by_id(rows, seen.memory_id) if seen.memory_id else None
             may_show = memory is not None and visibility.is_injectable(memory) and memory.project_seq in places
-            known.append(FailureHistory(seen, memory if may_show else None, is_same))
-    return [one for one in known if find_reason(one)]
+            histories.append(FailureHistory(seen, memory if may_show else None, is_same))
+    return [history for history in histories if find_reason(history)]
 
 
 # --- files
@@ -148,7 +153,7 @@ MOST_PASSAGES = 4
 #: How much of a text is searched for paths, and the longest path.
 MOST_CHARACTERS, LONGEST_PATH = 20_000, 4096
 #: Tools whose calls say which files are at hand, how many turns and calls of a session are searched, how many files count.
-TOOLS = WRITERS | {"Read"}
+TOOLS = WRITERS | {LOOKS}
 TURNS_BACK, CALLS, AT_HAND = 100, 20, 3
 #: Most memories, and most passages, that are searched for those that name a file.
 CANDIDATES, PASSAGES = 100, 40
@@ -178,11 +183,11 @@ def is_common(path: str) -> bool:
     return _parts(path)[-1].partition(".")[0].casefold() in COMMON
 
 
-def is_same_file(one: str, other: str) -> bool:
+def is_same_file(path: str, other: str) -> bool:
     """Whether two paths may be one file's: the shorter one ends the other, and says enough."""
-    left, right = _parts(one), _parts(other)
+    left, right = _parts(path), _parts(other)
     size = min(len(left), len(right))
-    return left[-size:] == right[-size:] and (size > 1 or not is_common(one))
+    return left[-size:] == right[-size:] and (size > 1 or not is_common(path))
 
 
 def names_file(statement: str, path: str) -> bool:
@@ -211,15 +216,15 @@ def match_files(statements: Sequence[Memory], paths: Sequence[str]) -> list[tupl
     return sorted((pair for pair in named if pair[1]), key=lambda pair: paths.index(pair[1]))
 
 
-def notes_block(matches: Sequence[tuple[Memory, str]], *, known: Callable[[str], bool]) -> Block | None:
-    """The notes on files, each thing once and none that the assistant is told anyway (`known`); None for none."""
+def notes_block(matches: Sequence[tuple[Memory, str]], *, is_known: Callable[[str], bool]) -> Block | None:
+    """The notes on files, each thing once and none that the assistant is told anyway (`is_known`); None for none."""
     notes: list[Note] = []
     texts: list[str] = []
     for memory, path in matches:
         if len(notes) == MOST_NOTES:
             break
         is_repeated = any(similarity.repeats(memory.text, other) for other in texts)
-        if not is_repeated and not known(memory.text):
+        if not is_repeated and not is_known(memory.text):
             notes.append(compose.memory_note(memory, reason=f"names {_parts(path)[-1]}"))
             texts.append(memory.text)
     return Block(heading=HEADING, notes=tuple(notes)) if notes else None
@@ -232,8 +237,8 @@ def file_block(
 
     Nothing that the session has in its context, nothing of `exclude` (ids); None for nothing.
     """
-    given = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
-    at_hand = list(dict.fromkeys(path for call in given if (path := file_of(call))))[:AT_HAND]
+    calls = turns.last_tool_inputs(rows, session_id, TOOLS, back=TURNS_BACK, limit=CALLS) if session_id else []
+    at_hand = list(dict.fromkeys(path for call in calls if (path := file_of(call))))[:AT_HAND]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     paths = list(dict.fromkeys([*find_paths(named), *at_hand]))[:MOST_FILES]
     return _find_notes(rows, paths, places, session_id, in_context.union(exclude), asking)
@@ -255,12 +260,12 @@ def recall_file(rows: Rows, path: str, *, places: Sequence[int], max_tokens: int
         if names_file(passage.text, path)
     ]
     filter_visible = visibility.statement_filter(rows, places=places, session_id="", prompt="", key=key)
-    said = [
-        _statement_note(one)
-        for one in filter_visible(naming)
-        if one.passage and not one.is_cold and not (one.memory and one.memory.id in noted)
+    said_notes = [
+        _statement_note(hit)
+        for hit in filter_visible(naming)
+        if hit.passage and not hit.is_cold and not (hit.memory and hit.memory.id in noted)
     ]
-    blocks = [*([notes] if notes else []), Block(heading=SAID, notes=tuple(said[:MOST_PASSAGES]), weight=0.5)]
+    blocks = [*([notes] if notes else []), Block(heading=SAID, notes=tuple(said_notes[:MOST_PASSAGES]), weight=0.5)]
     return compose.fence(FILE_TAG, FILE_ABOUT, blocks, max_tokens=max_tokens)
 
 
@@ -308,4 +313,4 @@ def _find_notes(
     ]
     if not applying:
         return None
-    return notes_block(match_files(applying, paths), known=visibility.instructions_filter(rows, places, session_id))
+    return notes_block(match_files(applying, paths), is_known=visibility.instructions_filter(rows, places, session_id))

@@ -63,23 +63,23 @@ def memories_by(rows: Rows) -> list[tuple[str, str, int]]:
 
 def last_event(rows: Rows) -> dict[str, str]:
     """When each kind of hook event was last seen; found kind by kind, so that no event but the last is looked at."""
-    found: dict[str, str] = {}
+    last: dict[str, str] = {}
     name = rows.value("select min(name) from events")
     while name is not None:
-        found[str(name)] = str(rows.value("select max(at) from events where name = :name", name=name))
+        last[str(name)] = str(rows.value("select max(at) from events where name = :name", name=name))
         name = rows.value("select min(name) from events where name > :name", name=name)
-    return found
+    return last
 
 
 def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
     """(host, sessions, turns, last turn, last event or "") of each assistant; turns and the last one are sub-agents', too."""
-    found = rows.all(
+    hosts = rows.all(
         "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
         "sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at) "
         "from sessions s where s.host <> 'probe' group by s.host order by s.host"
     )
     events = {str(host): str(at) for host, at in rows.all("select host, max(at) from events group by host")}
-    return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in found]
+    return [(host, sessions, turns, last, events.get(host, "")) for host, sessions, turns, last in hosts]
 
 
 def last_read(rows: Rows) -> str:
@@ -98,7 +98,7 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
 
 
 def created_at(rows: Rows) -> str:
-    """When this database was made; "" when nobody noted it."""
+    """When this database was made; "" when that is not recorded."""
     return rows.text("select min(applied_at) from migrations")
 
 
@@ -156,8 +156,11 @@ def add_lookups(
 
     Not of a session that was purged since it was noted.
     """
-    gone = tombstones.purged_names(rows, "session", list({one.session_id for one in composed}), key=key)
-    noted = {"context_log": [one for one in composed if one.session_id not in gone], "memory_recall_events": recalled}
+    gone = tombstones.purged_names(rows, "session", list({lookup.session_id for lookup in composed}), key=key)
+    noted = {
+        "context_log": [lookup for lookup in composed if lookup.session_id not in gone],
+        "memory_recall_events": recalled,
+    }
     for table, values in noted.items():
         for value in values:
             rows.insert(table, **column_values(value))
@@ -187,9 +190,10 @@ def lookups_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Lo
 
 
 class FeedRow(NamedTuple):
-    """One row: its kind and key, when, in which project (its root; "" when nobody knows) and session, what it is.
+    """One row of the feed: its kind, key and time, the root of its project ("" when unknown), its session and content.
 
-    `word` is of a fixed vocabulary (an event's name, a turn's kind, a gate), `text` as stored, `amounts` (tokens, memories).
+    `word` is from a fixed vocabulary (an event's name, a turn's kind, a gate), `text` is as stored, `amounts` are
+    (tokens, memories).
     """
 
     kind: str
@@ -203,16 +207,16 @@ class FeedRow(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where the rows of a kind stand: the columns of their key, project, session and time, and what is told of each.
+    """Where the rows of a kind are: the columns of their key, project, session and time, and what is read of them.
 
-    `told`: the project's root, the word, the text, tokens, memories.
+    `content` selects the project's root, the word, the text, the tokens and the memories.
     """
 
     key: str
     project: str
     session: str
     at: str
-    told: str
+    content: str
     rows: str
 
 
@@ -312,13 +316,13 @@ def _read(
 ) -> list[FeedRow]:  # fmt: skip
     source = _SOURCES[kind]
     sql = (
-        f"select {source.key}, {source.at}, {source.session}, {source.told} from {source.rows} "  # noqa: S608
+        f"select {source.key}, {source.at}, {source.session}, {source.content} from {source.rows} "  # noqa: S608
         f"where {source.key} > :after and {in_keys(source.project, projects)} "
         f"and (:session = '' or {source.session} = :session) and {source.at} >= :since "
         f"order by {source.key} {order} limit :limit"
     )
-    found = rows.all(sql, after=position, limit=limit, session=session, since=since)
+    events = rows.all(sql, after=position, limit=limit, session=session, since=since)
     return [
         as_value(FeedRow, (kind, key, at, root, ident, word, text, amounts))
-        for key, at, ident, root, word, text, *amounts in found
+        for key, at, ident, root, word, text, *amounts in events
     ]

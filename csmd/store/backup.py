@@ -71,9 +71,9 @@ def list_backups(database: Path) -> list[Path]:
 
 def made_at(path: Path) -> datetime | None:
     """When a copy was made, by its name; None for a file that is not named as one."""
-    found = _NAME.fullmatch(path.name)
+    match = _NAME.fullmatch(path.name)
     try:
-        return datetime.strptime(found.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if found else None
+        return datetime.strptime(match.group(1), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC) if match else None
     except ValueError:
         return None
 
@@ -89,7 +89,7 @@ Note = Callable[[int, int], None]
 
 
 def unnoted(done: int, total: int) -> None:
-    """Tells nobody how far a copy is."""
+    """Reports no progress of a copy."""
     del done, total
 
 
@@ -97,11 +97,11 @@ def make(
     database: Path, target: Path, *, stop: Callable[[], bool] = lambda: False, note: Note = unnoted, vfs: str = "",
     rows: Rows | None = None,
 ) -> Copy:  # fmt: skip
-    """Copies the database as it is at this moment to `target`, which appears whole, private and looked at.
+    """Copies the database as it is now to `target`, which appears complete, private and checked.
 
-    On a connection of its own, so that nobody waits for it; on that of `rows` where the file is not at its path any
-    more. StoreError when the disk or the database does not let it,
-    or `stop` said so; Damaged when the copy is not sound, which the database is not either then.
+    Uses its own connection, so that no other work waits for it; that of `rows` if the file is no longer at its path.
+    StoreError when the disk or the database refuses, or `stop` says so; Damaged when the copy is not sound, because
+    then the database is not sound either.
     """
     folder = files.make_private(target.parent) if target.parent == folder_of(database) else target.parent
     if target.parent == folder_of(database):
@@ -110,8 +110,8 @@ def make(
     try:
         os.close(os.open(temp, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
         expected = _copy(database, temp, stop, note, vfs, rows)
-        found = examine(temp, vfs=vfs)
-        if found != expected:
+        actual = examine(temp, vfs=vfs)
+        if actual != expected:
             raise Damaged(f"the copy of {database} does not hold what it should", hint=REPAIR_HINT)
         files.to_disk(temp)
         size = temp.stat().st_size
@@ -173,7 +173,7 @@ def examine(path: Path, *, vfs: str = "") -> dict[str, int]:
 
 
 def convert(source: Path, target: Path, *, encrypted: bool) -> None:
-    """Writes the database in `source`, which nobody has open, to `target`, encrypted or plain, and compares the two."""
+    """Writes the database in `source`, which no process has open, to `target`, encrypted or plain, and compares the two."""
     os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with open_rows(source, readonly=False, inspect_only=True) as rows:
         sqlite.copy_into(rows.connection, target, encrypted=encrypted)
@@ -214,8 +214,8 @@ def before_migration(database: Path) -> Path:
 
 def newest_fitting(database: Path) -> Path | None:
     """The newest copy that this version of csmd can use, that from before a migration among them; None where none is."""
-    found = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
-    return _first_sound(sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True))
+    copies = [path for path in (before_migration(database), *list_backups(database)) if path.is_file()]
+    return _first_sound(sorted(copies, key=lambda path: path.stat().st_mtime_ns, reverse=True))
 
 
 def rotate(database: Path, *, keep: int) -> int:
@@ -235,7 +235,7 @@ def clear_unfinished(folder: Path) -> None:
 def refuse_lost_database(database: Path) -> None:
     """Damaged where no database is though one was: an empty one in its place would hide what was lost."""
     if database.is_dir():
-        raise Damaged(f"{database}: a directory stands where the database belongs", hint=REPAIR_HINT)
+        raise Damaged(f"{database}: a directory is where the database belongs", hint=REPAIR_HINT)
     if database.exists() and database.stat().st_size:
         return
     log = database.with_name(f"{database.name}-wal")
@@ -285,12 +285,12 @@ def put_rescued_back(database: Path) -> Path | None:
 
 
 def set_stale_log_aside(database: Path, *, now: str) -> Path | None:
-    """Sets a log aside that belongs to a database in whose place another one stands; where it went, None for nowhere.
+    """Moves aside a log whose database was replaced by another one; returns its new path, None if there was no such log.
 
-    SQLite would take it for the new one's. A daemon that ends by itself leaves none; one that was killed does.
+    SQLite would apply it to the new database. A daemon that exits by itself leaves no log; one that was killed does.
     """
-    noted, found = files.read_json(database.parent / OPENED), _inodes(database)
-    if noted is None or found is None or noted.get("log") != found["log"] or noted["database"] == found["database"]:
+    noted, inodes = files.read_json(database.parent / OPENED), _inodes(database)
+    if noted is None or inodes is None or noted.get("log") != inodes["log"] or noted["database"] == inodes["database"]:
         return None
     folder = files.make_private(database.parent / f"damaged-{_stamp(now)}")
     for suffix in SUFFIXES[1:]:
@@ -338,7 +338,7 @@ def finish_replacement(database: Path) -> None:
             old, target = database.with_name(database.name + suffix), aside.with_name(aside.name + suffix)
             if old.exists():
                 if target.exists():
-                    raise StoreError(f"{target} stands where the old database is to go", hint=f"move {target} away")
+                    raise StoreError(f"{target} is where the old database is to go", hint=f"move {target} away")
                 old.replace(target)
         files.to_disk(aside.parent)
         new.replace(database)

@@ -25,6 +25,10 @@ SUPERSEDED = "superseded"
 DREAM = "dream"
 #: A person has undone a supersession: `before` names the memory that is not to supersede this one again.
 REFUSED = "refused"
+#: The answer that closes what was open.
+DONE = "done"
+#: What a person did that cannot be taken back.
+FORGET = "forget"
 MERGE, TOOK_IN, ARCHIVE, AUTHORITY = "merge", "took in", "archive", "authority"
 #: The columns that a supersession changes; the times in active days come last.
 _TIMES = ("hot_until", "warm_until", "archive_at")
@@ -32,7 +36,7 @@ _TIMES = ("hot_until", "warm_until", "archive_at")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a belief; `by` is `rule`, `person` or `assistant`, `undone_at` "" while it stands."""
+    """One change of a belief; `by` is `rule`, `person` or `assistant`, `undone_at` is "" unless it was undone."""
 
     seq: int
     memory_id: str
@@ -191,9 +195,9 @@ def _delete_all(rows: Rows, seqs: Sequence[int]) -> None:
 
 
 def drop_sources(rows: Rows, where: str, **values: Any) -> None:
-    """Removes sources of memories, by a condition on `provenance`, and the memories that nobody stated any more.
+    """Removes sources of memories, by a condition on `provenance`, and the memories that have no source left.
 
-    The others name a session that is left.
+    The other memories name a session that is left.
     """
     sourced = rows.distinct(f"delete from provenance where {where} returning memory_seq", **values)  # noqa: S608
     for memory in memories.by_seqs(rows, sorted(sourced)).values():
@@ -620,12 +624,26 @@ def put_answer(
 
 
 def last_answer(rows: Rows, *, projects: Sequence[int] | None, ident: str = "") -> Answer | None:
-    """The latest answer of these projects (None: all) that stands, or the one that is named; None for none."""
+    """The latest answer of these projects (None: all) that was not undone, or the one that is named, or the latest about an item; None for none.
+
+    What a rule closed is taken back by its name only.
+    """
     return rows.read_one(
         Answer,
-        f"select {columns(Answer, 't')} from answers t where ((:id = '' and t.undone_at = '') or t.id = :id) "  # noqa: S608
+        f"select {columns(Answer, 't')} from answers t where (t.id = :id or "  # noqa: S608
+        "(t.undone_at = '' and (t.item = :id or (:id = '' and t.was <> 'rule')))) "
         f"and {in_keys('t.project_seq', projects)} order by t.seq desc limit 1",
         id=ident,
+    )
+
+
+def answers_of(rows: Rows, answer: Answer) -> list[Answer]:
+    """The answers about the item of one that were given at its time and stand, the latest first."""
+    return rows.read(
+        Answer,
+        f"select {columns(Answer, 't')} from answers t where t.item = :item and t.at = :at and t.undone_at = '' order by t.seq desc",  # noqa: S608
+        item=answer.item,
+        at=answer.at,
     )
 
 
@@ -638,12 +656,29 @@ def answer_befores(rows: Rows, answer: Answer) -> list[Before]:
     )
 
 
+def closed_items(rows: Rows) -> frozenset[str]:
+    """The ids of what was open and was closed."""
+    return frozenset(rows.column("select item from answers where answer = :done and undone_at = ''", done=DONE))
+
+
+def mark_undone(rows: Rows, answer: Answer, *, now: str) -> None:
+    """Notes that an answer was taken back that touched no memory; CsmdError where it was already."""
+    if answer.undone_at:
+        raise CsmdError(f"the answer {answer.id} cannot be undone: it is undone already")
+    rows.update("answers", answer.seq, undone_at=now)
+
+
 def undo_answer(rows: Rows, answer: Answer, *, now: str) -> list[Before]:
     """Makes everything that an answer changed what it was before; CsmdError where a memory has changed since.
 
     The audit of what was changed is back, too; what the answer added to it is marked as taken back.
     """
     found = answer_befores(rows, answer)
+    if answer.answer == FORGET and not answer.undone_at:
+        raise CsmdError(
+            f"{answer.item} was forgotten for good, and undo brings nothing back",
+            hint="say it anew: csmd remember; `csmd undo ID` takes something else back",
+        )
     if answer.undone_at or not found:
         purged = "something was purged since, and undo brings nothing back then"
         why = "it is undone already" if answer.undone_at else purged
@@ -703,7 +738,7 @@ def memories_past(rows: Rows, seq: int, *, limit: int) -> list[Memory]:
 
 
 def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
-    """The memories between two row keys that nobody has used for long: their `archive_at` is over."""
+    """The memories between two row keys whose `archive_at` has passed because they were not used for long."""
     sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
         "and m.twin_of = 0 and m.archive_at < "
@@ -755,7 +790,7 @@ def dropped_pairs(rows: Rows) -> frozenset[tuple[int, str, str]]:
 
 
 def surviving_memory(rows: Rows, memory: Memory) -> Memory:
-    """The memory that stands for one now: the one that it was merged into, or itself."""
+    """The memory that represents this one now: the one that it was merged into, or itself."""
     seen = {memory.id}
     while memory.superseded_by and memory.superseded_by not in seen and is_merged(rows, memory):
         found = memories.by_id(rows, memory.superseded_by)
@@ -770,6 +805,11 @@ def is_merged(rows: Rows, memory: Memory) -> bool:
     """Whether a memory was merged into another one."""
     merged = "select 1 from links where from_seq = :seq and relationship = 'merged_into'"
     return rows.exists(merged, seq=memory.seq)
+
+
+def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
+    """Every merge of a memory into another one, those that were undone among them."""
+    return [change for change in changes_of(rows, merged) if change.change == MERGE and change.after == into]
 
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:

@@ -183,6 +183,12 @@ def asked_about(rows: Rows) -> frozenset[str]:
     return frozenset(ident for idents in listed for ident in str(idents).split())
 
 
+def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
+    """The questions about these projects' memories that wait for a person and have this reason, the oldest first."""
+    condition = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
+    return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
+
+
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
     """The next that wait past a row key, in order."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"

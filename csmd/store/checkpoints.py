@@ -114,7 +114,7 @@ def latest(rows: Rows, session_id: str) -> Row | None:
 
 
 def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | None:
-    """The checkpoint that a session which starts in a project is to be told, restored last and told to nobody since."""
+    """The checkpoint to show a session that starts in a project: the last restored one that no session was shown since."""
     return _first(
         rows,
         "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and s.project_seq = :project)) "
@@ -269,7 +269,7 @@ def session_state(rows: Rows, session_seq: int) -> SessionState:
 
 
 def session_state_by_id(rows: Rows, ident: str) -> SessionState | None:
-    """A session as it is now, by its id; None for one that nobody has spoken in yet."""
+    """A session as it is now, by its id; None for one without turns."""
     return rows.read_one(SessionState, f"{_ABOUT} where s.id = :id", id=ident)
 
 
@@ -364,6 +364,12 @@ def goals_like(rows: Rows, prefix: str) -> list[Goal]:
 def finish_goal(rows: Rows, ident: str, *, now: str) -> bool:
     """Notes that a goal is done; False when it was already."""
     return bool(rows.run("update goals set done_at = :now where id = :id and done_at = ''", now=now, id=ident))
+
+
+def reopen_goal(rows: Rows, ident: str) -> str:
+    """Notes that a goal is not done; its text, "" for what is no goal."""
+    rows.run("update goals set done_at = '' where id = :id", id=ident)
+    return str(rows.value("select text from goals where id = :id", id=ident) or "")
 
 
 # --- with their project and session

@@ -67,12 +67,12 @@ def sizes_of(text: str, uuid: str) -> Sizes | None:
     )
 
 
-def note_stored(rows: Rows, seq: int, *, uuid: str, said: str, kept: str) -> None:
-    """Notes what a turn lost when it was stored: `said` is what its transcript brought, `kept` what there was room for."""
-    sizes = sizes_of(said, uuid)
+def note_stored(rows: Rows, seq: int, *, uuid: str, original: str, kept: str) -> None:
+    """Notes what a turn lost when it was stored: `original` is the text in its transcript, `kept` the text in the store."""
+    sizes = sizes_of(original, uuid)
     cause: Cause = "size"
-    if kept != said:
-        whole = sizes or Sizes(len(said.encode("utf-8", "replace")), 0, weigh_tokens(said), 0)
+    if kept != original:
+        whole = sizes or Sizes(len(original.encode("utf-8", "replace")), 0, weigh_tokens(original), 0)
         sizes = whole._replace(bytes_after=len(kept.encode()), tokens_after=weigh_tokens(kept))
         cause = "session"
     if sizes is None:
@@ -90,11 +90,11 @@ def forget(rows: Rows, seq: int) -> None:
 
 def note_dropped(rows: Rows, seq: int, *, text: str, name: str, why: str, cause: Cause) -> None:
     """Puts `[NAME of N bytes WHY]` in the place of a turn's text, and notes what was lost with it."""
-    known = rows.one(
+    noted = rows.one(
         "select bytes_before, tokens_before, is_counted from compactions where turn_seq = :seq and bytes_before > 0",
         seq=seq,
     )
-    before, tokens, is_counted = known or (len(text.encode("utf-8", "replace")), *_tokens(rows, seq, text))
+    before, tokens, is_counted = noted or (len(text.encode("utf-8", "replace")), *_tokens(rows, seq, text))
     left = f"[{name} of {before} bytes {why}]"
     _write(rows, seq, Sizes(before, len(left), tokens, weigh_tokens(left)), cause=cause, is_counted=is_counted)
     rows.update("turns", seq, text=left, dropped=before, gone=1)
@@ -120,38 +120,38 @@ class Uncounted(NamedTuple):
 
 def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     """The next turns whose tokens are to be counted: at most `limit`, and one at least that has no more `characters` with those before."""
-    found = rows.read(
+    turns = rows.read(
         Uncounted,
         "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq limit :limit",
         limit=limit,
     )
-    sizes = accumulate(len(turn.text) for turn in found)
+    sizes = accumulate(len(turn.text) for turn in turns)
     return [
-        turn for place, (turn, size) in enumerate(zip(found, sizes, strict=True)) if size <= characters or not place
+        turn for place, (turn, size) in enumerate(zip(turns, sizes, strict=True)) if size <= characters or not place
     ]
 
 
 def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None) -> None:
     """Notes how many tokens a turn's stored text has, and its whole text where that could be counted, too."""
-    known = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
-    said = tokens
-    if known is not None:
-        cause, size, estimated = known
+    noted = rows.one("select cause, bytes_before, tokens_before from compactions where turn_seq = :seq", seq=turn.seq)
+    before = tokens
+    if noted is not None:
+        cause, size, estimated = noted
         cut = display.find_cut(turn.text, f"turn {turn.uuid}")
-        said = estimated if whole is None else whole
+        before = estimated if whole is None else whole
         if whole is None and cut is not None:
             kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
-            said = (tokens - mark) * size // max(kept, 1)
+            before = (tokens - mark) * size // max(kept, 1)
         rows.run(
             "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = :outcome "
             "where turn_seq = :seq",
-            before=said, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, said, tokens), seq=turn.seq,
+            before=before, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, before, tokens), seq=turn.seq,
         )  # fmt: skip
     # Of a text that has changed meanwhile the tokens are counted once more.
     rows.run(
         "update turns set counted = :tokens where seq = :seq and text = :text",
-        tokens=said,
+        tokens=before,
         seq=turn.seq,
         text=turn.text,
     )
@@ -208,12 +208,12 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
 
 def trimmed_in(rows: Rows, session_seq: int) -> dict[str, int]:
     """The turns of a session of which a part only is kept, by uuid, with the bytes that they had."""
-    found = rows.all(
+    trimmed = rows.all(
         "select t.uuid, c.bytes_before from session_turn st join compactions c on c.turn_seq = st.turn_seq "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and c.cause = 'size'",
         session=session_seq,
     )
-    return dict(found)
+    return dict(trimmed)
 
 
 def tokens_saved(rows: Rows) -> int:
@@ -271,14 +271,14 @@ FIRST, AT_ONCE = 0, 500
 
 def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[Recount]:
     """The next turns past a row key that were compacted, or that look as if they had been, counted from their text."""
-    found = rows.all(
+    measured = rows.all(
         "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
         "c.tokens_before, c.tokens_after from turns t left join compactions c on c.turn_seq = t.seq "
         f"where t.seq > :after and {in_keys('t.project_seq', projects)} and (t.dropped is not null or c.turn_seq is not null) "
         "order by t.seq limit :limit",
         after=after, limit=AT_ONCE,
     )  # fmt: skip
-    return [_recounted(*row) for row in found]
+    return [_recounted(*row) for row in measured]
 
 
 def _recounted(

@@ -3,9 +3,9 @@
 A write is a function that reads, decides and writes on the writer's connection; it returns
 after its commit, so that an acknowledgement means it is on the disk. Writes that wait
 together share one transaction and one fsync; one that fails is undone alone. Readers cannot
-write. The lane "hook" is for hooks only, so that no long search stands before them, and "status"
-for the daemon's state, which is asked when something else takes long. What was taken in is
-answered: nobody waits for ever, whatever fails or closes. A file that turns out to be damaged
+write. The lane "hook" is for hooks only, so that no long search delays them, and "status" for
+the daemon's state, which is requested when something else takes long. Every accepted request is
+answered, whatever fails or closes, so no caller waits forever. A file that turns out to be damaged
 takes no more writes, and neither does one that was deleted or replaced while it is open, so that
 hooks keep what they have; it is never begun anew in silence.
 """
@@ -524,7 +524,7 @@ def run_briefly(steps: Generator[None, None, T]) -> Ended[T] | None:
 
 
 def run_to_end(steps: Generator[None, None, T]) -> T:
-    """Runs all steps without a pause, where nobody waits for the connection."""
+    """Runs all steps without a pause, for a connection that nothing else waits for."""
     while (ended := run_briefly(steps)) is None:
         pass
     return ended.value

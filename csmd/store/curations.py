@@ -26,7 +26,7 @@ class Ended(NamedTuple):
     root: str
     turns: int
     last_at: str
-    asked: int
+    asked_upto: int
     """Up to which turn it was asked about before; 0 for never."""
 
 
@@ -77,7 +77,7 @@ def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
         session=ended.seq,
         project=ended.project_seq,
         id=ended.id,
-        after=ended.asked,
+        after=ended.asked_upto,
         upto=ended.turns,
     )
 
@@ -94,7 +94,7 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
         f"and t.kind = 'user' and t.source = 'transcript' and t.project_seq = :project and {ON_THIS_SIDE} order by st.ordinal",
         session=ended.seq,
         project=ended.project_seq,
-        after=ended.asked,
+        after=ended.asked_upto,
         upto=ended.turns,
         end=END,
     )
@@ -102,12 +102,12 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
 
 def judged(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
     """The sessions of some projects of which a model has judged memories."""
-    found = rows.all(
+    judged_ids = rows.all(
         "select s.id from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
         f"where {in_keys('s.project_seq', projects)} and exists (select 1 from memories m join judgements j "
         "on j.memory_seq = m.seq where m.session_id = s.id)"
     )
-    return frozenset(ident for (ident,) in found)
+    return frozenset(ident for (ident,) in judged_ids)
 
 
 def is_of_one_project(rows: Rows, ended: Ended) -> bool:
@@ -145,7 +145,7 @@ def kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
 
 
 def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, drops: int, now: str) -> None:
-    """Keeps an answer until it is carried out; not where something was forgotten since there were so many `drops`."""
+    """Keeps an answer until it is carried out, unless kept answers were dropped since `drops` was read."""
     if answer_drops(rows) == drops:
         answer = {"question_hash": question_hash, "text": text, "at": now}
         rows.upsert("kept_answers", "session_seq, question_hash", session_seq=session_seq, **answer)
@@ -175,12 +175,12 @@ def note_stands(rows: Rows, memory_seq: int, *, uuid: str, ended: Ended, at: str
 
 def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
     """Session -> (in what state it left the work, when that was said), of those that did not go on since."""
-    found = rows.all(
+    newest = rows.all(
         "select s.id, m.text, m.created_at from stands x join sessions s on s.seq = x.session_seq and s.turns = x.turns "  # noqa: S608
         f"join memories m on m.seq = x.memory_seq where {in_keys('x.session_seq', session_seqs)} "
         "and m.superseded_by = '' order by x.at, m.id"
     )
-    return {session: (text, at) for session, text, at in found}
+    return {session: (text, at) for session, text, at in newest}
 
 
 def take_back(rows: Rows, turn_seq: int) -> None:

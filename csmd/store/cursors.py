@@ -24,7 +24,7 @@ class FileState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
-    """A session whose stage cursor stands before its last turn."""
+    """A session whose stage cursor is before its last turn."""
 
     session_seq: int
     session_id: str
@@ -53,11 +53,11 @@ class Pace:
     asked: Mapping[int, int] = field(default_factory=dict)
 
     def due(self, turns: str) -> str:
-        """The SQL condition that a session `s` with the cursor `c` and so many turns is read now."""
-        asked = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.asked.items())
+        """The SQL condition that a session `s` with the cursor `c` and this number of turns is read now."""
+        cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.asked.items())
         return (
             f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / {GROWN_PART} "
-            f"or coalesce(c.position, 0) < case s.seq {asked or 'when 0 then 0'} else 0 end)"
+            f"or coalesce(c.position, 0) < case s.seq {cases or 'when 0 then 0'} else 0 end)"
         )
 
 
@@ -77,14 +77,14 @@ def file_state(rows: Rows, path: str) -> FileState | None:
 
 
 def save_file(rows: Rows, state: FileState, *, now: str) -> None:
-    """Moves a transcript's cursor; in the same transaction as the turns it stands for."""
+    """Moves a transcript's cursor; call it in the transaction that writes the turns before it."""
     rows.upsert("files", "path", **asdict(state), read_at=now)
 
 
 def file_positions(rows: Rows, *, since: int = -(2**62), most: int = 2**31) -> dict[str, tuple[int, int]]:
     """Transcripts by path: how far each has been read, and when it had been written last (ns), the latest first.
 
-    Those that had been written `since` a time (ns) when they were read, at most so many; not those whose names were purged.
+    Only those that had been written `since` a time (ns) when they were read, at most `most`; none whose name was purged.
     """
     sql = (
         "select path, position, mtime_ns from files where mtime_ns >= :since and substr(path, 1, 7) <> 'purged:' "
@@ -101,7 +101,7 @@ def cursor(rows: Rows, stage: str, subject: str) -> int:
 
 
 def move_cursor(rows: Rows, stage: str, subject: str, position: int) -> None:
-    """Sets a stage's cursor; in the same transaction as the rows it stands for."""
+    """Sets a stage's cursor; call it in the transaction that writes the rows before it."""
     rows.upsert("cursors", "stage, subject", stage=stage, subject=subject, position=position)
 
 

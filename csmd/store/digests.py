@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from csmd.hosts.tool_calls import TODO_LIST
 from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
+from csmd.vocabulary import EVENTS
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"
@@ -14,10 +16,11 @@ DIGEST, SELF = "digest", "self"
 AGAIN = "endings"
 #: Characters of the beginning and of the end of a text that are looked at.
 HALF = 3000
+_ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
 #: In the order of Waiting's fields; the host's last word on a session is of the time of its last turn or later.
 _SESSION = (
-    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "
-    "coalesce((select e.name from events e where e.session_id = s.id and e.name in ('session_end', 'pre_compact') "
+    "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "  # noqa: S608
+    f"coalesce((select e.name from events e where e.session_id = s.id and e.name in ({_ENDS}) "
     "and e.at >= s.last_at order by e.at desc, e.seq desc limit 1), '')"
 )
 
@@ -92,18 +95,19 @@ ON_THIS_SIDE = (
 
 
 def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
-    """(ordinal, uuid, kind, text, time, tool, call, tokens) of what stands in a session's transcript, in order.
+    """(ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
 
-    Of what a rewind left behind only the work. Of a long text its beginning and its end: a session may hold 50 MB, and what is harvested stands there.
+    Of what a rewind left behind, only the work. Of a long text, its beginning and its end, where what is harvested is: a
+    session may hold 50 MB.
     """
     sql = (
-        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = 'TodoWrite' then t.text "  # noqa: S608
+        "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = :todo then t.text "  # noqa: S608
         "else substr(t.text, 1, :half) || :gap || substr(t.text, length(t.text) - :half) end, "
         "t.at, t.tool_name, t.tool_id, t.tokens from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.source = 'transcript' "
         f"and (st.rewound = 0 or t.kind in ('tool_call', 'tool_result')) and {ON_THIS_SIDE} order by st.ordinal"
     )
-    return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n")
+    return rows.all(sql, session=session_seq, most=2 * HALF, half=HALF, gap="\n\n", todo=TODO_LIST)
 
 
 def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:

@@ -8,12 +8,13 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, cursors, memories, tombstones, vectors
 from csmd.store.belief_changes import Before
-from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
+from csmd.store.sqlite import IS_LISTED, Rows, as_value, columns, in_keys, listed
 from csmd.store.tombstones import LOOKED_AT
 from csmd.values import Evidence, Memory
 
@@ -55,15 +56,6 @@ def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
     return Dream(seq=seq, id=ident, why=why, state="running", begun_at=now, sessions=sessions)
 
 
-def reopen(rows: Rows, *, why: str) -> Dream | None:
-    """The latest dream where it was broken off and began for this reason: it goes on in its own journal. None for another."""
-    latest = next(iter(history(rows, limit=1)), None)
-    if latest is None or latest.why != why or (latest.state != "cancelled" and latest.error != KILLED):
-        return None
-    rows.update("dreams", latest.seq, state="running", error="", ended_at="")
-    return by_id(rows, latest.id)
-
-
 def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> None:
     """Records how a dream ended: done, failed or cancelled."""
     sql = "update dreams set state = :state, error = :error, ended_at = :now where seq = :seq and state = 'running'"
@@ -102,10 +94,25 @@ def sessions_since(rows: Rows, at: str) -> int:
     return rows.number(since, at=at)
 
 
-def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
-    """Forgets what some dreams changed, at most so many actions, and then the dreams; how many of both.
+#: Stage and subject of the cursor that holds when something began to wait for a dream, in seconds since 1970.
+_WAITING = "dream", "waiting"
 
-    To be called until it is 0. The last that is done stays known, and one that is being undone with all it did.
+
+def note_waiting(rows: Rows, *, at: datetime) -> None:
+    """Notes when it was noticed that there is something no dream has seen."""
+    cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
+
+
+def waiting_since(rows: Rows, *, after: str, now: str) -> str:
+    """When that was, "" where a dream has begun since (`after`), or the clock was set back."""
+    at = datetime.fromtimestamp(cursors.cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return at if max(after, "1971") < at <= now else ""
+
+
+def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
+    """Deletes the journal of some dreams, at most `most` actions, and then the dreams; returns how many of both.
+
+    Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its actions.
     """
     gone = rows.run(
         "delete from dream_changes where seq in (select k.seq from dream_changes k join dreams d on d.seq = k.dream_seq "  # noqa: S608
@@ -174,7 +181,7 @@ def _with_queue(rows: Rows, items: Iterable[str]) -> list[str]:
 def record_file(
     rows: Rows, seq: int, *, reason: str, path: str, before: str | None, after: str | None, now: str
 ) -> None:
-    """Notes that a file was written; `path` is below the home, None stands for no file."""
+    """Records that a file was written; `path` is relative to the home, None means that there is no file."""
     if before == after:
         return
     change = _noted(rows, seq, kind=PAGE, project=0, reason=reason, evidence=(), now=now)
@@ -338,7 +345,7 @@ def undo_results(rows: Rows, dreams: Sequence[int]) -> list[tuple[str, str, bool
 
 
 def represented_memories(rows: Rows, memory_id: str) -> list[str]:
-    """The memories for which one stands: what it superseded, or took in, or is the twin of."""
+    """The memories that one represents: those that it superseded or took in, or is the twin of."""
     return rows.column(
         "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
         "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",
@@ -361,9 +368,9 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 
 
 def purge_dreams(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A pass of a purge: the actions that touched what a purged turn, session or project had said, whole; files, too.
+    """Deletes, in a pass of a purge, the actions that touched what a purged turn, session or project said, and their files.
 
-    Which files told of them nobody can say: none of before the purge can be written back.
+    It is unknown which files told of these actions, so no file from before the purge is kept to be written back.
     """
     if after == 0:
         rows.run("delete from dreamt_scopes")  # it is made of what memories say
@@ -431,70 +438,8 @@ def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
     return rows.all(sql, aside=ASIDE, most=most)
 
 
-STAGE = "reselection"
-#: The reason by which what was archived is known, and the change of a memory's words.
-NOT_CHOSEN, REWORDED = "it is not chosen any more by how csmd chooses now", "reworded"
 #: Memories of one read.
 READ = 200
-
-
-def is_reselection_due(rows: Rows) -> bool:
-    """Whether the memories of an older csmd are still to be chosen anew."""
-    return cursors.cursor(rows, STAGE, "due") > 0
-
-
-def mark_reselected(rows: Rows) -> None:
-    """Notes that they were, or that a person is asked."""
-    cursors.move_cursor(rows, STAGE, "due", 0)
-
-
-def reselectable_seqs(rows: Rows) -> list[int]:
-    """The row keys of memories chosen from transcripts that are neither pinned, archived nor put aside as a twin."""
-    return rows.column(
-        "select seq from memories where origin = 'stated' and pinned = 0 and tier <> 'archive' and twin_of = 0 order by seq"
-    )
-
-
-def reselectable_memories(rows: Rows, keys: list[int]) -> list[Memory]:
-    """Those of some memories whose every source is a transcript's turn that is kept, and that no person has touched or asked for."""
-    found = memories.by_seqs(rows, keys)
-    return [found[seq] for seq in sorted(found) if _is_csmds(rows, found[seq])]
-
-
-def _is_csmds(rows: Rows, memory: Memory) -> bool:
-    if belief_changes.is_of_person(rows, memory):
-        return False
-    asked_for = rows.value(
-        "select 1 from memories m join statements s on s.text_hash = m.text_hash "
-        "where m.seq = :seq and ' ' || s.reasons || ' ' like '% remember %' limit 1",
-        seq=memory.seq,
-    )
-    elsewhere = rows.value(
-        "select 1 from provenance p where p.memory_seq = :seq and p.role <> 'beside' and not exists "
-        "(select 1 from turns t where t.uuid = p.uuid and t.source = 'transcript' and t.gone = 0) limit 1",
-        seq=memory.seq,
-    )
-    return asked_for is None and elsewhere is None
-
-
-def count_not_chosen(rows: Rows) -> int:
-    """How many memories were archived because they are not chosen any more."""
-    gone = "select count(distinct memory_id) from belief_changes where change = 'archive' and reason = :reason and undone_at = ''"
-    return rows.number(gone, reason=NOT_CHOSEN)
-
-
-def reword(rows: Rows, memory: Memory, *, text_hash: str, now: str) -> None:
-    """Gives a memory the words and the kind that it has now; its id and its sources stay."""
-    sql = (
-        "update memories set text = :text, text_hash = :hash, gate = :gate, category = :category, type = :type "
-        "where seq = :seq"
-    )
-    rows.run(sql, hash=text_hash, **column_values(memory, "provenance"))
-    memories.update_belief(rows, memory)
-    vectors.reembed(rows, "memory", memory.seq)
-    belief_changes.record_change(rows, memory.id, REWORDED, "", "", "chosen anew", belief_changes.DREAM, now)
-
-
 #: What the audit says of a memory that was told in further sessions, and of one that got a longer tier.
 STRENGTHENED, PROMOTED = "strengthened", "kept for good"
 #: And of one that was made of what was said in several projects.
@@ -505,7 +450,7 @@ NOT_GENERALIZED, NOT_ASKED = "not lifted", "not asked"
 #: Of a project's memories so many are looked at, those told last.
 MOST = 5000
 #: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
-LIKE, NEAREST = 0.75, 5
+LIKE, NEAREST = 0.74, 5
 #: Vectors as near as that differ in .235 of their signs, with a spread of .02 for 384: of 172,000 pairs of real memories none
 #: that was near differed in more than .26. One pair in a hundred is let through.
 FAR_SIGNS = 0.325
@@ -522,10 +467,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastDecisions:
-    """What became of memories and who has settled it, by id; `undone` is (kind of action, memory).
+    """What was decided about memories before, by id; `undone` holds (kind of action, memory).
 
-    `let_stand` is when somebody undid that a dream had something superseded, `questioned` the pairs (`older:newer`) of
-    questions that somebody undid.
+    `let_stand` is when a person undid a supersession by a dream, `questioned` the pairs (`older:newer`) of questions that
+    a person undid.
     """
 
     superseded_at: dict[str, str] = field(default_factory=dict)
@@ -597,7 +542,7 @@ def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
 
 
 def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
-    """Those of some memories that a dream lifted and that somebody has taken back from there."""
+    """Those of some memories that a dream lifted to the general scope and a person took back from there."""
     return rows.distinct(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
         f"where {in_keys('m.seq', seqs)} and b.change = :change",
@@ -606,7 +551,7 @@ def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
 
 
 def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
-    """Memory of the scope itself -> the names of its topics, without those that somebody took off."""
+    """Memory of the scope itself -> the names of its topics, without those that a person removed."""
     found: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from csmd.store import projects, turns, vectors
+from csmd.store import projects, turns
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
 from csmd.values import Event, Turn
@@ -45,7 +45,7 @@ def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
 
 
 def session_events_after(
-    rows: Rows, names: Sequence[str], *, after: int, limit: int
+    rows: Rows, names: Collection[str], *, after: int, limit: int
 ) -> tuple[int, int, list[tuple[int, str]]]:
     """(the last event past `after` that was looked at, how many were, (session, time) of those of known sessions with
     these names).
@@ -242,7 +242,6 @@ def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
     sql = "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)"
     for session in rows.column(sql, id=session_id, before=before):
         for turn in rows.column("select seq from turns where session_seq = :session", session=session):
-            vectors.delete_for(rows, "turn", turn)
             rows.delete("turns", seq=turn)
             gone += 1
         rows.delete("sessions", seq=session)
@@ -273,7 +272,7 @@ class UnreportedSession(NamedTuple):
 def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: str) -> list[HookedSession]:
     """The sessions of people that began after `began`, went on since `lively`, and that no hook reported.
 
-    An assistant has answered in them before `answered`; what is told of a time after `now` is not gone by.
+    An assistant has answered in them before `answered`. Sessions whose last turn is after `now` are left out.
     """
     sql = (
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
@@ -308,7 +307,7 @@ def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
 
 
 def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
-    """Notes sessions that nobody reported until now."""
+    """Records sessions that no hook has reported until now."""
     for session in sessions:
         sql = (
             "insert into unheard (session_id, at, after_event) "

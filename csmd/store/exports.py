@@ -97,11 +97,11 @@ def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | Non
         return workspaces.ensure(rows, named["name"], now=now)
     kind: Any = named["kind"]  # checked by who reads it
     project = Project(key=named["key"], root=named["root"], name=named["name"], kind=kind, remote=named["remote"])
-    known = projects.seq_of(rows, project)
-    if known is None and named["remote"] and files.is_missing(named["root"]):
-        known = _with_remote(rows, named["remote"], wall=named["workspace"], now=now, here=here)
-    if known is not None:
-        return known
+    seq = projects.seq_of(rows, project)
+    if seq is None and named["remote"] and files.is_missing(named["root"]):
+        seq = _with_remote(rows, named["remote"], wall=named["workspace"], now=now, here=here)
+    if seq is not None:
+        return seq
     made = projects.ensure(rows, project, now=now)
     if named["workspace"]:
         workspaces.join(rows, workspaces.ensure(rows, named["workspace"], now=now), made)
@@ -122,9 +122,9 @@ def _with_remote(rows: Rows, remote: str, *, wall: str, now: str, here: Project 
 
 
 def _wall_of(rows: Rows, project: Project) -> int:
-    """The workspace that a project stands behind, or would once it is known; 0 for none."""
-    known = projects.seq_of(rows, project)
-    return projects.wall_around(rows, project.root) if known is None else projects.everywhere(rows, known)
+    """The workspace behind whose wall a project is, or would be once it is stored; 0 for none."""
+    seq = projects.seq_of(rows, project)
+    return projects.wall_around(rows, project.root) if seq is None else projects.everywhere(rows, seq)
 
 
 def insert_memory(rows: Rows, ident: str, item: Mapping[str, Any], *, project: int, text_hash: str) -> int:
@@ -175,6 +175,15 @@ def put_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
 def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:
     """Writes into a memory's audit that it came from elsewhere; `state` IN_PART: what leads to others is yet to come."""
     belief_changes.record_change(rows, ident, IMPORTED, "", state, reason, "rule", now)
+
+
+def imported(rows: Rows, seqs: Sequence[int]) -> list[tuple[str, str, str]]:
+    """(id, how it came, when) of those of some memories (row keys) that came from elsewhere, in order."""
+    return rows.all(
+        "select t.id, c.reason, c.at from memories t join belief_changes c on c.memory_id = t.id "  # noqa: S608
+        f"where c.change = :brought and {in_keys('t.seq', seqs)} group by t.id order by t.seq",
+        brought=IMPORTED,
+    )
 
 
 def is_import_incomplete(rows: Rows, ident: str) -> bool:

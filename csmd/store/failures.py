@@ -51,7 +51,7 @@ class ErrorRecord:
 
     @property
     def id(self) -> str:
-        """What an error is called where it is told or asked for."""
+        """The id of an error, as it is shown and as a user names it."""
         return error_id(self.fingerprint)
 
 
@@ -64,12 +64,12 @@ def by_id(rows: Rows, ident: str, projects: Sequence[int] | None) -> ErrorRecord
     """What is known of the error that is called so, None for none."""
     if not ident.startswith("x") or len(ident) < 2:
         return None
-    found = rows.value(
+    seq = rows.value(
         "select fingerprint from errors where fingerprint >= :prefix and fingerprint < :prefix || 'g' "
         "order by fingerprint limit 1",
         prefix=ident[1:],
     )
-    return None if found is None else find_error(rows, found, projects)
+    return None if seq is None else find_error(rows, seq, projects)
 
 
 def add_error(
@@ -122,8 +122,8 @@ def find_error(
 
     What the context `but_in` shows itself is left out.
     """
-    found = _counted(rows, "e.fingerprint = :fingerprint", projects, but_in, limit=1, fingerprint=fingerprint)
-    return found[0] if found else None
+    errors = _counted(rows, "e.fingerprint = :fingerprint", projects, but_in, limit=1, fingerprint=fingerprint)
+    return errors[0] if errors else None
 
 
 def _counted(
@@ -135,8 +135,8 @@ def _counted(
         f"where {where} and {in_keys('t.project_seq', projects)} and {_elsewhere('x')} group by e.seq "
         "order by count(distinct x.session_seq) desc, count(*) desc, max(x.at) desc, e.seq limit :limit"
     )
-    found = rows.read(ErrorRecord, sql, session=but_in.session, since=but_in.since, limit=limit, **values)
-    return [_with_fix(rows, one, projects, but_in) for one in found]
+    errors = rows.read(ErrorRecord, sql, session=but_in.session, since=but_in.since, limit=limit, **values)
+    return [_with_fix(rows, error, projects, but_in) for error in errors]
 
 
 def _with_fix(rows: Rows, error: ErrorRecord, projects: Sequence[int] | None, but_in: PresentContext) -> ErrorRecord:
@@ -181,7 +181,7 @@ def others_with_message(
 
 
 def same_message(rows: Rows, message: str, *, other_than: str, projects: Sequence[int] | None = None) -> str:
-    """The fingerprint of the command's failure there (None: anywhere) that says what somebody pasted; "" for none."""
+    """The fingerprint of the command's failure in these projects (None: any) whose message a person pasted; "" for none."""
     return "".join(others_with_message(rows, message, other_than=other_than, projects=projects, limit=1, order="asc"))
 
 
@@ -236,12 +236,12 @@ def stated_memories(rows: Rows, session_seq: int, session_id: str) -> list[State
 
 def context_citations(rows: Rows, session_seq: int) -> frozenset[tuple[int, str]]:
     """(memory, turn's uuid) where a turn of a session is a memory's question or answer only and does not state it."""
-    found = rows.all(
+    citations = rows.all(
         "select p.memory_seq, p.uuid from provenance p join sessions s on s.id = p.session_id "
         "where s.seq = :session and p.role = 'beside'",
         session=session_seq,
     )
-    return frozenset(found)
+    return frozenset(citations)
 
 
 def memories_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, str]]:
@@ -308,7 +308,7 @@ def confidence_lost(rows: Rows, memory_seq: int) -> float:
 
 
 def add_symptom(rows: Rows, memory: int, *, uuid: str, at: str, text: str, fingerprint: str) -> bool:
-    """Notes in which words somebody reported what a memory explains; False when that is known."""
+    """Records the words in which a person reported what a memory explains; False when they are recorded already."""
     reported = {"uuid": uuid, "at": at, "text": text, "fingerprint": fingerprint}
     return rows.insert("symptoms", "on conflict do nothing", memory_seq=memory, **reported)
 

@@ -41,7 +41,7 @@ class Spooled(NamedTuple):
 
 
 def make_private(path: Path) -> Path:
-    """Makes a directory that only its owner can enter; ConfigError when it is somebody else's or a link."""
+    """Makes a directory that only its owner can enter; ConfigError when it is another user's or a link."""
     with contextlib.suppress(FileExistsError):
         path.mkdir(mode=0o700, parents=True)
     info = path.lstat()
@@ -104,12 +104,12 @@ def clear_unfinished(home: Path, *, before_s: float) -> int:
 
 
 def _in_spool(home: Path) -> list[Path]:
-    found: list[Path] = []
+    paths: list[Path] = []
     for place in spool_places(home):
         with contextlib.suppress(OSError):
             if _is_private(place) and (place.parent == home or _is_private(place.parent)):
-                found += list(place.iterdir())
-    return found
+                paths += list(place.iterdir())
+    return paths
 
 
 def _is_private(directory: Path) -> bool:
@@ -144,9 +144,9 @@ def read_spooled(path: Path) -> Spooled:
 
 
 def quarantine(directory: Path, *, source: str, reason: str, data: bytes, offset: int = 0, now: str) -> None:
-    """Notes input that could not be read: where it stands, its length, hash and the reason, never its bytes.
+    """Records input that could not be read: its place, length, hash and the reason, never its bytes.
 
-    A note is not flushed to the disk: nothing rests on it.
+    A record is not flushed to the disk: nothing depends on it.
     """
     digest = hashlib.sha256(data).hexdigest()
     note = {"at": now, "source": source, "offset": offset, "bytes": len(data), "sha256": digest, "reason": reason}

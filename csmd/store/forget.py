@@ -109,69 +109,69 @@ _SOURCES: Mapping[str, _Source] = {
 
 def find_places(rows: Rows, memory: Memory) -> Generator[None, None, Places]:
     """Where a memory may be told, in steps of some milliseconds; nothing is changed."""
-    found = NOWHERE
+    places = NOWHERE
     for table, source in _SOURCES.items():
         last, at = _last(rows, table), 0
         while at < last:
             upto = min(at + source.step, last)
-            found = _look(rows, memory, table, found, at, upto)
+            places = _look(rows, memory, table, places, at, upto)
             at = upto
             yield
-    return found
+    return places
 
 
-def _look(rows: Rows, memory: Memory, table: str, known: Places, after: int, upto: int) -> Places:
+def _look(rows: Rows, memory: Memory, table: str, places: Places, after: int, upto: int) -> Places:
     """The known places with those between two rows of a table."""
     source = _SOURCES[table]
     words = [memory.id] * source.by_id + (_likely(memory.text) if source.by_words else [])
-    found = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
-    keys = _matching_sessions(memory, found) if source.gives == "sessions" else {int(row[0]) for row in found}
-    more = {source.gives: getattr(known, source.gives) | keys, "upto": {**known.upto, table: upto}}
-    return known._replace(**more)
+    hits = [row for word in words for row in rows.all(source.sql, after=after, upto=upto, word=f"%{word}%")]
+    keys = _matching_sessions(memory, hits) if source.gives == "sessions" else {int(row[0]) for row in hits}
+    more = {source.gives: getattr(places, source.gives) | keys, "upto": {**places.upto, table: upto}}
+    return places._replace(**more)
 
 
-def erase_traces(rows: Rows, memory: Memory, known: Places) -> Places:
+def erase_traces(rows: Rows, memory: Memory, places: Places) -> Places:
     """Takes what dreams did to a memory out of their journal, and marks the days that may tell it; before its sentences go.
 
     Looked for is what came since it was looked for; where it may be told altogether.
     """
-    found = known
+    everything = places
     curations.drop_answers(rows)
     for table in _SOURCES:
-        after, last = known.upto.get(table, 0), _last(rows, table)
+        after, last = places.upto.get(table, 0), _last(rows, table)
         if last > after:
-            found = _look(rows, memory, table, found, after, last)
-    for change in sorted(found.changes):
+            everything = _look(rows, memory, table, everything, after, last)
+    for change in sorted(everything.changes):
         dreams.erase_change(rows, change)
-    markdown_pages.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(found.sessions))
-    return found
+    markdown_pages.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
+    return everything
 
 
-def erase_from_files(rows: Rows, memory: Memory, found: Places, *, key: bytes) -> None:
+def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) -> None:
     """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
     place_of = cache(lambda path: markdown_pages.place_of(rows, path))
     is_unsaid = cache(lambda place, words: markdown_pages.is_forgotten(rows, words, place=place, key=key))
-    for seq in sorted(found.files):
+    for seq in sorted(places.files):
         row = rows.one("select path, before, after from dream_files where seq = :seq", seq=seq)
         if row is None:  # its action went with the memory
             continue
         path, *images = row
-        (was, one), (then, other) = (
+        (before, cut_before), (after, cut_after) = (
             markdown_pages.without_lines(
                 str(image), lambda ids: [ident for ident in ids if ident == memory.id],
                 partial(is_unsaid, place_of(str(path))),
             )
             for image in images
         )  # fmt: skip
-        if one or other:
-            rows.update("dream_files", seq, before=was, after=then)
+        if cut_before or cut_after:
+            rows.update("dream_files", seq, before=before, after=after)
 
 
 def _last(rows: Rows, table: str) -> int:
     return rows.number(f"select coalesce(max(seq), 0) from {table}")  # noqa: S608
 
 
-def _matching_sessions(memory: Memory, found: Iterable[tuple[int, str]]) -> frozenset[int]:
+def _matching_sessions(memory: Memory, texts: Iterable[tuple[int, str]]) -> frozenset[int]:
     """Those of the sessions that say nearly what a memory says, or more: a day may tell the beginning of that."""
     stems = similarity.gist(memory.text).stems
 
@@ -181,7 +181,7 @@ def _matching_sessions(memory: Memory, found: Iterable[tuple[int, str]]) -> froz
         every = stems if len(stems) >= LEAST_BEGUN else stems | others
         return not stems or similarity.share(every, stems & others) >= similarity.SAME_SHARE
 
-    return frozenset(int(session) for session, text in found if may_tell(str(text)))
+    return frozenset(int(session) for session, text in texts if may_tell(str(text)))
 
 
 def _likely(text: str) -> list[str]:
@@ -193,7 +193,7 @@ def _likely(text: str) -> list[str]:
     left_out = sum(
         len(stems) - gone >= similarity.SAME_SHARE * len(stems) for gone in range(1, tombstones.MOST_LEFT_OUT + 1)
     )
-    plain_first = sorted(stems, key=lambda one: (not one.isascii() or one not in as_said, -len(one), one))
-    chosen = [spelling for one in plain_first[: left_out + 1] for spelling in tokens.spellings(one)]
-    spelt = (case(form(way, one)) for one in chosen for way in ("NFC", "NFD") for case in _CASES)
-    return list({one.lower() if one.isascii() else one: None for one in spelt}) or [""]
+    plain_first = sorted(stems, key=lambda stem: (not stem.isascii() or stem not in as_said, -len(stem), stem))
+    chosen = [spelling for stem in plain_first[: left_out + 1] for spelling in tokens.spellings(stem)]
+    spelt = (case(form(way, spelling)) for spelling in chosen for way in ("NFC", "NFD") for case in _CASES)
+    return list({spelling.lower() if spelling.isascii() else spelling: None for spelling in spelt}) or [""]

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from csmd.store import cursors
 from csmd.store.sqlite import Row, Rows, full_text_tables, in_keys
 
 
 class Index(NamedTuple):
-    """A full-text index: its table, the table with its keys, how the row `b` with a project is found, and what a hit is told by.
+    """A full-text index: its table, the table with its keys, how the row `b` with a project is joined, and the key of a hit.
 
     `alone` is that key where no project is asked for and nothing else has to be looked at.
     """
@@ -27,15 +26,14 @@ class Index(NamedTuple):
     alone: str = ""
 
 
-def _of_projects(table: str, more: str = "") -> Index:
+def _of_projects(table: str) -> Index:
     """The index of a table that tells by an index without its text whose a row is."""
-    found = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid {more}"
-    return Index(f"{table}_fts", table, found, alone=f"{table}_fts.rowid")
+    joined = f"{table} b indexed by {table}_of_projects on b.seq = {table}_fts.rowid"
+    return Index(f"{table}_fts", table, joined, alone=f"{table}_fts.rowid")
 
 
 FULL_TEXT: dict[str, Index] = {
     # A word of a large store is in thousands of rows, each on another page.
-    "turn": _of_projects("turns", "and b.searchable = 1"),
     "passage": _of_projects("passages"),
     "memory": _of_projects("memories"),
     # Its hit is the memory that explains it.
@@ -51,8 +49,6 @@ FULL_TEXT: dict[str, Index] = {
 }
 #: The words of the passage `p` of the turn `t`.
 WORDS = "case when p.text <> '' then p.text else csmd_slice(t.text, p.start_at, p.end_at) end"
-#: The position that says that the index of turns is gone, or goes: passages have taken its place (passages.py).
-TURNS_DROPPED = "turns dropped"
 #: Whether the turn `n` is searched: by an index, as behind a long text its row would be read to the end for one flag.
 SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.searchable = 1"
 MOST_ROWS = 20_000
@@ -79,15 +75,6 @@ def merge(rows: Rows) -> bool:
     return False
 
 
-def is_turn_index_dropped(rows: Rows) -> bool:
-    """Whether the index of turns that stores of before passages have is gone, or goes: nothing may search it any more."""
-    return cursors.cursor(rows, "passages", TURNS_DROPPED) > 0
-
-
-def _is_dropped(rows: Rows, kind: str) -> bool:
-    return kind == "turn" and is_turn_index_dropped(rows)
-
-
 def match_expression(terms: Sequence[str]) -> str:
     """An FTS5 query that any of `terms` satisfies; each is a quoted phrase, so no input is syntax; `word*` is a beginning."""
     # FTS5 reads an expression up to its first NUL: a phrase would never end.
@@ -107,15 +94,13 @@ def text_hits(
     *,
     projects: Sequence[int] | None,
     limit: int,
-    beside: Sequence[str] = (),
+    any_of: Sequence[str] = (),
 ) -> list[Row]:
     """(row seq, bm25 score with higher better) of the rows that hold any of `terms`; `projects` None is all.
 
-    With `beside` only of those that hold any of these as well.
-    Where even the rarest term is in more than MOST_ROWS, of the newest of them. Of turns none when their index is gone.
+    With `any_of`, only rows that hold at least one of these terms as well.
+    Where even the rarest term is in more than MOST_ROWS, of the newest of them.
     """
-    if _is_dropped(rows, kind):
-        return []
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
         return []
@@ -125,7 +110,7 @@ def text_hits(
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
         f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score desc, {key} limit :limit",
-        expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, beside) if match_expression(some)),
+        expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
         limit=limit,
     )
 
@@ -141,7 +126,7 @@ def literal_hits(
         rows.number("select coalesce(max(seq), 0) from turns") - MOST_ROWS,
         in_keys("b.project_seq", projects),
     )
-    found = rows.column(
+    seqs = rows.column(
         f"select b.seq from (select seq, text from turns where searchable = 1 and seq > :least and text like :text) t "  # noqa: S608
         f"join passages b on b.turn_seq = t.seq where {WORDS.replace('p.', 'b.')} like :text and {among} "
         "order by b.seq desc limit :limit",
@@ -151,11 +136,11 @@ def literal_hits(
         f"select b.seq from memories b where b.text like :text and {among} order by b.seq desc limit :limit",  # noqa: S608
         text=f"%{text}%", limit=limit,
     )  # fmt: skip
-    return found, stated, least <= 0
+    return seqs, stated, least <= 0
 
 
 def _joined(index: Index, projects: Sequence[int] | None) -> tuple[str, str]:
-    """What a hit is told by, and what has to be joined to tell whose it is."""
+    """The key of a hit, and the joins that give the project of a hit."""
     return (index.alone, "") if index.alone and projects is None else (index.key, f"join {index.whose}")
 
 
@@ -186,24 +171,22 @@ def _from_the_rarest(rows: Rows, kind: str, terms: Sequence[str]) -> Iterator[tu
         return sorted((rows_with(rows, kind, terms[place], most=most + 1), place) for place in places)
 
     at_first = min(FEW_ROWS, MOST_ROWS)
-    known = counted(range(len(terms)), at_first)
-    few = [one for one in known if one[0] <= at_first]
+    counts = counted(range(len(terms)), at_first)
+    few = [entry for entry in counts if entry[0] <= at_first]
     yield from ((count, terms[place]) for count, place in few)
     left = max(0, MOST_ROWS - sum(count for count, _ in few))
-    yield from ((count, terms[place]) for count, place in counted([place for _, place in known[len(few) :]], left))
+    yield from ((count, terms[place]) for count, place in counted([place for _, place in counts[len(few) :]], left))
 
 
 def rows_with(rows: Rows, kind: str, term: str, *, most: int = 0) -> int:
     """How many rows hold a term (stemmed), counted up to `most` (0: one more than are looked through)."""
     most = most or MOST_ROWS + 1
-    if _is_dropped(rows, kind):
-        return 0
-    known, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
-    if counted >= most or known < counted:
-        return min(int(known), most)
+    cached, counted = (rows.of_this_read or {}).get((kind, term), (0, 0))
+    if counted >= most or cached < counted:
+        return min(int(cached), most)
     table = FULL_TEXT[kind].table
     sql = f"select count(*) from (select rowid from {table} where {table} match :term limit :most)"  # noqa: S608
-    found = rows.number(sql, term=match_expression([term]), most=most)
+    total = rows.number(sql, term=match_expression([term]), most=most)
     if rows.of_this_read is not None:
-        rows.of_this_read[kind, term] = found, most
-    return found
+        rows.of_this_read[kind, term] = total, most
+    return total

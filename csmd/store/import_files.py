@@ -174,18 +174,18 @@ def _notes_of(folder: Path) -> tuple[Path, ...]:
     """The Markdown files in a folder and below, hidden ones left out; none where transcripts lie beside them."""
     if any(folder.glob("*.jsonl")):
         return ()
-    found = [
+    notes = [
         (path, info.st_size)
         for path in islice(_walk(folder), MOST_NOTES + 1)
         if stat.S_ISREG((info := path.stat()).st_mode)
     ]
-    if len(found) > MOST_NOTES:
+    if len(notes) > MOST_NOTES:
         raise TooLarge(f"{folder} holds more than {amount(MOST_NOTES, 'note')}", hint="import its folders one by one")
-    if sum(size for _, size in found) > MOST_BYTES:
+    if sum(size for _, size in notes) > MOST_BYTES:
         raise TooLarge(
             f"the notes in {folder} are larger than {MOST_BYTES // 1_000_000} MB", hint="import its folders one by one"
         )
-    return tuple(path for path, _ in found)
+    return tuple(path for path, _ in notes)
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -302,7 +302,7 @@ class Inspection(NamedTuple):
 def inspect(path: Path) -> Inspection:
     """What is wrong with the database in a file, a scratch copy; SchemaTooNew for one that is only newer."""
     if path.is_dir():
-        return Inspection(["a directory stands where the database belongs"])
+        return Inspection(["a directory is where the database belongs"])
     if not path.exists() or not path.stat().st_size:
         return Inspection([f"the database {'is empty' if path.exists() else 'is gone'}"])
     try:

@@ -49,12 +49,12 @@ class Call(NamedTuple):
 
 def pages(rows: Rows) -> dict[str, PageRow]:
     """Every page by its path below the memory directory."""
-    found = rows.read(PageRow, f"select {columns(PageRow, 'p')} from pages p order by p.path")  # noqa: S608
-    return {page.path: page for page in found}
+    page_rows = rows.read(PageRow, f"select {columns(PageRow, 'p')} from pages p order by p.path")  # noqa: S608
+    return {page.path: page for page in page_rows}
 
 
 def put_page(rows: Rows, page: PageRow) -> None:
-    """Notes how a page stands now."""
+    """Records the present state of a page."""
     rows.upsert("pages", "path", **column_values(page))
 
 
@@ -80,24 +80,24 @@ def active_memories(rows: Rows) -> list[Memory]:
 
 def projects_of(rows: Rows, idents: Iterable[str]) -> frozenset[int]:
     """The projects of some memories."""
-    found = (rows.column("select project_seq from memories where id = :id", id=ident) for ident in idents)
-    return frozenset(seq for of_one in found for seq in of_one)
+    seqs = (rows.column("select project_seq from memories where id = :id", id=ident) for ident in idents)
+    return frozenset(seq for of_memory in seqs for seq in of_memory)
 
 
 def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[tuple[str, str]]:
     """(memory, page) of the lines that were removed from pages and that a person is asked about, in order."""
-    found = rows.column(
+    fingerprints = rows.column(
         "select t.fingerprint from candidates t where t.source = 'page' and t.kind = 'stale' "  # noqa: S608
         f"and t.status in ('open', 'needs_review') and {in_keys('t.project_seq', projects)} order by t.seq"
     )
-    return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in found)]
+    return [(ident, path) for ident, _, path in (fingerprint.partition(" ") for fingerprint in fingerprints)]
 
 
 def waiting_calls(rows: Rows) -> list[Candidate]:
     """The wordings from pages that a person has yet to answer for, in the order in which they came."""
-    found = candidates.waiting(rows, projects=None)
+    items = candidates.waiting(rows, projects=None)
     return sorted(
-        (item for item in found if item.source == candidates.PAGE and item.kind == "belief"), key=lambda item: item.seq
+        (item for item in items if item.source == candidates.PAGE and item.kind == "belief"), key=lambda item: item.seq
     )
 
 
@@ -113,10 +113,10 @@ def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -
         "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
         "order by t.at desc limit :most"
     )
-    found = [
+    calls = [
         call for name in names for call in rows.read(Call, sql, since=since, name=name, inside=inside, most=MOST_CALLS)
     ]
-    return sorted({call.uuid: call for call in found}.values(), key=lambda call: call.at, reverse=True)
+    return sorted({call.uuid: call for call in calls}.values(), key=lambda call: call.at, reverse=True)
 
 
 def stamp(rows: Rows) -> tuple[object, ...]:
@@ -189,10 +189,10 @@ def _items(whole: Sequence[str]) -> Iterator[tuple[int, int, str]]:
         if BULLET.match(whole[at]):
             while not ID.search(whole[end - 1]) and end < len(whole) and _goes_on(whole[end]):
                 end += 1
-            found = ID.findall(whole[end - 1])
-            yield at, end, found[-1] if found else ""
-        elif found := _ENDS.findall(whole[at]):  # it has lost its bullet
-            yield at, end, found[-1]
+            idents = ID.findall(whole[end - 1])
+            yield at, end, idents[-1] if idents else ""
+        elif idents := _ENDS.findall(whole[at]):  # it has lost its bullet
+            yield at, end, idents[-1]
         at = end
 
 
@@ -217,11 +217,11 @@ def place_of(rows: Rows, path: str) -> int | None:
     """
     if markdown.is_user_page(path):
         return 0
-    known = markdown.project_hash(path)
-    found = [
-        seq for seq, key in rows.all("select seq, key from projects") if known and markdown.short_hash(key) == known
+    short = markdown.project_hash(path)
+    seqs = [
+        seq for seq, key in rows.all("select seq, key from projects") if short and markdown.short_hash(key) == short
     ]
-    return found[0] if len(found) == 1 else None
+    return seqs[0] if len(seqs) == 1 else None
 
 
 def is_forgotten(rows: Rows, words: str, *, place: int | None, key: bytes) -> bool:
@@ -235,7 +235,7 @@ def is_forgotten(rows: Rows, words: str, *, place: int | None, key: bytes) -> bo
 
 
 def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[str, int]:
-    """What stands in a page's file without what was forgotten, known by its ids or by its words, and how many lines that were."""
+    """The text of a page's file without what was forgotten (by its ids or by its words), and how many lines were removed."""
     place = place_of(rows, path)
     return without_lines(
         page, lambda ids: missing_lines(rows, ids), lambda words: is_forgotten(rows, words, place=place, key=key)
@@ -245,16 +245,16 @@ def without_forgotten(rows: Rows, page: str, *, path: str, key: bytes) -> tuple[
 def purge_pages(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     """A pass of a purge over what csmd wrote last of each page."""
     del key
-    found = rows.all(
+    stored = rows.all(
         "select seq, text, also from pages where seq > :after order by seq limit :limit", after=after, limit=LOOKED_AT
     )
     total = 0
-    for seq, *words in found:
+    for seq, *words in stored:
         (text, item), (also, other) = (without_lines(str(page), lambda ids: missing_lines(rows, ids)) for page in words)
         if item or other:
             rows.update("pages", seq, text=text, also=also)
             total += item + other
-    return (int(found[-1][0]) if found else None), total
+    return (int(stored[-1][0]) if stored else None), total
 
 
 # --- which sessions a day's file tells
@@ -294,7 +294,7 @@ class Ending(NamedTuple):
 
 
 class DayPart(NamedTuple):
-    """A part of a day's file: its row, its session's id, where it stands and where it should."""
+    """A part of a day's file: its row, its session's id, where it is and where it belongs."""
 
     seq: int
     id: str
@@ -371,16 +371,16 @@ def days_due(rows: Rows, what: Literal["move", "leave", "again"], *, limit: int)
 
 
 def mark_days_due(rows: Rows, uuids: Iterable[str], sessions: Iterable[int]) -> None:
-    """Marks what is told of the sessions of some turns, and of some sessions: it may hold what was forgotten."""
+    """Marks the day files' parts on the sessions of some turns, and on some sessions: they may hold what was forgotten."""
     listing = "select st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.uuid = :uuid"
     for session in {*sessions, *(seq for uuid in uuids for seq in rows.column(listing, uuid=uuid))}:
         rows.run("update told_days set due = 'again' where due = '' and session_seq = :session", session=session)
 
 
 def note_days_read(rows: Rows, parts: Sequence[DayPart], changed: Collection[str], *, as_of: tuple[int, str]) -> None:
-    """Notes that nothing forgotten stands in parts any more; of the days that were `changed` no journal has the files.
+    """Records that parts hold nothing forgotten any more; files of the days in `changed` are dropped from the journal.
 
-    What was forgotten while they were looked through may stand in them: then they are due still.
+    A part that may hold what was forgotten during the search stays due.
     """
     for part in parts if tombstones.forgetting_state(rows) == as_of else ():
         rows.run("update told_days set due = '' where seq = :seq and due = 'again'", seq=part.seq)
@@ -418,7 +418,7 @@ def session_is_out(rows: Rows, ident: str, *, key: bytes) -> Callable[[str], boo
 
 
 def digest_texts(rows: Rows, ident: str) -> list[str]:
-    """What a session's digests say in somebody's words, whatever version."""
+    """The texts of a session's digests, of every version, that are in a person's words."""
     return rows.column(
         "select distinct i.text from sessions s join digests d on d.session_seq = s.seq join digest_items i on i.digest_seq = d.seq "
         "where s.id = :id and i.kind in ('goal', 'open')",
@@ -523,11 +523,11 @@ def modes_of(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
 
 def agents_of(rows: Rows, ident: str) -> list[Agent]:
     """The sub-agents of a session, in the order in which they began."""
-    found = rows.read(
+    agents = rows.read(
         Agent,
         "select s.id, s.turns, coalesce((select t.kind from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = s.seq order by st.ordinal desc limit 1), '') = 'assistant' from sessions s "
         "where s.parent = :id order by s.started_at, s.id",
         id=ident,
     )
-    return [agent._replace(id=agent.id.rpartition("/")[2]) for agent in found]
+    return [agent._replace(id=agent.id.rpartition("/")[2]) for agent in agents]

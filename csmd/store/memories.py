@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from csmd.errors import StoreError
+from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
 from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
 from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
@@ -108,7 +109,7 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
 def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
     """Stores a new memory with its provenance; its row key. StoreError when it has none."""
     if not memory.provenance:
-        raise StoreError(f"the memory {memory.id} has no provenance: nobody said it")
+        raise StoreError(f"the memory {memory.id} has no provenance")
     seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_NOT_FIRST))
     for source in memory.provenance:
         add_provenance(rows, seq, source)
@@ -321,7 +322,7 @@ INFERRED = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:
-    """Whether a memory is still as csmd inferred it: its words are `text`, and nobody has made it theirs."""
+    """Whether a memory is still as csmd inferred it: its words are `text`, and no person has adopted or changed it."""
     return memory.origin == INFERRED and not memory.pinned and memory.text == text
 
 
@@ -382,17 +383,21 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: in
     return list({stated.memory_seq: stated for stated in found}.values())
 
 
+_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
+
+
 def file_changes_of(
     rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
 ) -> list[FileChange]:
     """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
     sql = (
-        "select t.uuid, t.at, st.ordinal, t.tool_name = 'Write', substr(t.text, 1, :characters) from session_turn st "
+        "select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters) from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-        "and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ('Edit', 'MultiEdit', 'Write') "
+        f"and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ({_WRITERS}) "
         "and t.source = 'transcript' order by st.ordinal desc limit :most"
     )
-    found = rows.read(FileChange, sql, session=session_seq, after=after, upto=upto, most=most, characters=characters)
+    limits = {"after": after, "upto": upto, "most": most, "characters": characters}
+    found = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
     return found[::-1]
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from csmd.errors import Damaged, SchemaTooNew
 from csmd.store import files
 from csmd.store.sqlite import REPAIR_HINT, Rows
-from csmd.store.vectors import complete_vector_tables
 
 FOLDER = Path(__file__).parent / "migrations"
 #: Added to the name of a copy that is not whole yet.
@@ -22,8 +21,8 @@ def available() -> list[tuple[str, str]]:
 
 def applied(rows: Rows) -> list[str]:
     """The names of the migrations that this database has had."""
-    known = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
-    return rows.column("select name from migrations order by name") if known else []
+    has_table = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
+    return rows.column("select name from migrations order by name") if has_table else []
 
 
 def is_of_csmd(rows: Rows) -> bool:
@@ -70,6 +69,5 @@ def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
         with rows.transaction(write=True):
             rows.run("create table if not exists migrations (name text primary key, applied_at text not null)")
             rows.run(sql)
-            complete_vector_tables(rows)
             rows.run("insert into migrations (name, applied_at) values (:name, :now)", name=name, now=now)
     return [name for name, _ in todo]

@@ -1,7 +1,6 @@
 """Passages: slices of turns that are found and told, and their index.
 
-Triggers keep them in step with turns on every path (migration 0005). A store of before passages has turns without them:
-they are filled in the background, and until then, and until passages have vectors, its index of turns is kept beside.
+Triggers keep them in step with turns on every path (migration 0005).
 How they are indexed is SQLite's own way; another backend would have a twin of this module.
 """
 
@@ -11,7 +10,6 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from csmd.store import cursors, fulltext, vectors
 from csmd.store.fulltext import WORDS
 from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 from csmd.text import prose, quotations
@@ -48,7 +46,7 @@ class Passage:
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     """Passages by row key; what is gone is left out."""
     quoting = "case when p.text <> '' then '' when t.kind = 'user' then t.text else '' end"
-    found = rows.all(
+    stored = rows.all(
         "select p.seq, p.turn_seq, p.session_seq, p.project_seq, t.uuid, "  # noqa: S608
         f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, "
         f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
@@ -58,7 +56,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
     )
     names = tuple(Passage.__annotations__)
     passages = {}
-    for *values, whole in found:
+    for *values, whole in stored:
         made = Passage(**dict(zip(names, values, strict=True)))
         if whole and "/" in made.uuid:  # an answer in a tool's result: what it quotes is the question
             made = replace(made, text=re.sub(r"(?m)^> ?", "", _ASKED.sub(rf"\1{ARROW}", made.text)))
@@ -71,7 +69,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
 def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """The passages before and after each of these in its session, as its turns were stored; 0 for none."""
     # The order of their turns: a turn that was changed has younger passages than those after it.
-    found = rows.all(
+    places = rows.all(
         "select p.seq, "  # noqa: S608
         "(select n.seq from passages n where n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
@@ -81,7 +79,7 @@ def neighbours(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
         "order by n.turn_seq, n.start_at, n.seq limit 1) "
         f"from passages p where {in_keys('p.seq', seqs)}"
     )
-    return {seq: (before or 0, after or 0) for seq, before, after in found}
+    return {seq: (before or 0, after or 0) for seq, before, after in places}
 
 
 #: A memory's sentences may stand in so many passages of a turn before and after one that holds a part of them.
@@ -91,16 +89,16 @@ REACH = 2
 def surrounding_text(rows: Rows, among: Sequence[Passage]) -> dict[int, tuple[str, str]]:
     """What the turn of each passage says right before and right after it, REACH passages of it, in lines."""
     # Those of a turn are stored one after the other.
-    near = by_seqs(rows, sorted({one.seq + step for one in among for step in range(-REACH, REACH + 1)}))
+    near = by_seqs(rows, sorted({passage.seq + step for passage in among for step in range(-REACH, REACH + 1)}))
 
     def join_neighbours(own: Passage, *steps: int) -> str:
         others = (near.get(own.seq + step) for step in steps)
-        return "\n".join(one.text for one in others if one is not None and one.turn_seq == own.turn_seq)
+        return "\n".join(passage.text for passage in others if passage is not None and passage.turn_seq == own.turn_seq)
 
     return {
-        one.seq: (join_neighbours(one, *range(-REACH, 0)), join_neighbours(one, *range(1, REACH + 1)))
-        for one in among
-        if one.seq > 0
+        passage.seq: (join_neighbours(passage, *range(-REACH, 0)), join_neighbours(passage, *range(1, REACH + 1)))
+        for passage in among
+        if passage.seq > 0
     }
 
 
@@ -111,17 +109,19 @@ def of_turns(rows: Rows, turn_seqs: Sequence[int]) -> dict[int, list[int]]:
     return {turn: [seq for (seq,) in passages[turn]] for turn in turn_seqs}
 
 
-def add_words(rows: Rows, turn_seq: int, text: str, *, given: str) -> int:
+def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     """Stores the words of a tool call as passages of its turn, in place of other words that it had; how many there are.
 
-    None where the turn is gone or its text is not what the words were read from (`given`): it was purged since.
+    None where the turn is gone or its text is not what the words were read from (`source`): it was purged since.
     A fork lists a call again: what is stored already keeps its row keys.
     """
-    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != given:
+    if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
     spans = prose.passages(text)
-    known = rows.all("select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq)
-    if [words for (words,) in known] == [text[start:end] for start, end in spans]:
+    stored = rows.all(
+        "select text from passages where turn_seq = :turn and text <> '' order by start_at", turn=turn_seq
+    )
+    if [words for (words,) in stored] == [text[start:end] for start, end in spans]:
         return len(spans)
     rows.run("delete from passages where turn_seq = :turn and text <> ''", turn=turn_seq)
     for start, end in spans:
@@ -141,8 +141,8 @@ _FEW = "(select count(*) from passage_threads i where i.newer_seq = h.newer_seq 
 
 def passage_places(rows: Rows, seqs: Sequence[int]) -> dict[int, tuple[int, int]]:
     """(turn, session) of each passage by row keys; their texts are not read."""
-    found = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
-    return {seq: (turn, session) for seq, turn, session in found}
+    places = rows.all(f"select seq, turn_seq, session_seq from passages where {in_keys('seq', seqs)}")  # noqa: S608
+    return {seq: (turn, session) for seq, turn, session in places}
 
 
 def passage_sessions(rows: Rows, projects: Sequence[int] | None) -> int:
@@ -191,7 +191,7 @@ def count_after(rows: Rows, seq: int, *, until: int) -> int:
 
 
 def before_passage(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The passages right before each of these in its session, as its turns were stored; the nearest first, at most so many."""
+    """The passages right before each of these in its session, in the order of storing; the nearest first, at most `most`."""
     sql = (
         "select n.seq from passages p join passages n on n.session_seq = p.session_seq "
         "and (n.turn_seq, n.start_at, n.seq) < (p.turn_seq, p.start_at, p.seq) "
@@ -221,8 +221,8 @@ def newer_than(
         f"where h.weight * :echo >= :least and {_FEW}"
     )
     for older, other, weight in rows.all(sql, least=least, sure=sure, most=most, echo=ECHO, replied=REPLIED):
-        known = links.setdefault(older, {})
-        known[other] = max(known.get(other, 0.0), weight)
+        weights = links.setdefault(older, {})
+        weights[other] = max(weights.get(other, 0.0), weight)
     return {seq: sorted(of.items(), key=lambda row: (-row[1], row[0])) for seq, of in links.items()}
 
 
@@ -240,89 +240,9 @@ def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: in
     rows.run(sql, older=older, most=most)
 
 
-# --- their index, and how a store of before them gets there
+# --- their index
 
-#: The cursor of the turns of before passages, and of what is taken down of their index.
-STAGE = "passages"
 INDEX = "passages_fts"
-#: Of one write: turns, and characters after which no further one is gone through.
-FILLED_TURNS, FILLED_CHARACTERS = 50, 15_000
-#: Rows that one write deletes of what is kept of turns.
-DROPPED_ROWS = 1000
-
-
-def is_complete(rows: Rows, projects: Sequence[int], *, model: int | None = None) -> bool:
-    """Whether every searchable turn of these projects has its passages and, of a `model`, every passage its vector."""
-    if fulltext.is_turn_index_dropped(rows):
-        return True
-    filled, until = progress(rows)
-    if filled < until and rows.value(
-        "select 1 from turns indexed by turns_of_projects where searchable = 1 "  # noqa: S608
-        f"and {in_keys('project_seq', projects)} and seq > :filled and seq <= :until limit 1",
-        filled=filled,
-        until=until,
-    ):
-        return False
-    sql = (
-        "select 1 from passages indexed by passages_of_projects "  # noqa: S608
-        f"where {in_keys('project_seq', projects)} and seq > :embedded union all "
-        "select 1 from embed_again a join passages p on p.seq = a.row_seq "
-        f"where a.kind = 'passage' and a.model_seq = :model and {in_keys('p.project_seq', projects)} limit 1"
-    )
-    return model is None or not rows.value(sql, embedded=cursors.cursor(rows, "embed-passage", str(model)), model=model)
-
-
-def progress(rows: Rows) -> tuple[int, int]:
-    """(how far the turns of before passages have been gone through, up to which they are), by row key."""
-    return cursors.cursor(rows, STAGE, "filled"), cursors.cursor(rows, STAGE, "until")
-
-
-def room_needed(rows: Rows) -> int:
-    """About how many bytes the passages of turns of before them will take: twice what the index and vectors of turns do.
-
-    Measured 1.8 times, without vectors. Reads every page of these.
-    """
-    names = rows.column("select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%'")
-    return 2 * sum(rows.value("select sum(pgsize) from dbstat where name = :name", name=name) or 0 for name in names)
-
-
-def fill(rows: Rows, *, limit: int = FILLED_TURNS) -> int:
-    """Gives the next turns of before passages theirs; how many turns were gone through, 0 when all have been."""
-    filled, until = progress(rows)
-    if filled >= until:
-        return 0
-    sql = (
-        "select seq from turns indexed by turns_searchable "
-        "where searchable = 1 and seq > :filled and seq <= :until order by seq limit :limit"
-    )
-    done = characters = 0
-    reached = until
-    for seq in rows.column(sql, filled=filled, until=until, limit=limit):
-        characters += _fill_turn(rows, seq)
-        done += 1
-        if characters >= FILLED_CHARACTERS or done == limit:
-            reached = seq
-            break
-    cursors.move_cursor(rows, STAGE, "filled", reached)
-    return max(done, 1)
-
-
-def _fill_turn(rows: Rows, seq: int) -> int:
-    """Gives one turn its passages, unless it was changed since and has them; its length in characters."""
-    length, has = rows.all(
-        "select length(text), exists (select 1 from passages where turn_seq = turns.seq and text = '') "
-        "from turns where seq = :seq",
-        seq=seq,
-    )[0]
-    if not has:
-        rows.run(
-            "insert into passages (turn_seq, session_seq, project_seq, start_at, end_at) "
-            "select t.seq, t.session_seq, t.project_seq, j.value ->> 0, j.value ->> 1 "
-            "from turns t cross join json_each(csmd_passages(t.text)) j where t.seq = :seq",
-            seq=seq,
-        )
-        _index(rows, seq)
-    return int(length)
 
 
 def _index(rows: Rows, turn_seq: int) -> None:
@@ -336,7 +256,7 @@ def _index(rows: Rows, turn_seq: int) -> None:
 
 
 def rebuild_index(rows: Rows) -> None:
-    """Indexes all passages anew, inside the caller's write: for a repair, whose copy nobody searches meanwhile."""
+    """Rebuilds the index of all passages, inside the caller's write: for a repair, whose copy is not searched meanwhile."""
     rows.run("insert into passages_fts (passages_fts) values ('delete-all')")
     for turn in rows.column("select distinct turn_seq from passages where text = '' order by turn_seq"):
         _index(rows, turn)
@@ -351,12 +271,8 @@ def index_problems(rows: Rows) -> list[str]:
 
     It keeps no texts, so SQLite cannot compare it with them.
     """
-    filled, until = progress(rows)
-    sql = (
-        "select text from turns t where searchable = 1 and (seq <= :filled or seq > :until) "
-        "and not exists (select 1 from passages p where p.turn_seq = t.seq)"
-    )
-    without = rows.column(sql, filled=filled, until=until)
+    sql = "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = t.seq)"
+    without = rows.column(sql)
     counts = {
         "passages_fts: passages missing from it: {}": rows.value(
             "select count(*) from passages p where not exists (select 1 from passages_fts_docsize d where d.id = p.seq)"
@@ -367,35 +283,3 @@ def index_problems(rows: Rows) -> list[str]:
         "passages: turns without one: {}": sum(bool(prose.passages(text, most=1)) for text in without),
     }
     return [text.format(count) for text, count in counts.items() if count]
-
-
-def drop_turn_index(rows: Rows) -> int:
-    """Takes down a part of the index and vectors of turns; how many rows or tables went, 0 when nothing is left.
-
-    Only once every turn has passages and, where a model is in use, every passage its vector: the caller sees to it.
-    """
-    if not fulltext.is_turn_index_dropped(rows):
-        cursors.move_cursor(rows, STAGE, fulltext.TURNS_DROPPED, 1)
-        for name in ("insert", "delete", "update"):
-            rows.run(f"drop trigger if exists turns_fts_{name}")
-        return 1
-    for table, key in (
-        ("vectors", "seq"),
-        ("vector_codes", "model_seq, project_seq, seq"),
-        ("embed_again", "model_seq, row_seq"),
-    ):
-        gone = rows.run(
-            f"delete from {table} where kind = 'turn' and ({key}) in (select {key} from {table} where kind = 'turn' limit :most)",  # noqa: S608
-            most=DROPPED_ROWS,
-        )
-        if gone:
-            return gone
-    for name in (
-        "turns_fts",
-        *(vectors.vector_table("turn", model) for model in rows.column("select seq from vector_models")),
-    ):
-        if rows.value("select 1 from sqlite_schema where name = :name", name=name):
-            rows.run(f"drop table {name}")
-            rows.run("drop view if exists turn_text")
-            return 1
-    return 0

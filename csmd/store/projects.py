@@ -268,6 +268,11 @@ def may_be_made(rows: Rows, repository: Project, worktree: Project) -> bool:
     return repository_of(rows, worktree) is None and wall_around(rows, worktree.root) in walls
 
 
+def all_seqs(rows: Rows) -> list[int]:
+    """The row keys of all projects."""
+    return rows.column("select seq from projects order by seq")
+
+
 def everywhere(rows: Rows, project: int) -> int:
     """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
     return rows.number(
@@ -394,7 +399,7 @@ def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | Non
         rows.update("turns", seq, project_seq=to)
         rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
         candidates.move_packets(rows, seq, to)
-        vectors.move_to(rows, "turn", seq, to)
+        vectors.move_passages(rows, seq, to)
     return len(turns), rows.run(f"update sessions set project_seq = :to where {of_places}", to=to, source=source)  # noqa: S608
 
 
@@ -484,7 +489,7 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
 
 
 def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
-    """The memories put aside in a merged project, by the one that stands for each."""
+    """The memories put aside in a merged project, by the memory that represents each."""
     found: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
         found.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
@@ -492,7 +497,7 @@ def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
 
 
 def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
-    """Ends that one memory stands for two: each gets the sources of its own side."""
+    """Separates two memories that one represented: each gets the sources of its own side."""
     own = {origin.uuid for origin in other.provenance}
     for origin in kept.provenance:
         stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
@@ -527,15 +532,11 @@ def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, .
         rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)
 
 
-def lone_worktrees(rows: Rows, *, below: str = "") -> list[str]:
-    """The roots of the projects that are told by their path alone and were never merged, taken apart or walled with others.
-
-    With `below` of those at this directory or below it.
-    """
+def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
+    """The roots at a directory or below it of projects told by their path alone, and never merged, taken apart or walled."""
     sql = (
         "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
-        "and substr(p.root, 1, 1) = '/' and (:below = '' or p.root = :below "
-        "or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
+        "and (p.root = :below or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
         "and not exists (select 1 from projects x where x.part_of = p.seq) "
         "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq"
     )
@@ -613,7 +614,7 @@ def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
 
 
 def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
-    """What an assistant is told in these projects anyway."""
+    """The texts of the instruction files that assistants load in these projects."""
     sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     found = (row for project in projects for row in rows.all(sql, project=project))
     return [text for text, hosts in found if host in hosts.split()]

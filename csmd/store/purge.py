@@ -70,8 +70,8 @@ OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
 KEYED_BY_PATH = frozenset({"files", "elsewhere"})
 #: How the names of tables and views begin that derive their content from TEXT_COLUMNS and go with it.
 DERIVED = (
-    "turns_fts", "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "turn_text", "memory_text", "digest_text",
-    "symptom_text", "vector_codes", "vec_turn_", "vec_passage_", "vec_memory_",
+    "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "memory_text", "digest_text", "symptom_text",
+    "vector_codes", "vec_passage_", "vec_memory_",
 )  # fmt: skip
 
 #: In `meta` while a purge is under way: when it began.
@@ -421,7 +421,6 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     digests.take_back(rows, seq)
     curations.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    vectors.delete_for(rows, "turn", seq)
 
 
 def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
@@ -457,7 +456,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 
 
 def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """Removes the links that somebody gave a name which holds something purged."""
+    """Removes the links whose name, given by a person, holds something purged."""
     del after
     marks = tombstones.marks(rows, key)
     named = rows.column("select distinct relationship from links order by relationship")
@@ -546,10 +545,10 @@ def found_secrets(rows: Rows) -> FoundSecrets | None:
     value = rows.value("select value from meta where key = :name", name=SECRETS_FOUND)
     if not value:
         return None
-    found = wire.loads(value)
-    if isinstance(found["since"], str):  # as it was noted before each kind had its own
-        found["since"] = dict.fromkeys(found["kinds"], found["since"])
-    return FoundSecrets(**found)
+    noted = wire.loads(value)
+    if isinstance(noted["since"], str):  # as it was noted before each kind had its own
+        noted["since"] = dict.fromkeys(noted["kinds"], noted["since"])
+    return FoundSecrets(**noted)
 
 
 def looked_through(rows: Rows) -> str:
@@ -572,9 +571,9 @@ def note_looked_through(
     if kinds:
         turns = rows.number("select count(*) from turns")
         rare = sorted(kind for kind in kinds if in_turns.get(kind, 0) * RARE_TURNS < turns)
-        known = before.since if before else {}
-        found = FoundSecrets(dict(kinds), rare, {kind: known.get(kind, now) for kind in kinds})
-        rows.upsert("meta", "key", key=SECRETS_FOUND, value=wire.dumps(asdict(found)))
+        since = before.since if before else {}
+        secrets = FoundSecrets(dict(kinds), rare, {kind: since.get(kind, now) for kind in kinds})
+        rows.upsert("meta", "key", key=SECRETS_FOUND, value=wire.dumps(asdict(secrets)))
 
 
 # --- plans
@@ -609,7 +608,7 @@ class Plan:
 
 
 def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
-    """What somebody means who types this, tried as: a memory's id, a turn's uuid, a session's id or the beginning
+    """What a typed argument means. It is tried as: a memory's id, a turn's uuid, a session's id or the beginning
     of one, a project's path (its key is given), else a text. `kind` tries one only. BadInput for nothing.
     """
     if kind and kind not in WHATS:
@@ -619,7 +618,7 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
         "turn": lambda: _plan_turn(rows, typed),
         "session": lambda: _plan_session(rows, typed),
         "project": lambda: _plan_project(rows, project_key, key),
-        "text": lambda: Plan("text", "this text wherever it stands", texts=[check_text(typed)], probes=[typed]),
+        "text": lambda: Plan("text", "this text wherever it occurs", texts=[check_text(typed)], probes=[typed]),
     }
     for name, way in ways.items():
         if kind in ("", name) and (plan := way()) is not None:
@@ -672,8 +671,8 @@ def _accepted_from(rows: Rows, seq: int) -> list[str]:
         "join statements x on x.turn_seq = there.turn_seq join turns t on t.seq = here.turn_seq "
         "where here.turn_seq = :seq and x.text like :picked"
     )
-    found = rows.all(sql, seq=seq, picked=f"%{ARROW}%")
-    return [text for text, said in found if Needle(text.partition(ARROW)[0].rstrip("…")).spans(said)]
+    accepted = rows.all(sql, seq=seq, picked=f"%{ARROW}%")
+    return [text for text, statement in accepted if Needle(text.partition(ARROW)[0].rstrip("…")).spans(statement)]
 
 
 def _names_of_turn(rows: Rows, seq: int) -> list[str]:
@@ -710,16 +709,16 @@ def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
 
 def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     """Also one that was purged: its row is known by a keyed hash."""
-    known = project_key and rows.one(
+    row = project_key and rows.one(
         "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
         "order by seq desc",
         key=project_key,
         hidden=(hidden := f"{tombstones.hidden_name('project', project_key, key)}:"),
         size=len(hidden),
     )
-    if not known:
+    if not row:
         return None
-    seq, root, into, now_key = known
+    seq, root, into, now_key = row
     if into and now_key == project_key:
         other = workspaces.root_of(rows, into)
         raise BadInput(
@@ -727,8 +726,8 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
             hint=f"csmd project split '{other}' '{root}' takes it out again",
         )
     tree = sorted(projects.with_merged(rows, seq))
-    keys = [projects.key_of(rows, one) for one in tree if one != seq]
-    keys += [key for one in tree for key in projects.worktrees_of(rows, one) if key not in keys]
+    keys = [projects.key_of(rows, project) for project in tree if project != seq]
+    keys += [key for project in tree for key in projects.worktrees_of(rows, project) if key not in keys]
     paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
     here = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)  # a session may have come by
     turns = {**_of_sessions(rows, list(paths)), **dict(here)}
@@ -763,7 +762,7 @@ def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
 
 
 def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
-    """In which projects a text stands that is to go, of those `seen` (None: all): how many memories and turns of each, the most first."""
+    """The projects (of `seen`; None: all) that hold a text to purge: how many memories and turns of each, the most first."""
     needles = [Needle(text) for text in plan.texts]
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
@@ -794,9 +793,9 @@ def add_tombstones(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: b
     for text in plan.texts:
         tombstones.purge_text(rows, text, key=key, now=now)
     needles = [(text, Needle(text)) for text in plan.texts]
-    for found in texts_found:
-        for finder in [text for text, needle in needles if needle.spans(found)] or [""]:
-            tombstones.purge_text(rows, found, key=key, now=now, found_by=finder)
+    for text_found in texts_found:
+        for finder in [text for text, needle in needles if needle.spans(text_found)] or [""]:
+            tombstones.purge_text(rows, text_found, key=key, now=now, found_by=finder)
     for text, correction in plan.forgotten:
         tombstones.forget(rows, text, correction=correction, by="user", key=key, now=now)
     for kind, names in plan.named().items():

@@ -157,7 +157,9 @@ def _purge_names(home: Path, root: str, cleaned: Clean, done: ChangedFiles) -> N
                 done.removed.append(str(path))
                 continue
             numbered = (f"{Path(new).stem}-{number}{Path(new).suffix}" for number in itertools.count(2))
-            target = next(place / one for one in itertools.chain([new], numbered) if not os.path.lexists(place / one))
+            target = next(
+                place / free for free in itertools.chain([new], numbered) if not os.path.lexists(place / free)
+            )
             path.rename(target)
             done.rewritten.append(str(target))
 
@@ -224,8 +226,8 @@ def copies(home: Path, log_dir: Path) -> list[Path]:
 def _matching(home: Path, log_dir: Path, pattern: str) -> list[Path]:
     folder, _, name = pattern.rpartition("/")
     places = [log_dir] if folder == "log" else spool_places(home)[::2] if folder == "spool" else []
-    found = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
-    return sorted(path for path in found if path.is_file() and not path.is_symlink())
+    paths = [path for place in places for path in place.glob(name)] if places else list(home.glob(pattern))
+    return sorted(path for path in paths if path.is_file() and not path.is_symlink())
 
 
 def _plain(path: Path, way: FileWay, cleaned: Clean, done: ChangedFiles, turns: Set[str], chosen: Chosen) -> None:
@@ -269,7 +271,7 @@ def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
 
 
 def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
-    """A file of JSON lines with every string in them cleaned; a line that is none is cleaned as it stands."""
+    """A file of JSON lines with every string in them cleaned; a line that is no JSON is cleaned as plain text."""
     total = 0
 
     def mended(value: Any, clean_one: Clean) -> Any:
@@ -278,9 +280,9 @@ def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:
             value, hits = clean_one(value)
             total += hits
         elif isinstance(value, list):
-            value = [mended(one, clean_one) for one in value]
+            value = [mended(item, clean_one) for item in value]
         elif isinstance(value, dict):
-            value = {key: mended(one, cleaned if key in KNOWN_BY else clean_one) for key, one in value.items()}
+            value = {key: mended(item, cleaned if key in KNOWN_BY else clean_one) for key, item in value.items()}
         return value
 
     lines = []
@@ -310,7 +312,7 @@ def _copy_holds(path: Path, cleaned: Clean) -> bool:
 
 
 def texts_in(path: Path) -> Iterator[str]:
-    """Every text in the ordinary tables of a database file that nobody has open, whatever its schema.
+    """Every text in the ordinary tables of a database file that no process has open, whatever its schema.
 
     StoreError for one that cannot be read.
     """
@@ -365,8 +367,8 @@ class Secret:
 
 def place_of_secret(rows: Rows, table: str, seq: int) -> tuple[str, str]:
     """(id, session) of a row as people know it; its key in a table that has no other."""
-    found = rows.one(PLACES[table], seq=seq) if table in PLACES else None
-    return (str(found[0]), str(found[1])) if found else (str(seq), "")
+    place = rows.one(PLACES[table], seq=seq) if table in PLACES else None
+    return (str(place[0]), str(place[1])) if place else (str(seq), "")
 
 
 def secrets_in(text: str, redact: Redact, key: bytes) -> list[Secret]:
@@ -393,8 +395,8 @@ def _secrets_by_mark(text: str, redacted: str) -> list[tuple[str, str]]:
     pattern = re.escape(literals[0])
     for kind, after in zip(literals[1::2], literals[2::2], strict=True):
         pattern += rf"(\[redacted:{kind}\]|.+?)" + re.escape(after)
-    found = re.fullmatch(pattern, text, re.DOTALL)
-    secrets = zip(literals[1::2], found.groups(), strict=True) if found else ()
+    match = re.fullmatch(pattern, text, re.DOTALL)
+    secrets = zip(literals[1::2], match.groups(), strict=True) if match else ()
     return [(kind, secret) for kind, secret in secrets if not _MARK.fullmatch(secret)]
 
 
@@ -412,7 +414,7 @@ WIDEST_TEXT = 4000
 
 @dataclass(slots=True)
 class FileHits:
-    """Where a text stands: a file, how often at least, and the first lines (from 1) in a file of lines."""
+    """Where a text occurs: a file, at least how often, and the first lines (from 1) in a file of lines."""
 
     path: str
     count: int = 0
@@ -442,7 +444,7 @@ def files_below(folder: Path, *, leave_out: Sequence[str] = (), environments: bo
 
 
 def in_bytes(path: Path, needles: Sequence[Needle]) -> int:
-    """How often any of the texts stands in a file, of whatever kind."""
+    """How often any of the texts occurs in a file of any kind."""
     count = 0
     rest = b""
     with path.open("rb") as file:
@@ -465,17 +467,17 @@ def _spans(data: bytes, needles: Sequence[Needle]) -> list[str]:
 
 
 def in_lines(path: Path, needles: Sequence[Needle], names: Sequence[bytes], texts: set[str]) -> FileHits:
-    """Where texts and names stand in a file of lines; `texts` gains each as it stands there, in whole words."""
-    found = FileHits(str(path))
+    """Where texts and names occur in a file of lines; adds each to `texts` as it is written there, in whole words."""
+    hits = FileHits(str(path))
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
-            hits = _spans(line, needles)
-            amount = len(hits) + sum(name in line for name in names)
+            spans = _spans(line, needles)
+            amount = len(spans) + sum(name in line for name in names)
             if amount:
-                found.count += amount
-                found.lines += [number] if len(found.lines) < LINES else []
-                texts |= {hit for hit in hits if len(hit) <= WIDEST_TEXT and len(texts) < TEXTS}
-    return found
+                hits.count += amount
+                hits.lines += [number] if len(hits.lines) < LINES else []
+                texts |= {span for span in spans if len(span) <= WIDEST_TEXT and len(texts) < TEXTS}
+    return hits
 
 
 def scan_files(
@@ -497,9 +499,9 @@ def scan_files(
     for root in hosts:
         for path in files_below(root):
             with contextlib.suppress(OSError):
-                found = in_lines(path, needles, [name.encode() for name in names], seen)
-                if found.count:
-                    in_hosts.append(found)
+                hits = in_lines(path, needles, [name.encode() for name in names], seen)
+                if hits.count:
+                    in_hosts.append(hits)
     return left, in_hosts, sorted(seen)
 
 
@@ -512,7 +514,7 @@ def main() -> None:
         own=[Path(path) for path in request["own"]],
         hosts=[Path(path) for path in request["hosts"]],
     )
-    answer = {"left": [asdict(one) for one in left], "hosts": [asdict(one) for one in hosts], "texts": texts}
+    answer = {"left": [asdict(hits) for hits in left], "hosts": [asdict(hits) for hits in hosts], "texts": texts}
     sys.stdout.buffer.write(wire.dumps(answer).encode("utf-8", "replace"))
 
 

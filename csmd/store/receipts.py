@@ -65,10 +65,10 @@ def _last_start(rows: Rows, session_id: str, sources: str) -> str:
 
 def context_size(rows: Rows, session_id: str) -> tuple[str, int]:
     """(model, tokens that its latest message was made from) of a session; 0 where none is known since its context began."""
-    found = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
-    if found is None:
+    session = rows.one("select seq, model, context from sessions where id = :id", id=session_id)
+    if session is None:
         return "", 0
-    seq, model, used = int(found[0]), str(found[1]), int(found[2])
+    seq, model, used = int(session[0]), str(session[1]), int(session[2])
     since = fresh_since(rows, session_id) if used else ""
     answered = since and rows.value(
         "select t.at from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
@@ -116,17 +116,6 @@ def was_briefed(rows: Rows, session_id: str) -> bool:
     return bool(rows.value(values, session=session_id, since=fresh_since(rows, session_id)))
 
 
-def last_injected_at(rows: Rows, memory_id: str, reason: str, *, session_id: str) -> str:
-    """When a memory was last told for a reason to another session than this one; "" when it never was."""
-    return rows.text(
-        "select max(n.at) from injection_items i join injections n on n.seq = i.injection_seq "
-        "where i.memory_id = :memory and i.reason = :reason and n.session_id <> :session",
-        memory=memory_id,
-        reason=reason,
-        session=session_id,
-    )
-
-
 def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> frozenset[str]:
     """A session and the last one before it in each of these places: what was told there is offered once more."""
     last = [
@@ -139,7 +128,7 @@ def recent_sessions(rows: Rows, places: Sequence[int], session_id: str) -> froze
         for place in places
         if place
     ]
-    return frozenset(str(one) for one in (session_id, *last) if one)
+    return frozenset(str(ident) for ident in (session_id, *last) if ident)
 
 
 def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
@@ -199,12 +188,12 @@ def list_receipts(
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
         f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
     )
-    found = rows.all(sql, limit=limit, offset=offset, session=session_id)
-    return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in found]
+    receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
+    return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in receipts]
 
 
 class Item(NamedTuple):
-    """One thing that an injection told: `used` is None while nobody can say, `used_by` the kind of mark that told it."""
+    """One item of an injection: `used` is None while that is unknown, `used_by` is the kind of mark that showed it."""
 
     id: str
     score: float
@@ -330,12 +319,12 @@ def item_texts(rows: Rows, seq: int) -> list[tuple[str, str]]:
 
     A passage is known by its turn's id, "#" and where it begins in it.
     """
-    found = rows.all(
+    texts = rows.all(
         "select i.memory_id, m.text from injection_items i left join memories m on m.id = i.memory_id "
         "where i.injection_seq = :seq order by i.memory_id",
         seq=seq,
     )
-    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in found]
+    return [(ident, _quoted(rows, ident) if text is None else text) for ident, text in texts]
 
 
 def _quoted(rows: Rows, ident: str) -> str:
@@ -345,10 +334,10 @@ def _quoted(rows: Rows, ident: str) -> str:
         "select t.text, p.text, p.start_at, p.end_at from turns t left join passages p on p.turn_seq = t.seq "
         "and p.start_at = :start where t.uuid = :uuid"
     )
-    found = rows.one(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
-    if found is None:
+    turn = rows.one(sql, uuid=uuid, start=int(start) if start.isdecimal() else -1)
+    if turn is None:
         return ""
-    whole, words, begin, end = found
+    whole, words, begin, end = turn
     return str(words or (whole if begin is None else whole[begin:end]))
 
 

@@ -417,9 +417,9 @@ _STUB_SESSIONS = (
 
 
 def _close_references(into: Rows) -> tuple[int, set[int]]:
-    """Makes stubs for lost projects and sessions, drops rows that refer to nothing, lists turns that nobody lists.
+    """Makes stubs for lost projects and sessions, drops rows that refer to nothing, lists turns that no session lists.
 
-    How many stubs, and the sessions at whose end turns were put.
+    Returns how many stubs, and the sessions at whose end turns were put.
     """
     into.run(
         "insert into projects (seq, key, root, name, kind, created_at) values "

@@ -2,15 +2,15 @@
 
 A transcript keeps them as a branch that ends. Other things branch, too (parallel calls of tools, sub-agents, a
 compaction, a session that goes on in another file), so a branch has ended only where a later prompt of the same
-session goes on from the line that the earlier prompt went on from, or from one before that. Where somebody goes on from
-such a branch all the same (two terminals in one session, a rewind taken back), what lies on the way to it stands again.
+session goes on from the line that the earlier prompt went on from, or from one before that. If the user goes on from
+such a branch all the same (two terminals in one session, a rewind taken back), the turns on the way to it are restored.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories, vectors
+from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TOOL_KINDS
 
@@ -75,15 +75,15 @@ def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
     standing: list[int] = []
     first, line = 0, parent
     while line:
-        found = rows.one(
+        branch = rows.one(
             "select t.seq, t.parent_uuid, st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
             "where t.uuid = :uuid and st.session_seq = :session and st.rewound = 1",
             uuid=line, session=session_seq,
         )  # fmt: skip
-        if found is None or found[0] in standing:
+        if branch is None or branch[0] in standing:
             break
-        standing.append(found[0])
-        line, first = found[1], found[2]
+        standing.append(branch[0])
+        line, first = branch[1], branch[2]
     for seq in standing:
         sql = "update session_turn set rewound = 0 where session_seq = :session and turn_seq = :turn"
         rows.run(sql, session=session_seq, turn=seq)
@@ -110,11 +110,11 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
     )  # fmt: skip
     if sibling is not None:
         return sibling
-    known = (
+    listed = (
         "select st.ordinal from turns t join session_turn st on st.turn_seq = t.seq "
         "where t.uuid = :parent and st.session_seq = :session"
     )
-    after = rows.key(known, parent=parent, session=session_seq)
+    after = rows.key(listed, parent=parent, session=session_seq)
     if after is None:
         return None
     between = rows.all(
@@ -126,17 +126,17 @@ def _branch_start(rows: Rows, session_seq: int, own: int, parent: str) -> int | 
 
 
 def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str, after: int) -> bool:
-    """Whether the turn at a place, which goes on from a line, goes back to another line, which stands at `after`.
+    """Whether the turn at a place, which continues a line, descends from another line, which is at `after`.
 
-    A line that is no turn (thinking, a note of the host) is taken to stand behind the turn before it.
+    A line that is no turn (thinking, a note of the host) counts as following the turn before it.
     """
     while line and line != ancestor:
-        known = rows.one(
+        own_turn = rows.one(
             "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
             "where t.uuid = :line and st.session_seq = :session and st.ordinal < :place",
             line=line, session=session_seq, place=place,
         )  # fmt: skip
-        before = known or rows.one(
+        before = own_turn or rows.one(
             "select st.ordinal, t.parent_uuid, t.uuid from turns t join session_turn st on st.turn_seq = t.seq "
             "where st.session_seq = :session and st.ordinal < :place and t.source = 'transcript' "
             "order by st.ordinal desc limit 1",
@@ -144,7 +144,7 @@ def _descends(rows: Rows, session_seq: int, place: int, line: str, ancestor: str
         )  # fmt: skip
         if before is None or before[0] < after:
             return False
-        place, line = before[0], before[1] if known else before[2]
+        place, line = before[0], before[1] if own_turn else before[2]
     return line == ancestor
 
 
@@ -158,7 +158,6 @@ def _take_back(rows: Rows, seq: int) -> None:
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
-    vectors.delete_for(rows, "turn", seq)
     checkpoints.take_back(rows, seq)
     if kind not in TOOL_KINDS:  # what was run was run, whatever was said afterwards
         candidates.take_back_packets(rows, uuid)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from csmd.store.fulltext import SEARCHED, is_turn_index_dropped, rows_with, text_hits
+from csmd.store.fulltext import SEARCHED, rows_with, text_hits
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
 from csmd.vocabulary import TurnKind
 
@@ -40,23 +40,21 @@ class DigestRow(NamedTuple):
 
 def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
     """Turns by row key, with their session and project root."""
-    found = rows.read(
+    turns = rows.read(
         TurnRow,
         "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
         "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
         f"where t.seq {IS_LISTED}",
         listed=listed(seqs),
     )
-    return {turn.seq: turn for turn in found}
+    return {turn.seq: turn for turn in turns}
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:
-    """The turns that say any of `terms`, the best first: by their passages, in an older store by its index of turns."""
-    if not is_turn_index_dropped(rows):
-        return [seq for seq, _ in text_hits(rows, "turn", terms, projects=projects, limit=limit)]
+    """The turns that say any of `terms`, the best first, by their passages."""
     hits = [seq for seq, _ in text_hits(rows, "passage", terms, projects=projects, limit=PASSAGES_EACH * limit)]
-    found = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
-    turns: dict[int, int] = dict(found)
+    passages = rows.all(f"select seq, turn_seq from passages where {in_keys('seq', hits)} and text = ''")  # noqa: S608
+    turns: dict[int, int] = dict(passages)
     return list(dict.fromkeys(turns[seq] for seq in hits if seq in turns))[:limit]
 
 
@@ -66,11 +64,11 @@ def digests_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, DigestRow]:
         "select digest_seq, text, uuid from digest_items "  # noqa: S608
         f"where {in_keys('digest_seq', seqs)} and kind <> 'word' and uuid <> '' order by seq"
     )
-    found = rows.all(
+    digests = rows.all(
         "select d.seq, s.id, d.text, d.at, p.root from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
         f"join projects p on p.seq = s.project_seq where {in_keys('d.seq', seqs)}"
     )
-    return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in found}
+    return {seq: as_value(DigestRow, (seq, *digest, tuple(items[seq]))) for seq, *digest in digests}
 
 
 def roots(rows: Rows) -> dict[int, str]:
@@ -84,7 +82,7 @@ def kind_of(rows: Rows, uuid: str) -> str:
 
 
 def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], list[int]]:
-    """The searchable turns before and after a turn in its own session, in order, at most so many on `each` side."""
+    """The searchable turns before and after a turn in its own session, in order, at most `each` on either side."""
     sides = []
     for operator, order in (("<", "desc"), (">", "asc")):
         sql = (
@@ -94,8 +92,8 @@ def surrounding_turns(rows: Rows, seq: int, *, each: int) -> tuple[list[int], li
             "join turns t on t.seq = n.turn_seq and t.searchable = 1 "
             f"where own.seq = :seq order by n.ordinal {order} limit :each"
         )
-        found = rows.all(sql, seq=seq, each=each)
-        sides.append([seq for (seq,) in found])
+        side = rows.all(sql, seq=seq, each=each)
+        sides.append([seq for (seq,) in side])
     return sides[0][::-1], sides[1]
 
 
@@ -104,7 +102,7 @@ FURTHEST = 60
 
 
 def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list[int]]:
-    """The searchable turns behind each of these in its own session, in order, at most so many."""
+    """The searchable turns after each of these in its own session, in order, at most `most`."""
     sql = (
         "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
         "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
@@ -117,8 +115,8 @@ def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list
 
 def turns_of_uuids(rows: Rows, uuids: Sequence[str]) -> dict[str, int]:
     """The row keys of turns by uuid."""
-    found = {uuid: rows.value("select seq from turns where uuid = :uuid", uuid=uuid) for uuid in uuids}
-    return {uuid: seq for uuid, seq in found.items() if seq is not None}
+    seqs = {uuid: rows.value("select seq from turns where uuid = :uuid", uuid=uuid) for uuid in uuids}
+    return {uuid: seq for uuid, seq in seqs.items() if seq is not None}
 
 
 def memories_of_turn(rows: Rows, uuid: str) -> list[int]:
@@ -135,7 +133,7 @@ def turns_like(rows: Rows, prefix: str) -> list[tuple[int, str]]:
 
 
 def memory_texts(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """What memories by row key say, the oldest first; what nobody in a session said is left out."""
+    """The texts of memories by row key, the oldest first; those that were not said in a session are left out."""
     return rows.column(
         f"select text from memories where {in_keys('seq', seqs)} and authority <> 'external' order by created_at, id"  # noqa: S608
     )
@@ -163,10 +161,10 @@ _SAID = f"from session_turn n join {SEARCHED} where n.session_seq = me.session_s
 
 
 class TurnNeighbours(NamedTuple):
-    """Where a turn stands: its session's row, its time, what was said before and after it there (0: nothing).
+    """The place of a turn: its session's row, its time, and the turns before and after it there (0: none).
 
-    An assistant talks while it works: of an exchange count what was asked and the last that was answered, so that a
-    prompt has its answer after it, the answer its prompt before it, and what was said `midway` stands between the two.
+    An assistant talks while it works, so only the prompt and the last answer of an exchange count: a prompt has its
+    answer after it, the answer its prompt before it, and a turn between the two (`midway`) has both.
     """
 
     session: int
@@ -177,9 +175,9 @@ class TurnNeighbours(NamedTuple):
 
 
 def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] | None) -> dict[int, TurnNeighbours]:
-    """Where each of these turns stands among those of these projects (None: all) in its own session."""
+    """The place of each of these turns among those of these projects (None: all) in its own session."""
     spoken = f"{_SAID} and {in_keys('t.project_seq', projects)}"
-    found = rows.all(
+    neighbours = rows.all(
         "select own.seq, own.session_seq, own.at, "  # noqa: S608
         f"case when own.kind = 'assistant' then (select n.turn_seq {spoken} and n.ordinal < me.ordinal "
         "and n.ordinal > me.ordinal - :most and t.kind <> 'assistant' order by n.ordinal desc limit 1) end, "
@@ -194,10 +192,10 @@ def turn_neighbours(rows: Rows, seqs: Sequence[int], *, projects: Sequence[int] 
     )
     return {
         seq: TurnNeighbours(
-            session=session, at=at, before=asked or left or 0, after=answered or right or 0,
+            session=session, at=at, before=prompt or left or 0, after=answered or right or 0,
             midway=bool(answers and answered),
         )
-        for seq, session, at, asked, left, answered, right, answers in found
+        for seq, session, at, prompt, left, answered, right, answers in neighbours
     }  # fmt: skip
 
 

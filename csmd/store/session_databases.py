@@ -160,8 +160,8 @@ class SessionDatabase:
             "select session_id, max(time_created), count(*) from message "  # noqa: S608
             f"where session_id = :id and {_TIMED} group by session_id"
         )
-        found = self._rows.read(Listed, sql, id=ident)
-        return found[0] if found else None
+        listed = self._rows.read(Listed, sql, id=ident)
+        return listed[0] if listed else None
 
     def count(self, ident: str, *, upto: int) -> int:
         """How many messages a session has up to a time."""
@@ -172,7 +172,7 @@ class SessionDatabase:
         """(id, time) of the messages of a session after a time, up to the first one that is still being written.
 
         A prompt is whole once an answer has begun, an answer once it is marked as completed or failed, or another one
-        has begun. What nobody wrote to since the time `abandoned` was left unfinished by a client that was killed.
+        has begun. A message not written to since the time `abandoned` was left unfinished by a client that was killed.
         """
         sql = (
             "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
@@ -180,13 +180,13 @@ class SessionDatabase:
             f"is not null else 1 end from message where session_id = :id and time_created > :after and {_TIMED} "
             "order by time_created, id"
         )
-        found = self._rows.all(sql, id=ident, after=after)
-        answered = max((place for place, row in enumerate(found) if row[3] == "assistant"), default=-1)
-        for place, (message, at, updated, _, is_done) in enumerate(found):
+        messages = self._rows.all(sql, id=ident, after=after)
+        answered = max((place for place, row in enumerate(messages) if row[3] == "assistant"), default=-1)
+        for place, (message, at, updated, _, is_done) in enumerate(messages):
             is_open = place >= answered and not is_done and max(updated, self._written(message)) >= abandoned
             if is_open:
-                return [(one, time) for one, time, *_ in found[:place] if time < at]
-        return [(one, time) for one, time, *_ in found]
+                return [(ident, time) for ident, time, *_ in messages[:place] if time < at]
+        return [(ident, time) for ident, time, *_ in messages]
 
     def _written(self, message: str) -> int:
         return self._rows.number("select max(time_updated) from part where message_id = :id", id=message)
@@ -209,9 +209,9 @@ class SessionDatabase:
             "select length(data) > :most, case when length(data) > :most then '' "
             "when json_valid(data) then json_remove(data, '$.summary.diffs') else data end from message where id = :id"
         )
-        if (found := self._rows.one(sql, id=ident, most=most)) is None:
+        if (message := self._rows.one(sql, id=ident, most=most)) is None:
             return None
-        if found[0]:
+        if message[0]:
             raise TooLarge(f"a message beyond {most} characters")
         parts, bad = list[str](), list[str | None]()
         for part in self._rows.column("select id from part where message_id = :id order by id", id=ident):
@@ -222,12 +222,12 @@ class SessionDatabase:
             elif state:
                 bad.append(str(data) if state == "damaged" else None)
         earlier = self._name(*before) if before else ""
-        return Message(at, self._name(ident, at), earlier, str(found[1]), tuple(parts), tuple(bad))
+        return Message(at, self._name(ident, at), earlier, str(message[1]), tuple(parts), tuple(bad))
 
     def _name(self, ident: str, at: int) -> str:
         """What a message is known by: its time, its role and a hash of what is said and called in it."""
         role = "select case when json_valid(data) then json_extract(data, '$.role') end from message where id = :id"
-        said = (
+        sql = (
             "select substr(coalesce(json_extract(data, '$.callID'), json_extract(data, '$.text'), ''), 1, :most) "
             "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
             "from part where message_id = :id) "
@@ -235,8 +235,8 @@ class SessionDatabase:
             "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), 0) "
             "order by id"
         )
-        told = "\0".join(map(str, self._rows.column(said, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))
-        digest = hashlib.sha256(told.encode("utf-8", "replace")).hexdigest()
+        parts = "\0".join(map(str, self._rows.column(sql, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))
+        digest = hashlib.sha256(parts.encode("utf-8", "replace")).hexdigest()
         return f"{at}{str(self._rows.value(role, id=ident) or '-')[0]}{digest[:TELLING_DIGITS]}"
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, get_args
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages, vectors
+from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
@@ -84,6 +84,13 @@ def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
+def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
+    """The row keys of the projects of some sessions, by their ids."""
+    names = {f"id{number}": ident for number, ident in enumerate(idents)}
+    keys = ", ".join(f":{name}" for name in names) or "null"
+    return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
+
+
 def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
     """When the last sessions of some projects ended, in order, without one session and without agents' own."""
     sql = (
@@ -103,7 +110,7 @@ def first_prompts(rows: Rows, session_seq: int, *, most: int, characters: int) -
 
 
 def count_prompts(rows: Rows, ident: str, *, since: str, most: int) -> int:
-    """How many prompts a session has since a time, at most so many are counted."""
+    """How many prompts a session has since a time, counted up to `most`."""
     return rows.number(
         "select count(*) from (select 1 from sessions s join session_turn st on st.session_seq = s.seq "
         "join turns t on t.seq = st.turn_seq where s.id = :ident and t.kind = 'user' and t.at >= :since order by st.ordinal limit :most)",
@@ -274,7 +281,6 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
     markdown_pages.take_back_days(rows, int(seq))
     digests.take_back(rows, int(seq))
     checkpoints.take_back(rows, int(seq))
-    vectors.delete_for(rows, "turn", int(seq))
     rows.delete("turns", seq=seq)
     return True
 
@@ -371,7 +377,7 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
-    """Removes the statements and packets of a session, and the memories that nobody else said."""
+    """Removes the statements and packets of a session, and the memories that have no other source."""
     belief_changes.drop_sources(
         rows,
         "session_id = :id and uuid in "

@@ -35,8 +35,8 @@ STATEMENT_CHARACTERS, TURN_BYTES, VALUE_BYTES = 8_000, 200_000, 1_000_000
 class View(NamedTuple):
     """A view: what a row is, what its columns mean, how it is joined with others, and the SELECT behind it.
 
-    In the SELECT {column} of a project's row stands for the condition that the asker may see it, {session column} for the
-    id of a session, '' where the asker may not see that.
+    In the SELECT, {column} of a project's row is replaced by the condition that the asker may see it, {session column} by
+    the id of a session, '' where the asker may not see that.
     """
 
     name: str
@@ -235,7 +235,7 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens of all of it",
             "memory": "the memory that was told, null for something else",
             "reason": "why it was told",
-            "used": "1 where the session made use of it, 0 where not, null while nobody can say",
+            "used": "1 where the session made use of it, 0 where not, null while unknown",
         },
         ("receipts.session = sessions.id", "receipts.memory = memories.id", "receipts.project = projects.path"),
         f"select i.id, {{session i.session_id}}, {_ROOT.format('i.project_seq')}, i.event, i.at, i.tokens, "  # noqa: S608

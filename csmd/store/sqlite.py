@@ -43,7 +43,7 @@ def connect(
 ) -> apsw.Connection:
     """Opens a connection with csmd's pragmas; readers cannot write by construction.
 
-    `immutable`: nobody else has the file open, and it is read without a lock or a log. `inspect_only`: the connection
+    `immutable`: no other process has the file open, and it is read without a lock or a log. `inspect_only`: the connection
     may recover what a crash interrupted, which no reader can, and changes nothing else, not even the journal mode.
     `vfs` names how SQLite reaches the disk; "" is the platform's own.
     """

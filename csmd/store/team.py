@@ -92,9 +92,9 @@ def leave(rows: Rows) -> None:
 
 def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
     """Notes that the server answered; where it is another one than before, or an older self, all is sent and received anew."""
-    known = rows.text("select epoch from team")
+    stored_epoch = rows.text("select epoch from team")
     rows.run("update team set epoch = :epoch, reached_at = :at, failing_since = '', failure = ''", epoch=epoch, at=at)
-    if known != epoch:
+    if stored_epoch != epoch:
         rows.run("update team_places set xid = 0, item = 0")
         for share in shares(rows):
             queue_project(rows, share)
@@ -178,18 +178,18 @@ def count_waiting(rows: Rows) -> int:
 
 def settle(rows: Rows, sent: Iterable[Waiting]) -> None:
     """Takes what was sent out of the queue; what has changed meanwhile waits again."""
-    for one in sent:
-        rows.delete("team_outbox", **one._asdict())
+    for row in sent:
+        rows.delete("team_outbox", **row._asdict())
 
 
 def shared_memory(rows: Rows, ident: str) -> tuple[int, int] | None:
     """(row key, project) of a memory of one's own that is in a shared project; None for any other."""
-    found = rows.one(
+    memory = rows.one(
         "select m.seq, m.project_seq from memories m join team_shares s on s.project_seq = m.project_seq "
         "where m.id = :id and m.twin_of = 0 and m.seq not in (select memory_seq from team_memories)",
         id=ident,
     )
-    return (int(found[0]), int(found[1])) if found else None
+    return (int(memory[0]), int(memory[1])) if memory else None
 
 
 def is_colleagues(rows: Rows, ident: str) -> bool:
@@ -201,12 +201,12 @@ def is_colleagues(rows: Rows, ident: str) -> bool:
 
 def shared_session(rows: Rows, ident: str) -> tuple[int, int, str, str, str] | None:
     """(row key, project, parent, host, last time) of a session of a shared project; None for any other."""
-    found = rows.one(
+    session = rows.one(
         "select n.seq, n.project_seq, n.parent, n.host, n.last_at from sessions n "
         "join team_shares s on s.project_seq = n.project_seq where n.id = :id",
         id=ident,
     )
-    return (int(found[0]), int(found[1]), str(found[2]), str(found[3]), str(found[4])) if found else None
+    return (int(session[0]), int(session[1]), str(session[2]), str(session[3]), str(session[4])) if session else None
 
 
 # --- what colleagues said
@@ -218,11 +218,11 @@ def places(rows: Rows) -> list[Place]:
 
 
 def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
-    """The row of the project here that the team knows by a name: one that is shared as it, else the only one with this remote.
+    """The row of the project that the team knows by a name: one that is shared by it, else the only one with this remote.
 
-    What stands behind a wall there comes to none that does not stand behind the same.
+    A project behind a wall there matches only a project behind the same wall here.
     """
-    found = rows.column(
+    seqs = rows.column(
         "select p.seq from projects p left join team_shares s on s.project_seq = p.seq and s.name = :name "
         "left join projects w on w.seq = p.workspace_seq and w.seq > 0 "
         "where p.merged_into = 0 and p.part_of = 0 and p.kind <> 'workspace' and (s.name = :name or p.remote = :name) "
@@ -230,15 +230,15 @@ def project_of(rows: Rows, name: str, *, workspace: str) -> int | None:
         name=name,
         wall=workspace,
     )
-    is_shared = bool(found) and rows.exists("select 1 from team_shares where project_seq = :seq", seq=found[0])
-    return int(found[0]) if found and (is_shared or len(found) == 1) else None
+    is_shared = bool(seqs) and rows.exists("select 1 from team_shares where project_seq = :seq", seq=seqs[0])
+    return int(seqs[0]) if seqs and (is_shared or len(seqs) == 1) else None
 
 
 def put_place(rows: Rows, place: Place) -> None:
     """Notes how far a colleague's project was received; one that is another project here by now begins with nothing."""
-    known = next((one for one in places(rows) if one.seq == place.seq), None)
-    if known is not None and (known.author, known.project_seq) != (place.author, place.project_seq):
-        drop_place(rows, known)
+    before = next((earlier for earlier in places(rows) if earlier.seq == place.seq), None)
+    if before is not None and (before.author, before.project_seq) != (place.author, place.project_seq):
+        drop_place(rows, before)
     rows.upsert("team_places", "seq", **place._asdict())
 
 
@@ -272,10 +272,12 @@ def note_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:
 
 def received(rows: Rows, among: Sequence[int] | None = None) -> list[tuple[str, int, int]]:
     """(author, project, memories) of what colleagues said that is here; `among` some projects, None for all."""
-    found = rows.all(
+    counts = rows.all(
         "select p.author, p.project_seq, count(t.memory_seq) from team_places p "
         "left join team_memories t on t.place_seq = p.seq group by p.author, p.project_seq order by 1, 2"
     )
     return [
-        (str(author), int(project), int(count)) for author, project, count in found if among is None or project in among
+        (str(author), int(project), int(count))
+        for author, project, count in counts
+        if among is None or project in among
     ]

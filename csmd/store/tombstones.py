@@ -28,9 +28,9 @@ def forget(
     """
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
-    found = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
+    hashes = [("memory", exact), ("memory", whole), *(("near", hash_) for hash_ in near)]
     for place in [""] if scope is None else _places_of(rows, text, scope, key):
-        for kind, hash_ in dict.fromkeys(found):
+        for kind, hash_ in dict.fromkeys(hashes):
             _add(rows, kind, hash_, by=by, part_of=_part(exact, place, now), place=place, now=now)
 
 
@@ -93,12 +93,14 @@ def _matching(rows: Rows, text: str, *, correction: bool, key: bytes) -> list[_T
     )
 
 
-def _in_places(rows: Rows, found: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
+def _in_places(rows: Rows, tombstones: Sequence[_Tombstone], scopes: Iterable[int], key: bytes) -> list[_Tombstone]:
     """Those of the tombstones that apply in some places, or in every place."""
     places = (
-        {"", *(_place(rows, scope, key) for scope in scopes)} if any(tombstone.place for tombstone in found) else {""}
+        {"", *(_place(rows, scope, key) for scope in scopes)}
+        if any(tombstone.place for tombstone in tombstones)
+        else {""}
     )
-    return [tombstone for tombstone in found if tombstone.place in places]
+    return [tombstone for tombstone in tombstones if tombstone.place in places]
 
 
 def is_statement_forgotten(
@@ -112,20 +114,20 @@ def is_statement_forgotten(
     key: bytes,
     home: int | None = None,
 ) -> bool:
-    """Whether a statement was forgotten: by the user for everybody, by an assistant for what assistants say.
+    """Whether a statement was forgotten: by the user for all speakers, by an assistant for what assistants say.
 
     `project` is where it was said (None: anywhere), `home` where it is to hold (None: there), and `at` when it was said;
-    "" for what nobody says now, as what is counted.
+    "" for what is not said at any time, such as what is counted.
     """
-    found = [
+    matching = [
         tombstone
         for tombstone in _matching(rows, text, correction=correction, key=key)
         if _applies(tombstone, authority, at)
     ]
-    if not found or project is None:
-        return bool(found)
+    if not matching or project is None:
+        return bool(matching)
     scopes = applicable_places(rows, project, home=home)
-    return scopes is None or bool(_in_places(rows, found, scopes, key))
+    return scopes is None or bool(_in_places(rows, matching, scopes, key))
 
 
 def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
@@ -135,7 +137,7 @@ def _applies(tombstone: _Tombstone, authority: Authority, at: str) -> bool:
 
 
 def note_restated(rows: Rows, text: str, *, correction: bool, project: int, at: str, key: bytes) -> None:
-    """Notes that the user says anew what was forgotten: from then on it is kept out of nobody's words."""
+    """Records that the user says again what was forgotten: from then on it is kept out no longer, whoever says it."""
     scopes = reopened_places(rows, project, home=projects.everywhere(rows, project))
     for tombstone in _in_places(rows, _matching(rows, text, correction=correction, key=key), scopes, key):
         if tombstone.place and at > tombstone.at and (not tombstone.again_at or at < tombstone.again_at):
@@ -173,8 +175,8 @@ def count_forgotten(rows: Rows) -> int:
 
 def forgetting_state(rows: Rows) -> tuple[int, str]:
     """(how much was forgotten, when last): what was read before holds what was forgotten after the two have changed."""
-    (found,) = rows.all("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'")
-    return found
+    (state,) = rows.all("select count(*), coalesce(max(created_at), '') from tombstones where kind = 'memory'")
+    return state
 
 
 def forgotten_hashes(rows: Rows) -> frozenset[str]:
@@ -239,15 +241,15 @@ def has_purged(rows: Rows) -> bool:
 
 def purge_state(rows: Rows) -> tuple[int, str]:
     """(how much was purged, when last): what was read before is not written after the two have changed."""
-    (found,) = rows.all(
+    (state,) = rows.all(
         "select count(*), coalesce(max(created_at), '') from tombstones "
         "where kind in ('text', 'turn', 'session', 'project', 'file')"
     )
-    return found
+    return state
 
 
 def purge_text(rows: Rows, text: str, *, key: bytes, now: str, found_by: str = "") -> None:
-    """Keeps a text out of everything from now on, wherever it stands; `found_by` is what was purged where it is longer."""
+    """Keeps a text out of everything from now on, wherever it occurs; `found_by` is the purged text if this one is longer."""
     mark, part_of = mark_of(text, key), mark_of(found_by, key).hash if found_by else ""
     _add(rows, "text", mark.hash, mark=mark, now=now, part_of=part_of)
 
@@ -271,13 +273,15 @@ def remove_name(rows: Rows, kind: Kind, name: str, *, key: bytes) -> int:
 
 def marks(rows: Rows, key: bytes) -> Marks:
     """Every purged text, once; the same object while they are the same, so that what it has learned is kept."""
-    found = rows.all("select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash")
-    return _marks(tuple(Mark(*row) for row in found), key)
+    stored = rows.all(
+        "select distinct hash, words, anchor, anchor_at from tombstones where kind = 'text' order by hash"
+    )
+    return _marks(tuple(Mark(*row) for row in stored), key)
 
 
 @cached(4)
-def _marks(found: tuple[Mark, ...], key: bytes) -> Marks:
-    return Marks(found, key)
+def _marks(stored: tuple[Mark, ...], key: bytes) -> Marks:
+    return Marks(stored, key)
 
 
 MOST_SECRETS = 500
@@ -304,11 +308,11 @@ def note_secrets(rows: Rows, session: str, secrets: Iterable[str], *, key: bytes
 def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     """The secrets that were known as such in any of some sessions; the same object while they are the same."""
     places = [name_hash("session", session, key) for session in sessions] if has(rows, "secret") else []
-    found: set[tuple[str, int, int, int]] = set()
+    stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
         sql = "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = 'secret'"
-        found |= set(rows.all(sql, place=place))
-    return _marks(tuple(Mark(*row) for row in sorted(found)), key)
+        stored |= set(rows.all(sql, place=place))
+    return _marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
 
 def sessions_with_secrets(rows: Rows, key: bytes) -> list[str]:
@@ -387,12 +391,12 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
 
 def hashes_of_texts(wordings: Mapping[str, bool], key: bytes) -> frozenset[str]:
     """Every hash by which texts may be known as forgotten, as statements or corrections; where True, also a word or two less."""
-    found = set[str]()
+    hashes = set[str]()
     for text, nearly in wordings.items():
-        found.add(statement_hash(text, key))
+        hashes.add(statement_hash(text, key))
         for correction in (False, True):
-            found.update(islice(gist_hashes(text, correction=correction, key=key), None if nearly else 1))
-    return frozenset(found)
+            hashes.update(islice(gist_hashes(text, correction=correction, key=key), None if nearly else 1))
+    return frozenset(hashes)
 
 
 def is_everywhere(rows: Rows, scope: int) -> bool:
@@ -408,8 +412,8 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     inside = {scope, *_behind(rows, scope)}
     held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
     around = held.union(*(projects.lineage(rows, seq) for seq in inside)) - held
-    known = "select 1 from memories where text_hash = :hash and project_seq = :seq"
-    return sorted(held.union(seq for seq in around if rows.value(known, hash=text_hash, seq=seq) is None))
+    sql = "select 1 from memories where text_hash = :hash and project_seq = :seq"
+    return sorted(held.union(seq for seq in around if rows.value(sql, hash=text_hash, seq=seq) is None))
 
 
 def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> frozenset[int] | None:

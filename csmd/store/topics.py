@@ -84,7 +84,7 @@ def changed_tags(rows: Rows, project: int, tags: Iterable[tuple[int, str, float]
 
 
 def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
-    """Makes these the rule's tags of memories of a project; somebody's stay, and so do those of memories that left it."""
+    """Replaces the rule's tags of a project's memories; a person's tags stay, and so do those of memories that left it."""
     for seq, name, weight in tags:
         if rows.value("select project_seq from memories where seq = :seq", seq=seq) != project:
             continue
@@ -104,7 +104,7 @@ def mark_done(rows: Rows, looked: Due) -> None:
 
 
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:
-    """Tags a memory because somebody says so (weight 0: takes the topic off); False where a person has said otherwise."""
+    """Tags a memory at someone's request (weight 0: removes the topic); False if a person has decided otherwise."""
     project = rows.number("select project_seq from memories where seq = :seq", seq=memory_seq)
     sql = (
         "select x.topic_seq, x.by_whom, x.weight from memory_topics x join topics t on t.seq = x.topic_seq "
@@ -150,7 +150,7 @@ def move_to(rows: Rows, memory_seq: int, project: int) -> None:
 
 
 def of_memories(rows: Rows, seqs: Sequence[int]) -> dict[int, list[Tagged]]:
-    """The topics of some memories, what somebody said first, then the most telling."""
+    """The topics of some memories: first those that were set by request, then the most specific."""
     tags = rows.grouped(
         "select x.memory_seq, t.name, x.by_whom, x.weight from memory_topics x join topics t "  # noqa: S608
         f"on t.seq = x.topic_seq where {in_keys('x.memory_seq', seqs)} and x.weight > 0 "

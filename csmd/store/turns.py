@@ -49,7 +49,7 @@ def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether a turn's text is the mark that stands for one that was not kept."""
+    """Whether a turn's text is the mark of a text that was not kept."""
     return _NOT_KEPT.fullmatch(text) is not None
 
 
@@ -116,8 +116,8 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
 def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     """Moves a hook's turn, the last of its session, before the hooks' turns at the end that are later than it.
 
-    Hooks leave in the spool what nobody takes, and the next may be answered sooner. What a transcript tells stays where
-    it is. Nothing is made of what only hooks reported, so the stages' cursors stay with the turns that they have passed.
+    Hooks leave in the spool what no daemon takes, and the next event may be answered sooner. Turns from a transcript stay
+    in place. Nothing is derived from what only hooks reported, so the stages' cursors stay at the turns that they passed.
     """
     found = rows.one(
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
@@ -215,7 +215,7 @@ def add_turn(
 
 
 def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
-    """Marks what a prompt leaves behind that takes the place of an earlier one; what it goes on from stands."""
+    """Marks the turns left behind by a prompt that replaces an earlier one; the turns that it continues are kept."""
     if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
         for standing in rewinds.take_up(rows, session, parent=turn.parent_uuid):
             kind, text = rows.all("select kind, text from turns where seq = :seq", seq=standing)[0]
@@ -251,17 +251,16 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    vectors.delete_for(rows, "turn", seq)
 
 
 def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
     """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
     if turn.kind in TOOL_KINDS or turn.text != said:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, said=said, kept=turn.text)
+        compactions.note_stored(rows, seq, uuid=turn.uuid, original=said, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the turn of a queue or a hook that a transcript's turn stands for, or None."""
+    """(row key, uuid) of the turn from a queue or a hook that a transcript's turn replaces, or None."""
     if turn.form != "queued" and turn.kind in SUBMITTED:
         found = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
         if found is not None:
@@ -288,7 +287,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         recheck_turn(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
-        vectors.move_to(rows, "turn", seq, project)
+        vectors.move_passages(rows, seq, project)
 
 
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
@@ -302,7 +301,6 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     rows.run(sql, kept=into, seq=seq)
     # A queue's line stays known: read again it would bring its turn back.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
-    vectors.delete_for(rows, "turn", seq)
     home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
     rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(text), seq=home)
     rows.delete("turns", seq=seq)
@@ -456,9 +454,9 @@ def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, bac
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
     """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
-    Not what only a hook reported or stands in a transcript that a tool has written (`hashed` makes a name's keyed hash):
-    nobody is known to have said that. Not what stands in the session's own context (listed there at `since` or later, a
-    fork's copies too), nor what sub-agents and tools said, nor what is not indexed any more.
+    Not those that only a hook reported or that are in a transcript written by a tool (`hashed` makes a name's keyed hash):
+    their speaker is unknown. Not those in the session's own context (listed there at `since` or later, a fork's copies
+    too), nor those of sub-agents and tools, nor those no longer indexed.
     """
     sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
@@ -511,6 +509,31 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
     return rows.column(
         "select substr(text, 1, 600) from turns where kind = 'user' order by seq desc limit :limit", limit=limit
     )
+
+
+class Prompted(NamedTuple):
+    """A prompt of the user, of which the beginning is read for what it says was done."""
+
+    seq: int
+    uuid: str
+    project_seq: int
+    at: str
+    text: str
+
+
+_PROMPTED = "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and t.provisional = 0"
+
+
+def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
+    """The next prompts past a row key that a transcript has brought, in order."""
+    sql = f"{_PROMPTED} and t.seq > :seq order by t.seq limit :limit"
+    return rows.read(Prompted, sql, seq=seq, limit=limit)
+
+
+def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prompted]:
+    """The prompts of a project (0: of all) after a time, the latest first."""
+    sql = f"{_PROMPTED} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
+    return rows.read(Prompted, sql, at=at, project=project, limit=limit)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
@@ -649,7 +672,6 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
         compactions.note_dropped(
             rows, turn, text=text, name=_CONVERSATION, why=f"dropped after {days} days", cause="age"
         )
-        vectors.delete_for(rows, "turn", turn)
     if len(found) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
     activity.count(rows, [(SAID_DROPPED, len(found))])
@@ -745,17 +767,6 @@ def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
 
 
-def earlier_tool_inputs(rows: Rows, prompt: Prompt, *, tools: Sequence[str]) -> list[str]:
-    """What the calls of some tools before a turn in its session were given, as JSON; of a turn that answers another, none."""
-    sql = (
-        "select c.text from turns t join session_turn here on here.turn_seq = t.seq "  # noqa: S608
-        "join session_turn there on there.session_seq = here.session_seq and there.ordinal < here.ordinal "
-        "join turns c on c.seq = there.turn_seq where t.seq = :seq and t.parent_uuid = '' and c.kind = 'tool_call' "
-        f"and c.tool_name in ({_quoted(tools)})"
-    )
-    return rows.column(sql, seq=prompt.seq)
-
-
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
     """The statements that were chosen from a turn."""
     chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
@@ -768,7 +779,7 @@ def relay_sentence(rows: Rows, sentence: Sentence) -> None:
 
 
 def drop_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Deletes a statement that nobody in the session made."""
+    """Deletes a statement that was not made in the session."""
     rows.delete("statements", seq=sentence.seq)
 
 

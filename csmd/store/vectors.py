@@ -20,9 +20,6 @@ VECTOR_CHUNK_ROWS = 64
 #: Kind -> the table of its rows, in the order in which they are embedded.
 _TABLES = {"memory": "memories", "passage": "passages"}
 KINDS = tuple(_TABLES)
-#: Kept in a store of before passages until every passage has a vector (passages.py): none are made any more.
-_OLD_TABLES = {"turn": "turns"}
-OLD_KINDS = tuple(_OLD_TABLES)
 #: So many vectors are compared whole: 0.5 ms a thousand. Of more only those of the nearest signs, at least so many: a comparison
 #: of signs takes a quarter of that. Of real vectors the true first ten are among them by .99 in 50,000 (docs/benchmarks.md).
 WHOLE, NEAREST_SIGNS = 20_000, 1600
@@ -30,7 +27,6 @@ WHOLE, NEAREST_SIGNS = 20_000, 1600
 _WORDS = {
     "memory": "p.text from memories p",
     "passage": f"{WORDS} from passages p join turns t on t.seq = p.turn_seq",
-    "turn": "p.text from turns p",
 }
 
 
@@ -38,18 +34,18 @@ _WORDS = {
 
 
 def vector_table(kind: str, model_seq: int) -> str:
-    """The vec0 table of one model's vectors for memories, passages or, in an older store, turns."""
-    if kind not in (*KINDS, *OLD_KINDS):
+    """The vec0 table of one model's vectors for memories or passages."""
+    if kind not in KINDS:
         raise StoreError(f"no vectors are kept for {kind!r}")
     return f"vec_{kind}_{int(model_seq)}"
 
 
-def create_vector_tables(rows: Rows, model_seq: int, dim: int, *, kinds: Sequence[str] = KINDS) -> None:
+def create_vector_tables(rows: Rows, model_seq: int, dim: int) -> None:
     """Makes the tables for a model's vectors, those that are not there; int8, partitioned by project.
 
     A passage goes with its turn, by a foreign key: so a trigger, not a caller, takes its vector and signs along.
     """
-    for kind in kinds:
+    for kind in KINDS:
         rows.run(
             f"create virtual table if not exists {vector_table(kind, model_seq)} using vec0("
             f"project_seq integer partition key, embedding int8[{int(dim)}], chunk_size={VECTOR_CHUNK_ROWS})"
@@ -64,30 +60,17 @@ def create_vector_tables(rows: Rows, model_seq: int, dim: int, *, kinds: Sequenc
     )
 
 
-def complete_vector_tables(rows: Rows) -> None:
-    """Makes the tables of kinds that a store's models have not had: those of a migration."""
-    if rows.value("select 1 from sqlite_schema where name = 'vector_models'"):
-        for model, dim in rows.all("select seq, dim from vector_models order by seq"):
-            create_vector_tables(rows, model, dim)
-
-
-def _has_table(rows: Rows, kind: str, model_seq: int) -> bool:
-    """Whether a model's vectors of this kind have a table: those of turns may have been dropped."""
-    name = vector_table(kind, model_seq)
-    return rows.exists("select 1 from sqlite_schema where type = 'table' and name = :name", name=name)
-
-
 def ensure_model(rows: Rows, name: str, dim: int, *, now: str) -> int:
     """The row key of an embedding model, its tables made when it is new.
 
     StoreError when the model of that name had vectors of another length: it is another model.
     """
-    known = rows.one("select seq, dim from vector_models where name = :name", name=name)
-    if known is None:
+    stored = rows.one("select seq, dim from vector_models where name = :name", name=name)
+    if stored is None:
         made = rows.insert_keyed("vector_models", name=name, dim=dim, created_at=now)
         create_vector_tables(rows, made, dim)
         return made
-    seq, known_dim = known
+    seq, known_dim = stored
     if known_dim != dim:
         raise StoreError(
             f"the model {name} makes {dim} numbers a vector, the vectors stored under its name have {known_dim}",
@@ -127,11 +110,11 @@ def delete_vector(rows: Rows, kind: str, model_seq: int, seq: int) -> None:
 
 
 def _vector(rows: Rows, kind: str, model_seq: int, seq: int) -> bytes | None:
-    found: bytes | None = rows.value(
+    vector: bytes | None = rows.value(
         f"select embedding from {vector_table(kind, model_seq)} where rowid = :seq",  # noqa: S608
         seq=seq,
     )
-    return found
+    return vector
 
 
 # --- what has a vector, and what waits for one
@@ -163,12 +146,13 @@ def _waiting(rows: Rows, model: int | None) -> list[tuple[str, dict[str, int]]]:
     """Queries for the rows that wait for a vector of a model, with their values."""
     again = "select 1 from embed_again where kind in ('memory', 'passage') and model_seq = :model"
     return [(again, {"model": model or 0})] + [
-        (f"select 1 from {table} where seq > :after", {"after": _reached(rows, kind, model)})  # noqa: S608
+        (f"select 1 from {table} where seq > :after", {"after": embedded_up_to(rows, kind, model)})  # noqa: S608
         for kind, table in _TABLES.items()
     ]
 
 
-def _reached(rows: Rows, kind: str, model: int | None) -> int:
+def embedded_up_to(rows: Rows, kind: str, model: int | None) -> int:
+    """The row key up to which rows of a kind have been given vectors of a model."""
     return 0 if model is None else cursors.cursor(rows, f"embed-{kind}", str(model))
 
 
@@ -187,7 +171,7 @@ def add(
     one that was moved meanwhile has its vector where it is now.
     """
     added = 0
-    table = {**_TABLES, **_OLD_TABLES}[kind]
+    table = _TABLES[kind]
     words_of = f"select {_WORDS[kind]} where p.seq = :seq"
     changed = {seq for seq, words in (texts or {}).items() if rows.value(words_of, seq=seq) != words}
     for seq in (texts or {}).keys() - changed:
@@ -210,15 +194,18 @@ def add(
 
 
 def move_to(rows: Rows, kind: str, row_seq: int, project: int) -> None:
-    """Takes every vector of a row into the partition of the row's new project; of a turn, those of its passages."""
+    """Takes every vector of a row into the partition of the row's new project."""
     for seq, model in _of_row(rows, kind, row_seq):
         vector = _vector(rows, kind, model, seq)
         delete_vector(rows, kind, model, seq)
         if vector is not None:
             insert_vector(rows, kind, model, seq, project, vector)
-    if kind == "turn":
-        for passage in rows.column("select seq from passages where turn_seq = :turn", turn=row_seq):
-            move_to(rows, "passage", passage, project)
+
+
+def move_passages(rows: Rows, turn_seq: int, project: int) -> None:
+    """Takes every vector of a turn's passages into the partition of its new project."""
+    for passage in rows.column("select seq from passages where turn_seq = :turn", turn=turn_seq):
+        move_to(rows, "passage", passage, project)
 
 
 def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
@@ -235,8 +222,8 @@ def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, in
         kind=kind,
         row=row_seq,
     )
-    found = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
-    return [(name, start, end, vector) for name, start, end, vector in found if vector is not None]
+    vectors = [(name, start, end, _vector(rows, kind, model, seq)) for seq, model, name, start, end in parts]
+    return [(name, start, end, vector) for name, start, end, vector in vectors if vector is not None]
 
 
 def _of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[int, int]]:
@@ -262,16 +249,17 @@ def reembed(rows: Rows, kind: str, row_seq: int) -> None:
 
 def reset_vectors(rows: Rows) -> None:
     """Removes every vector of every model; what is stored waits to be embedded again."""
-    for model in rows.column("select seq from vector_models order by seq"):
+    models = rows.all("select seq, dim from vector_models order by seq")
+    for model, _ in models:
         rows.run(f"drop trigger if exists {vector_table('passage', model)}_delete")
-        for kind in (*KINDS, *OLD_KINDS):
-            rows.run(f"drop table if exists {vector_table(kind, model)}")
         for kind in KINDS:
+            rows.run(f"drop table if exists {vector_table(kind, model)}")
             cursors.move_cursor(rows, f"embed-{kind}", str(model), 0)
     # A dream knows vectors by their row keys, which begin anew.
     for table in ("vector_codes", "vectors", "embed_again", "dreamt_scopes"):
         rows.run(f"delete from {table}")  # noqa: S608
-    complete_vector_tables(rows)
+    for model, dim in models:
+        create_vector_tables(rows, model, dim)
 
 
 # --- what is near
@@ -280,14 +268,9 @@ def reset_vectors(rows: Rows) -> None:
 def vector_hits(
     rows: Rows, kind: str, model_seq: int, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[Row]:
-    """(row seq, start, end, squared distance) of the rows nearest to `vector`; `projects` None is all.
-
-    [] for turns of a store that keeps no vectors of them any more.
-    """
+    """(row seq, start, end, squared distance) of the rows nearest to `vector`; `projects` None is all."""
     table = vector_table(kind, model_seq)
-    found: list[Row] = []
-    if kind in OLD_KINDS and not _has_table(rows, kind, model_seq):
-        return found
+    hits: list[Row] = []
     for project in [None] if projects is None else projects:
         scope = "" if project is None else "and project_seq = :project"
         values: dict[str, Any] = {} if project is None else {"project": project}
@@ -310,8 +293,8 @@ def vector_hits(
             f"select v.row_seq, v.start_at, v.end_at, near.distance * near.distance from ({near}) near "  # noqa: S608
             "join vectors v on v.seq = near.rowid"
         )
-        found += rows.all(sql, vector=vector, limit=limit, **values)
-    return sorted(found, key=lambda row: (row[3], row[0]))[:limit]
+        hits += rows.all(sql, vector=vector, limit=limit, **values)
+    return sorted(hits, key=lambda row: (row[3], row[0]))[:limit]
 
 
 def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequence[int]) -> dict[int, float]:
@@ -321,8 +304,8 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
         f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
         f"where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"
     )
-    found = rows.all(sql, vector=vector, kind=kind, model=model, listed=listed(row_seqs))
-    return {seq: distance**2 for seq, distance in found}
+    squares = rows.all(sql, vector=vector, kind=kind, model=model, listed=listed(row_seqs))
+    return {seq: distance**2 for seq, distance in squares}
 
 
 # --- whether all is sound
@@ -333,8 +316,7 @@ def problems(rows: Rows) -> list[str]:
     return [
         problem
         for model in rows.column("select seq from vector_models order by seq")
-        for kind in (*KINDS, *OLD_KINDS)
-        if _has_table(rows, kind, model)
+        for kind in KINDS
         for problem in _problems(rows, kind, model)
     ]
 
@@ -344,21 +326,19 @@ def _problems(rows: Rows, kind: str, model: int) -> list[str]:
     listed: dict[int, int | None] = dict(
         rows.all(
             "select v.seq, b.project_seq from vectors v "  # noqa: S608
-            f"left join {({**_TABLES, **_OLD_TABLES})[kind]} b on b.seq = v.row_seq "
+            f"left join {_TABLES[kind]} b on b.seq = v.row_seq "
             "where v.kind = :kind and v.model_seq = :model",
             **of,
         )
     )
     stored: dict[int, int] = dict(rows.all(f"select rowid, project_seq from {vector_table(kind, model)}"))  # noqa: S608
     coded = set(rows.all("select seq, project_seq from vector_codes where model_seq = :model and kind = :kind", **of))
-    skipped = 0
-    if kind in KINDS:
-        sql = (
-            f"select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists "  # noqa: S608
-            "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
-            "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
-        )
-        skipped = rows.value(sql, reached=_reached(rows, kind, model), **of)
+    sql = (
+        f"select count(*) from {_TABLES[kind]} b where b.seq <= :reached and not exists "  # noqa: S608
+        "(select 1 from vectors v where v.kind = :kind and v.model_seq = :model and v.row_seq = b.seq) and not exists "
+        "(select 1 from embed_again a where a.kind = :kind and a.model_seq = :model and a.row_seq = b.seq)"
+    )
+    skipped = rows.value(sql, reached=embedded_up_to(rows, kind, model), **of)
     counts = {
         f"vectors: {{}} of model {model} are of a {kind} that is gone": list(listed.values()).count(None),
         f"vectors: of model {model} in one of two {kind} tables only: {{}}": len(listed.keys() ^ stored.keys()),

@@ -14,9 +14,9 @@ KIND = "workspace"
 
 def ensure(rows: Rows, name: str, *, now: str) -> int:
     """The row of a workspace, made when it is new."""
-    found = named(rows, name)
-    if found is not None:
-        return found
+    seq = named(rows, name)
+    if seq is not None:
+        return seq
     return rows.insert_keyed("projects", key=f"workspace:{name}", root="", name=name, kind=KIND, created_at=now)
 
 
@@ -127,7 +127,7 @@ def lens(rows: Rows, seq: int) -> Lens | None:
 def lenses(rows: Rows) -> list[Lens]:
     """Every lens of which something is left, by name."""
     seqs = rows.column("select seq from projects where kind = 'workspace' order by name")
-    return [found for seq in seqs if (found := lens(rows, seq)) and not found.is_empty]
+    return [each for seq in seqs if (each := lens(rows, seq)) and not each.is_empty]
 
 
 def rank_first(rows: Rows, project: int, *, lens: int) -> None:
@@ -192,7 +192,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     """Every project, the one with the latest turn first."""
     places = rows.grouped("select project_seq, path, why from aliases order by created_at, path")
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
-    found = rows.read(
+    summaries = rows.read(
         ProjectSummary,
         "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
         "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
@@ -211,7 +211,7 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
             other_places=tuple(place for place in places[project.seq] if place[0] != project.root),
             merged=tuple(root for (root,) in merged[project.seq]),
         )
-        for project in found
+        for project in summaries
     ]
 
 

@@ -56,8 +56,8 @@ def _exchange(rows: ServerRows, order: Mapping[str, Any]) -> Json:
                 xid, item = order["reached"].get(str(project["seq"]), (0, 0))
                 rows.narrow(project["author"])
                 left = RECEIVED_AT_ONCE - len(changed)
-                found = shared_rows.changed_since(rows, project["seq"], xid=xid, item=item, limit=left)
-                changed += [{"place": project["seq"], **change} for change in found]
+                changes = shared_rows.changed_since(rows, project["seq"], xid=xid, item=item, limit=left)
+                changed += [{"place": project["seq"], **change} for change in changes]
     return {
         "is_other": False,
         "sent": True,

@@ -108,9 +108,9 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
         for record in records
         for name, start, end, vector in record["vectors"]
     ]
-    made = {key: postgres.ensure_model(rows, *key) for key in {(one["name"], len(one["vector"])) for one in vectors}}
-    for one in vectors:
-        one["model"], one["vector"] = made[one["name"], len(one["vector"])], postgres.as_list(one["vector"])
+    made = {key: postgres.ensure_model(rows, *key) for key in {(item["name"], len(item["vector"])) for item in vectors}}
+    for item in vectors:
+        item["model"], item["vector"] = made[item["name"], len(item["vector"])], postgres.as_list(item["vector"])
     rows.with_table(
         "insert into vectors (memory_seq, model_seq, start_at, end_at, embedding) "  # noqa: S608
         f"select m.seq, v.model, v.start, v.until, cast(v.vector as halfvec) from {_JOINED} on conflict do nothing",
@@ -164,17 +164,17 @@ def put_digest(rows: Rows, digest: Mapping[str, Any], projects: Mapping[str, int
 
 def visible_projects(rows: Rows) -> list[dict[str, Any]]:
     """The colleagues' projects that one may read: row key, author, name, wall."""
-    found = rows.all("select seq, author, name, workspace from projects where author <> session_user order by seq")
-    return [dict(zip(("seq", "author", "name", "workspace"), row, strict=True)) for row in found]
+    projects = rows.all("select seq, author, name, workspace from projects where author <> session_user order by seq")
+    return [dict(zip(("seq", "author", "name", "workspace"), row, strict=True)) for row in projects]
 
 
 def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) -> list[dict[str, Any]]:
-    """What has changed in a project past a cursor, in the order in which it is received: memories as records, and ids that are gone.
+    """What has changed in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
 
-    `xid` and `item` (the cursor) stand with each. What a transaction that is still under way may yet write stands past
-    every cursor that is given out before it ends: none older than the oldest of these is missed.
+    Each has its cursor, `xid` and `item`. What a transaction in progress may still write is past every cursor that is
+    given out before it ends, so nothing is missed.
     """
-    found = rows.all(
+    versions = rows.all(
         "select changed, item, kind, seq, id from ("
         "select m.changed, 2 * m.seq as item, 'memory' as kind, m.seq, m.id from memories m where m.project_seq = :project "
         "union all select g.changed, 2 * g.seq + 1, 'gone', g.seq, g.id from gone g where g.project_seq = :project) c "
@@ -183,10 +183,10 @@ def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) 
         "order by changed, item limit :limit",
         project=project, xid=xid, item=item, limit=limit,
     )  # fmt: skip
-    read = _records(rows, [seq for _, _, kind, seq, _ in found if kind == "memory"])
+    read = _records(rows, [seq for _, _, kind, seq, _ in versions if kind == "memory"])
     return [
         {"xid": int(at), "item": place, "id": ident, "record": read.get(seq) if kind == "memory" else None}
-        for at, place, kind, seq, ident in found
+        for at, place, kind, seq, ident in versions
     ]
 
 
@@ -195,7 +195,7 @@ def _records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
     if not seqs:
         return {}
     names = [*COLUMNS, *DAYS]
-    found = rows.all(
+    stored = rows.all(
         f"select m.seq, {', '.join(f'm.{name}' for name in names)} from memories m where {in_keys('m.seq', seqs)} and {_TOLD}"  # noqa: S608
     )
     lists = {
@@ -209,7 +209,7 @@ def _records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
         f"where {in_keys('x.memory_seq', seqs)} order by 1, 2"
     )
     records = {}
-    for seq, *values in found:
+    for seq, *values in stored:
         record = dict(zip(names, values, strict=True))
         left = {name: record.pop(name) for name in DAYS}
         records[seq] = {
@@ -227,7 +227,7 @@ def search(
 ) -> list[dict[str, Any]]:
     """The memories and digests that one may read and that bear on these words, or on a vector (b"": none), the best first.
 
-    Ranks by words and by meaning are added; what was replaced or archived is left out, and so is what stands behind another
+    Ranks by words and by meaning are added; what was replaced or archived is left out, and so is what is behind another
     wall than `wall` in its author's home.
     """
     among = rows.column("select seq from projects where workspace in ('', :wall)", wall=wall)
@@ -245,7 +245,7 @@ def search(
         for rank, key in enumerate(ranked):
             score[key] = score.get(key, 0.0) + 1 / (EVENED + rank)
     seqs = {kind: [seq for of, seq in score if of == kind] for kind in ("memory", "session")}
-    told = {memory.seq: memory for memory in memories.by_seqs(rows, seqs["memory"]).values() if memory.is_alive}
+    alive = {memory.seq: memory for memory in memories.by_seqs(rows, seqs["memory"]).values() if memory.is_alive}
     owners = {
         seq: (author, name)
         for seq, author, name in rows.all(
@@ -262,8 +262,8 @@ def search(
     }
     hits: list[dict[str, Any]] = []
     for kind, seq in sorted(score, key=lambda key: (-score[key], key)):
-        if kind == "memory" and seq in told:
-            memory, (author, name) = told[seq], owners[seq]
+        if kind == "memory" and seq in alive:
+            memory, (author, name) = alive[seq], owners[seq]
             hits.append({
                 "kind": kind, "id": memory.id, "text": memory.text, "author": author, "project": name,
                 "at": memory.confirmed_at, "gate": memory.gate, "authority": memory.authority, "session": memory.session_id,

@@ -76,13 +76,13 @@ def check_url(url: str) -> str:
         raise BadInput("that is no URL of a database", hint=hint) from error
     if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/") or not is_url:
         raise BadInput(f"{redact(url, Counter())!r} is no URL of a database", hint=hint)
-    asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    if parts.password is not None or "password" in asked:
+    options = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    if parts.password is not None or "password" in options:
         raise BadInput(
             "a password is not typed here: it would stay in the history of your shell",
             hint="write it into ~/.pgpass, or into the keyring: keyring set csmd URL (without the password)",
         )
-    if _LOCAL.fullmatch(asked.get("host", parts.hostname or "")) or "sslmode" in asked:
+    if _LOCAL.fullmatch(options.get("host", parts.hostname or "")) or "sslmode" in options:
         return url
     return f"{url}{'&' if parts.query else '?'}sslmode=require"
 
@@ -96,20 +96,20 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
     shares = {share.project_seq: share for share in team.shares(rows)}
     gone: dict[str, list[str]] = {kind: [] for kind in (MEMORY, DIGEST, PROJECT)}
     sent: dict[str, list[Json]] = {MEMORY: [], DIGEST: []}
-    for one in waiting:
-        if one.kind == PROJECT:
-            if one.id not in {share.name for share in shares.values()}:
-                gone[PROJECT].append(one.id)
+    for entry in waiting:
+        if entry.kind == PROJECT:
+            if entry.id not in {share.name for share in shares.values()}:
+                gone[PROJECT].append(entry.id)
             continue
-        found = _memory(rows, one.id) if one.kind == MEMORY else _digest(rows, one.id)
-        if found is not None:
-            project, item = found
-            sent[one.kind].append({**item, "share": shares[project].name})
-        elif not (one.kind == MEMORY and team.is_colleagues(rows, one.id)):
-            gone[one.kind].append(one.id)
+        shared = _memory(rows, entry.id) if entry.kind == MEMORY else _digest(rows, entry.id)
+        if shared is not None:
+            project, item = shared
+            sent[entry.kind].append({**item, "share": shares[project].name})
+        elif not (entry.kind == MEMORY and team.is_colleagues(rows, entry.id)):
+            gone[entry.kind].append(entry.id)
     order = {
         "do": "exchange", "url": joined.url, "epoch": joined.epoch, "gone": gone, "memories": sent[MEMORY], "digests": sent[DIGEST],
-        "shares": [{"name": one.name, "workspace": one.workspace, "readers": one.roles} for one in shares.values()],
+        "shares": [{"name": share.name, "workspace": share.workspace, "readers": share.roles} for share in shares.values()],
         "names": sorted(team.names(rows)),
         "reached": {str(place.seq): (place.xid, place.item) for place in team.places(rows)},
     }  # fmt: skip
@@ -118,10 +118,10 @@ def compose_order(rows: Rows, joined: TeamRow) -> tuple[Json, list[Waiting]]:
 
 def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
     """A memory of a shared project as it is sent, redacted, with its project's row; None for what is not, or no longer, shared."""
-    found = team.shared_memory(rows, ident)
-    if found is None:
+    memory = team.shared_memory(rows, ident)
+    if memory is None:
         return None
-    seq, project = found
+    seq, project = memory
     record = transfer.redact_record(exports.record(rows, seq), redact, Counter())
     of_models = [(*part, vector.hex()) for *part, vector in vectors.parts_of_row(rows, "memory", seq)]
     return project, {
@@ -132,10 +132,10 @@ def _memory(rows: Rows, ident: str) -> tuple[int, Json] | None:
 
 def _digest(rows: Rows, ident: str) -> tuple[int, Json] | None:
     """The digests of a session of a shared project as they are sent, redacted; None where there is none."""
-    found = team.shared_session(rows, ident)
-    if found is None:
+    session = team.shared_session(rows, ident)
+    if session is None:
         return None
-    seq, project, parent, host, last_at = found
+    seq, project, parent, host, last_at = session
     versions = [
         {
             **{name: getattr(version, name) for name in _VERSION},
@@ -164,18 +164,18 @@ def settle(rows: Rows, answer: Mapping[str, Any], sent: Sequence[Waiting], *, no
     if not answer["sent"]:
         return []
     team.settle(rows, sent)
-    known, here = {place.seq: place for place in team.places(rows)}, {}
+    before, here = {place.seq: place for place in team.places(rows)}, {}
     for project in answer["projects"]:
         seq = team.project_of(rows, project["name"], workspace=project["workspace"])
         if seq is not None and team.ROLE.fullmatch(project["author"]):
-            had = known.get(project["seq"])
+            had = before.get(project["seq"])
             at = (had.xid, had.item) if had and had.project_seq == seq and had.author == project["author"] else (0, 0)
             here[project["seq"]] = Place(project["seq"], project["author"], seq, *at)
-    for place in known.values():
+    for place in before.values():
         if place.seq not in here:  # it is shared with us no more, or is none of ours
             team.drop_place(rows, place)
     for place in here.values():
-        if known.get(place.seq) != place:
+        if before.get(place.seq) != place:
             team.put_place(rows, place)
     return [change for change in answer["changed"] if change["place"] in here]
 
@@ -214,10 +214,10 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
         team.drop_memory(rows, place, remote)
         return
     if seq is not None:
-        known = memories.by_seqs(rows, [seq])[seq]
-        if known.text == item["text"]:
+        memory = memories.by_seqs(rows, [seq])[seq]
+        if memory.text == item["text"]:
             renewed = {name: item[name] for name in ("gate", "category", "confidence", "confirmed_at")}
-            if any(getattr(known, name) != value for name, value in renewed.items()):
+            if any(getattr(memory, name) != value for name, value in renewed.items()):
                 rows.revise("memories", seq, **renewed)
             return
         team.drop_memory(rows, place, remote)
@@ -235,7 +235,7 @@ def _receive(rows: Rows, place: Place, change: Mapping[str, Any], *, key: bytes,
 
 
 def _as_colleagues(record: Mapping[str, Any]) -> Json:
-    """A record as a colleague's is kept: nobody here has said it, and its turns and sessions are none of those here."""
+    """A record in the form in which a colleague's is kept: it was not said here, and its turns and sessions are not here."""
     apart = {
         "sources": [(f"team:{uuid}", f"team:{session}", at, role) for uuid, session, at, role in record["sources"]],
         "symptoms": [(f"team:{uuid}", *rest) for uuid, *rest in record["symptoms"]],

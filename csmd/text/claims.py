@@ -21,9 +21,9 @@ _AGAINST = WORDS["against"]
 
 
 class Against(NamedTuple):
-    """Something a statement speaks against, and what else stands in the same clause: both stems.
+    """Something a statement speaks against, and what else is in the same clause, both as stems.
 
-    `is_qualified`: a clause behind it says of which, or when.
+    `is_qualified`: a clause after it says of which, or when.
     """
 
     what: frozenset[str]
@@ -34,7 +34,7 @@ class Against(NamedTuple):
 class Change(NamedTuple):
     """A thing and the value it has now, both as stems; `is_common`: the value is some thing and not a name.
 
-    `unused` is what the statement says nobody uses any more.
+    `unused` is what the statement says is no longer used.
     """
 
     thing: frozenset[str]
@@ -66,7 +66,7 @@ class Claims:
     named: frozenset[str]
     """What it says that something is called."""
     topic: frozenset[str]
-    """What it says that it is, or has been: what stands before its first copula."""
+    """What it says that it is, or has been: the words before its first copula."""
     turns: frozenset[str]
     """The small words in it that have an opposite: on, off, before, after."""
     adds: bool
@@ -140,7 +140,7 @@ def _before(words: Sequence[Word], at: int) -> frozenset[str]:
 
 
 def _is_aside(words: Sequence[Word], at: int) -> bool:
-    """Whether a word stands in a dependent or counterfactual clause: what is said there is not stated."""
+    """Whether a word is in a dependent or counterfactual clause: such a clause states nothing."""
     clause = takewhile(lambda word: word.plain not in STOPS, reversed(words[:at]))
     return words[0].plain in WORDS["counterfactual"] or any(word.plain in WORDS["depend"] for word in clause)
 

@@ -95,14 +95,14 @@ def opposites(word_class: str, form: Callable[[str], str]) -> dict[str, frozense
     return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
 
 
-_WEAK_STEMS = roots("weak")
+_WEAK_STEMS, _UNITS = roots("weak"), roots("unit")
 
 
 # --- phrases
 
 
 class Step(NamedTuple):
-    """A step of a phrase: the words of which one stands there, or a hole (no words) and its name; optional ones may miss."""
+    """A step of a phrase: the words that match it, or a hole (no words) and its name; optional steps may be missing."""
 
     words: frozenset[str]
     hole: str
@@ -143,7 +143,7 @@ MOST_HELD = 24
 
 
 def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Holes] | None:
-    """(Where some steps end, what stands in their holes) from a place on; the last hole takes all words."""
+    """(The end of some steps, the words in their holes) from a place on; the last hole takes all words."""
     if not steps:
         return at, {}
     step, rest = steps[0], steps[1:]
@@ -168,7 +168,7 @@ def match(table: Phrases, words: Sequence[Word], at: int) -> int:
 
 
 class PhraseMatch(NamedTuple):
-    """A phrase in a clause: its class, what stands in its holes, and the words around it.
+    """A phrase in a clause: its class, the words in its holes, and the words around it.
 
     `around` is the clause, with the one before it if the phrase opens it; `sentence` goes on to the end of the clause.
     """
@@ -195,7 +195,7 @@ def find(table: Phrases, words: Sequence[Word]) -> Iterator[PhraseMatch]:
 
 
 def _holes(steps: Sequence[Step], clause: Sequence[Word], at: int) -> Holes | None:
-    """What stands in the holes of a phrase whose first word is at a place of a clause; None if it does not fit."""
+    """The words in the holes of a phrase whose first word is at a place of a clause; None if it does not match."""
     if not steps[0].hole:
         return fit[1] if (fit := _fit(steps, clause, at)) is not None else None
     fit = _fit(steps[1:], clause, at) if at else None
@@ -236,13 +236,23 @@ def words_of(text: str) -> list[Word]:
     return words
 
 
+def without_fillers(text: str) -> list[Word]:
+    """Every word and mark of a text, in order, but for its fillers."""
+    return _without(words_of(text), _FILLER)
+
+
+def without_here(words: list[Word]) -> list[Word]:
+    """The words without those that say that something holds in the project at hand."""
+    return _without(words, _HERE)
+
+
 @cached(4096)
 def read(text: str) -> Reading:
     """Reads a text; the words of the same text are the same objects."""
-    words = _without(words_of(text), _FILLER)
+    words = without_fillers(text)
     while words and (size := match(_LEAD, words, 0) or words[0].plain in STOPS):
         words = words[size:]
-    words = _without(_simplify(words), _HERE) if words else []
+    words = without_here(_simplify(words)) if words else []
     kept: list[Word] = []
     reasons: set[tuple[str, ...]] = set()
     at = 0
@@ -415,4 +425,4 @@ def has_number(words: Iterable[str]) -> bool:
 
 
 def is_date_or_number(value: frozenset[str]) -> bool:
-    return has_number(value) and all(word[0].isdigit() or word in _MONTHS for word in value)
+    return has_number(value) and all(word[0].isdigit() or word in _MONTHS or word in _UNITS for word in value)

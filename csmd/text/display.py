@@ -37,14 +37,14 @@ def utf16_units(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def amount(number: int, one: str) -> str:
-    """So many of something in words: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
-    many = one[:-1] + "ies" if one.endswith("y") and one[-2:-1] not in "aeou" else one + "s"
-    return f"{number} {one if number == 1 else many}"
+def amount(number: int, noun: str) -> str:
+    """A number with its noun: `1 memory`, `2 memories`, `3 days`, `0 new turns`."""
+    many = noun[:-1] + "ies" if noun.endswith("y") and noun[-2:-1] not in "aeou" else noun + "s"
+    return f"{number} {noun if number == 1 else many}"
 
 
 def said_by(authority: str, author: str = "") -> str:
-    """Who a memory is of: `said by the user`, or by a colleague; what comes from another program nobody here has said."""
+    """Who stated a memory: `said by the user`, or by a colleague. What another program brought was not said here."""
     if author:
         return f"said by {author}"
     return "from another program" if authority == "external" else f"said by the {authority}"
@@ -62,6 +62,11 @@ def squeeze(text: str) -> str:
 
 #: Ids that begin with their time ("uuid7", "ses_..."), as far as they tell sessions of one minute apart.
 _TIMED = re.compile(r"(?:\w+:)?(?:[0-9a-f]{8}-[0-9a-f]{4}(?=-7)|ses_[0-9a-f]{12})")
+
+
+def date(at: str) -> str:
+    """The day of a time as notes show it."""
+    return at[:10]
 
 
 def short_session(ident: str) -> str:
@@ -105,8 +110,8 @@ def find_cut(text: str, of: str) -> Cut | None:
     """What `cut_middle` left out `of` what a text is of; None for a text that it did not cut."""
     if " bytes left out of " not in text:
         return None
-    found = re.search(rf"\n\[csmd: (\d{{1,15}}) bytes left out of {re.escape(of)}\]\n", text)
-    return Cut(text[: found.start()], int(found[1]), text[found.end() :]) if found else None
+    mark = re.search(rf"\n\[csmd: (\d{{1,15}}) bytes left out of {re.escape(of)}\]\n", text)
+    return Cut(text[: mark.start()], int(mark[1]), text[mark.end() :]) if mark else None
 
 
 #: How far from where it would be a cut is moved to stand between two words.
@@ -130,13 +135,13 @@ def visible(text: str) -> str:
 
 
 def escape_unseen(text: str) -> str:
-    """`text` for a terminal: what a reader does not see stands as \\uXXXX, which is the same value in JSON; colours stay."""
+    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours stay."""
     return _TO_ESCAPE.sub(_escaped, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
-    units = found.group().encode("utf-16-be", "surrogatepass")
-    return found[1] or "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True))
+def _escaped(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be", "surrogatepass")
+    return match[1] or "".join(f"\\u{high:02x}{low:02x}" for high, low in zip(units[::2], units[1::2], strict=True))
 
 
 def defuse(text: str) -> str:
@@ -180,7 +185,7 @@ def without_spans(text: str, opening: str, closing: str) -> str:
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
 
 
-def version_of(said: str) -> tuple[int, int, int] | None:
+def version_of(text: str) -> tuple[int, int, int] | None:
     """The numbers of a version `1.2.3`, to be compared; None for anything else."""
-    found = _VERSION.fullmatch(said)
-    return None if found is None else (int(found[1]), int(found[2]), int(found[3]))
+    numbers = _VERSION.fullmatch(text)
+    return None if numbers is None else (int(numbers[1]), int(numbers[2]), int(numbers[3]))

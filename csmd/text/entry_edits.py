@@ -204,7 +204,7 @@ def _yaml_text(value: Any) -> str:
 
 
 def _add_yaml(text: str, path: Path, entry: Any, *, dump: Callable[[Path, Any], str] = _dump_yaml) -> str:
-    """With the entry as the first in the map or list `path[0]`, at the indent of what stands there."""
+    """Adds the entry as the first in the map or list `path[0]`, at the indent of the present entries."""
     import yaml
 
     _, value = _yaml_member(text, path[0])

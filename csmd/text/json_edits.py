@@ -111,31 +111,31 @@ def apply(text: str, edits: Iterable[Edit]) -> str:
     return text
 
 
-def cuts(found: list[Item], gone: list[bool]) -> list[Edit]:
+def cuts(members: list[Item], gone: list[bool]) -> list[Edit]:
     """The edits that take the items marked in `gone` out of a container; none where all or no items are marked."""
     if True not in gone or False not in gone:
         return []
     first = gone.index(False)
-    edits = [(found[0].start, found[first].start, "")] if first else []
-    return edits + [(found[n - 1].end, found[n].end, "") for n in range(first + 1, len(found)) if gone[n]]
+    edits = [(members[0].start, members[first].start, "")] if first else []
+    return edits + [(members[n - 1].end, members[n].end, "") for n in range(first + 1, len(members)) if gone[n]]
 
 
 def without_member(text: str, at: int, key: str) -> str:
     """`text` without the member `key` of the object that begins at `at`."""
-    found = items(text, at)
+    members = items(text, at)
     last = member(text, at, key)
-    if found == [last]:
-        return text[: at + 1] + text[text.index("}", found[0].end) :]
-    return apply(text, cuts(found, [item == last for item in found]))
+    if members == [last]:
+        return text[: at + 1] + text[text.index("}", members[0].end) :]
+    return apply(text, cuts(members, [item == last for item in members]))
 
 
 def without_comments(text: str) -> str:
-    """JSON with blanks in place of its comments and trailing commas: what is left stands where it stood."""
+    """JSON with blanks in place of its comments and trailing commas: everything else keeps its place."""
     return _blanked(_TRAILING_COMMA, _blanked(_COMMENT, text))
 
 
 def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    return pattern.sub(lambda found: found[1] or re.sub(r"[^\r\n]", " ", found[0]), text)
+    return pattern.sub(lambda match: match[1] or re.sub(r"[^\r\n]", " ", match[0]), text)
 
 
 def without_entry(text: str, path: tuple[str | int, ...]) -> str:
@@ -143,60 +143,65 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
     object or list that held nothing else."""
     plain, at, way = without_comments(text), root(text), list[tuple[int, list[Item], int]]()
     for key in path:
-        found = items(plain, at)
+        members = items(plain, at)
         way.append(
-            (at, found, key if isinstance(key, int) else next(n for n, item in enumerate(found) if item.key == key))
+            (at, members, key if isinstance(key, int) else next(n for n, item in enumerate(members) if item.key == key))
         )
-        at = found[way[-1][2]].value
+        at = members[way[-1][2]].value
     while len(way) > 1 and len(way[-1][1]) == 1 and _is_bare(text, plain, way[-1][0]):
         way.pop()
-    _, found, number = way[-1]
-    start, end, commas = found[number].start, found[number].end, _blanked(_COMMENT, text)
+    _, members, number = way[-1]
+    start, end, commas = members[number].start, members[number].end, _blanked(_COMMENT, text)
     before = text[:start].rstrip(" \t")
     if re.match(r"\s*,", commas[end:]):
         end = commas.index(",", end) + 1
         if not before.endswith("\n"):
-            return text[:start] + text[end:].removeprefix(" ")
+            is_last = number == len(members) - 1  # which a trailing comma follows
+            return before + text[end:] if is_last else text[:start] + text[end:].removeprefix(" ")
     elif number:
-        comma = commas.rindex(",", found[number - 1].end, start)
+        comma = commas.rindex(",", members[number - 1].end, start)
         before = before[:comma] + before[comma + 1 :]
     return before.removesuffix("\n").removesuffix("\r") + text[end:]
 
 
 def _is_bare(text: str, plain: str, at: int) -> bool:
-    """Whether no comment stands in the object or list with one item that begins at `at`."""
+    """Whether the object or list with one item that begins at `at` has no comment."""
     end = plain.index("}" if plain[at] == "{" else "]", items(plain, at)[0].end)
     return _blanked(_COMMENT, text)[at:end] == text[at:end]
 
 
 def append(text: str, at: int, key: str | None, value: Any) -> str:
-    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`."""
+    """`text` with `value` (under `key` in an object) at the end of the container that begins at `at`.
+
+    Where a comma follows the last member, one follows the new one: `without_entry` then gives back every byte.
+    """
     plain = without_comments(text)
-    found = items(plain, at)
+    members = items(plain, at)
     name = "" if key is None else wire.dumps(key) + (":" if _is_tight(plain) else ": ")
-    last = found[-1].end if found else at + 1
+    last = members[-1].end if members else at + 1
     end = plain.index("}" if text[at] == "{" else "]", last)
     tail = len(text[:end].rstrip())  # behind the comments after the last member
-    comma = "," if found and "," not in _blanked(_COMMENT, text)[last:end] else ""
-    if not found:
+    comma = "," if members and "," not in _blanked(_COMMENT, text)[last:end] else ""
+    if not members:
         gap = _gap(plain)
         if tail == last and gap is not None and "\n" not in gap:
             return text[:last] + name + _render(plain, value, None) + text[end:]
         outer = _newline(text) + _indent_of_line(text, at)
         inner = outer + _unit(plain)
         return text[:tail] + inner + name + _render(plain, value, inner) + outer + text[end:]
-    if len(found) > 1:
-        between = plain[found[-2].end : found[-1].start]
+    if len(members) > 1:
+        between = plain[members[-2].end : members[-1].start]
     else:
-        between = "," + (plain[at + 1 : found[-1].start] or ("" if _is_tight(plain) else " "))
+        between = "," + (plain[at + 1 : members[-1].start] or ("" if _is_tight(plain) else " "))
     spread = _newline(text) + between.rpartition("\n")[2] if "\n" in between else None
     if spread and plain != text:  # blanks of a comment
         between = "," + spread
     lead = between if tail == last and comma else (spread or between.replace(",", ""))
+    trailing = "" if comma else ","
     if tail > last or not comma:
         text = text[:last] + comma + text[last:]
         tail += len(comma)
-    return text[:tail] + lead + name + _render(plain, value, spread) + text[tail:]
+    return text[:tail] + lead + name + _render(plain, value, spread) + trailing + text[tail:]
 
 
 def replacement(text: str, item: Item, value: Any) -> list[Edit]:
@@ -224,14 +229,14 @@ def _render(text: str, value: Any, line_start: str | None) -> str:
 
 def _gap(text: str) -> str | None:
     """The white space before the outermost object's first member, None for an empty object."""
-    found = items(text, root(text))
-    return text[root(text) + 1 : found[0].start] if found else None
+    members = items(text, root(text))
+    return text[root(text) + 1 : members[0].start] if members else None
 
 
 def _is_tight(text: str) -> bool:
     """Whether no space follows a key's colon."""
-    found = items(text, root(text))
-    return bool(found) and text[found[0].value - 1] == ":"
+    members = items(text, root(text))
+    return bool(members) and text[members[0].value - 1] == ":"
 
 
 def _unit(text: str) -> str:

@@ -45,16 +45,16 @@ def parse_head(head: str) -> tuple[dict[str, Any], str]:
         return {}, ""
     if len(head) > HEAD_BYTES:
         return {}, f"its head is {len(head)} characters long; {HEAD_BYTES} are read"
-    found, problem = _load(head)
+    mapping, problem = _load(head)
     if problem:
         # As the host does it: a bare value such as *.py or {a,b} is meant as text.
         quoted, still = _load(_quoted(head))
-        found, problem = (quoted, "") if not still else (found, problem)
+        mapping, problem = (quoted, "") if not still else (mapping, problem)
     if problem:
         return {}, problem
-    if not isinstance(found, dict):
+    if not isinstance(mapping, dict):
         return {}, "its head is not a mapping"
-    return {str(key): value for key, value in found.items() if isinstance(key, str | int | float)}, ""
+    return {str(key): value for key, value in mapping.items() if isinstance(key, str | int | float)}, ""
 
 
 def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
@@ -68,16 +68,16 @@ def split_memo(text: str) -> tuple[dict[str, Any], str, str]:
         """The library splits, `mapping` reads."""
 
         def load(self, fm: str, **_: object) -> dict[str, Any]:
-            found, problem = parse_head(fm)
+            mapping, problem = parse_head(fm)
             problems.append(problem)
-            return found
+            return mapping
 
     plain = text.removeprefix("\ufeff")
     handler = Careful()
     if not handler.detect(plain.lstrip()):
         return {}, plain.strip(), ""
-    found, body = frontmatter.parse(plain, handler=handler)
-    return found, body, problems[0] if problems else "its head does not end"
+    mapping, body = frontmatter.parse(plain, handler=handler)
+    return mapping, body, problems[0] if problems else "its head does not end"
 
 
 def with_head(head: Mapping[str, Any], body: str) -> str:
@@ -94,8 +94,8 @@ def _shown(value: Any) -> Any:
     if isinstance(value, str):
         return _DASHES.sub("\u2014", value)
     if isinstance(value, Mapping):
-        return {_shown(key): _shown(one) for key, one in value.items()}
-    return [_shown(one) for one in value] if isinstance(value, list) else value
+        return {_shown(key): _shown(item) for key, item in value.items()}
+    return [_shown(item) for item in value] if isinstance(value, list) else value
 
 
 def _load(head: str) -> tuple[Any, str]:
@@ -120,10 +120,10 @@ def _load(head: str) -> tuple[Any, str]:
 def _quoted(head: str) -> str:
     lines = []
     for line in head.splitlines():
-        found = _FIELD.fullmatch(line)
-        if found and found.group(2)[0] not in "\"'" and _WANTS_QUOTES.search(found.group(2)):
-            value = found.group(2).replace("\\", "\\\\").replace('"', '\\"')
-            line = f'{found.group(1)}: "{value}"'
+        field = _FIELD.fullmatch(line)
+        if field and field.group(2)[0] not in "\"'" and _WANTS_QUOTES.search(field.group(2)):
+            value = field.group(2).replace("\\", "\\\\").replace('"', '\\"')
+            line = f'{field.group(1)}: "{value}"'
         lines.append(line)
     return "\n".join(lines)
 
@@ -136,9 +136,9 @@ _OPENS, _CLOSES = re.compile(r"<(\\*)!--"), re.compile(r"--(\\*)>")
 _OPENED, _CLOSED = re.compile(r"<\\(\\*)!--"), re.compile(r"--\\(\\*)>")
 
 
-def to_line(said: str) -> str:
+def to_line(text: str) -> str:
     """A text as one line of a page: no invisible characters, and marks of comments escaped."""
-    flat = display.squeeze(display.defuse(said))
+    flat = display.squeeze(display.defuse(text))
     return _CLOSES.sub(r"--\\\1>", _OPENS.sub(r"<\\\1!--", flat))
 
 
@@ -147,9 +147,9 @@ def from_line(line: str) -> str:
     return _CLOSED.sub(r"--\1>", _OPENED.sub(r"<\1!--", display.squeeze(line)))
 
 
-def line_key(said: str) -> str:
+def line_key(text: str) -> str:
     """What a line's text is compared by."""
-    return display.squeeze(unicodedata.normalize("NFC", said))
+    return display.squeeze(unicodedata.normalize("NFC", text))
 
 
 def line_words(line: str) -> str:
@@ -190,5 +190,5 @@ def is_user_page(path: str) -> bool:
 
 def project_hash(path: str) -> str:
     """By what the project of a page is known, `short` of its key; "" for a page of none or of several."""
-    found = _OF_PROJECT.fullmatch(path)
-    return found[1] if found else ""
+    match = _OF_PROJECT.fullmatch(path)
+    return match[1] if match else ""

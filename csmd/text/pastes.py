@@ -17,7 +17,7 @@ from csmd.text.prose import Span
 
 
 class Form(NamedTuple):
-    """A mark of a program that opens a line, or that stands in a token of it: the first form that matches counts."""
+    """A mark of a program that opens a line, or is in a token of it: the first form that matches counts."""
 
     name: str
     where: Literal["line", "token"]
@@ -104,17 +104,17 @@ class Line(NamedTuple):
 
 def lines_of(plain: str) -> list[Line]:
     """The lines of a text that are not blank, not weighed yet."""
-    found: list[Line] = []
+    lines: list[Line] = []
     start = block = 0
     for row in plain.split("\n"):
         if text := row.strip():
             at = 0 if row[0] == text[0] else row.index(text[0])
             indent = len(row[:at].expandtabs(TAB))
-            found.append(Line(start, min(start + len(row) + 1, len(plain)), start + at, text, indent, block))
+            lines.append(Line(start, min(start + len(row) + 1, len(plain)), start + at, text, indent, block))
         block += not text
         start += len(row) + 1
-    margin = min((line.indent for line in found), default=0)
-    return [line._replace(indent=line.indent - margin) for line in found] if margin else found
+    margin = min((line.indent for line in lines), default=0)
+    return [line._replace(indent=line.indent - margin) for line in lines] if margin else lines
 
 
 def pasted(lines: list[Line]) -> list[Span]:
@@ -265,7 +265,7 @@ def _leads_to_prose(lines: Sequence[Line], body: range) -> bool:
 
 
 def _is_remark(lines: Sequence[Line]) -> bool:
-    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside, by nobody."""
+    """Whether a prompt is nothing but a reviewer's paragraphs: long sentences with an aside and without a first person."""
     text = " ".join(line.text for line in lines[: REMARK_LINES + 1])
     if len(lines) > REMARK_LINES or len(text) < REMARK_CHARACTERS or not {"?", "!"}.isdisjoint(text):
         return False

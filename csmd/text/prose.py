@@ -48,8 +48,8 @@ def without_code(text: str) -> str:
     kept: list[str] = []
     fence = ""
     for line in text.splitlines():
-        found = _CODE_FENCE.match(line)
-        mark, rest = found.groups() if found else ("", "")
+        fenced = _CODE_FENCE.match(line)
+        mark, rest = fenced.groups() if fenced else ("", "")
         if fence:
             if mark.startswith(fence) and not rest.strip():
                 fence = ""
@@ -118,16 +118,16 @@ def sentences(line: str) -> list[str]:
 
 
 def _split_sentences(line: str) -> tuple[str, ...]:
-    found: list[list[str]] = []
+    pieces: list[list[str]] = []
     at = 0
     for end in (*_SENTENCE_BREAK.finditer(line), None):
         part = (line[at:] if end is None else line[at : max(end.start(), end.end(1), end.end(2))]).strip()
         at = end.end() if end else at
-        if found and _ABBREVIATION.search(found[-1][-1][-12:]):
-            found[-1].append(part)
+        if pieces and _ABBREVIATION.search(pieces[-1][-1][-12:]):
+            pieces[-1].append(part)
         elif part:
-            found.append([part])
-    return tuple(" ".join(parts) for parts in found)
+            pieces.append([part])
+    return tuple(" ".join(parts) for parts in pieces)
 
 
 #: Lines up to this length are memories' and are asked for again and again.
@@ -164,7 +164,7 @@ def passage(text: str, terms: list[str], *, limit: int) -> str:
         return text
     folded = text.casefold()
     if len(folded) != len(text):  # some letters fold to two: offsets must stay the text's own
-        folded = "".join(one if len(one := char.casefold()) == 1 else char for char in text)
+        folded = "".join(small if len(small := char.casefold()) == 1 else char for char in text)
     lead = min(80, limit // 3)
     spots = sorted({match for term in terms for match in _spots(folded, term.removesuffix("*"))})
     if not spots:
@@ -184,12 +184,12 @@ def passage(text: str, terms: list[str], *, limit: int) -> str:
 
 
 def _spots(folded: str, term: str) -> list[int]:
-    found: list[int] = []
+    places: list[int] = []
     at = folded.find(term)
-    while at >= 0 and len(found) < 20:
-        found.append(at)
+    while at >= 0 and len(places) < 20:
+        places.append(at)
         at = folded.find(term, at + len(term))
-    return found
+    return places
 
 
 #: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
@@ -293,8 +293,8 @@ def _cut(line: str, start: int, end: int) -> int:
     return cut if cut > start else min(end, start + CHARACTERS)
 
 
-def _words(said: str) -> int:
-    return len(content_words(said))
+def _words(text: str) -> int:
+    return len(content_words(text))
 
 
 #: How much of a turn is read as prose: its beginning and its end, in characters; longer lines are cut; then rows.
@@ -322,7 +322,7 @@ _UNENDED = frozenset("a an and always are as at be but by can for from if in is 
 
 
 class Sentence(NamedTuple):
-    """A sentence without markup, the row it stands in, how far that is moved in as an item of a list (-1: no item), and
+    """A sentence without markup, the row it is in, how far that is indented as an item of a list (-1: no item), and
     the number and title of its section.
     """
 
@@ -364,8 +364,8 @@ def _is_same_sentence(row: str, following: str) -> bool:
 def plain(sentence: str) -> str:
     """A sentence on one line without marks of emphasis."""
     if _MARKED.search(sentence):
-        sentence = _EMPHASIS.sub(lambda found: found[1] or found[3] or found[4], _MARKS.sub("", sentence))
-        sentence = _HALF_EMPHASIS.sub(lambda found: found[1] or "", sentence)
+        sentence = _EMPHASIS.sub(lambda match: match[1] or match[3] or match[4], _MARKS.sub("", sentence))
+        sentence = _HALF_EMPHASIS.sub(lambda match: match[1] or "", sentence)
     return squeeze(sentence)
 
 

@@ -1,4 +1,4 @@
-"""Which parts of a prompt are somebody else's words; pure.
+"""Which parts of a prompt are another's words; pure.
 
 Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted without
 any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and
@@ -78,14 +78,14 @@ def is_quoted(prompt: str, start: int, end: int) -> bool:
 def is_of_another(statement: str, prompt: str) -> bool:
     """Whether a statement from a prompt comes from what the prompt quotes and not from the user's own words."""
     spans = _of(prompt)
-    said = {stem(word) for word in content_words(statement)}
-    if not spans or not said:
+    stems = {stem(word) for word in content_words(statement)}
+    if not spans or not stems:
         return False
     quoted, own = (
-        len(said & {stem(word) for word in content_words(part)})
+        len(stems & {stem(word) for word in content_words(part)})
         for part in ("\n".join(prompt[start:end] for start, end in spans), own_words(prompt))
     )
-    return quoted >= STATED * len(said) > own
+    return quoted >= STATED * len(stems) > own
 
 
 def _middle(prompt: str) -> tuple[int, int]:
@@ -100,7 +100,7 @@ def _middle(prompt: str) -> tuple[int, int]:
 
 
 def _among(prompt: str) -> tuple[Span, ...]:
-    """The quotations of a prompt that somebody may have typed."""
+    """The quotations of a prompt that a person may have typed."""
     prompt = with_newlines(prompt)
     # A fence leaves empty lines, code in a line what is no white space.
     plain = _CODE.sub(lambda code: _blank(code.group(), " " if code[1] else "`"), prompt)
@@ -137,7 +137,7 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 
 
 def _in_marks(plain: str) -> list[Span]:
-    """Text in quotation marks: of several sentences, at length, or that a few words of its sentence attribute to somebody."""
+    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its sentence."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]
@@ -152,7 +152,7 @@ def _in_marks(plain: str) -> list[Span]:
 
 
 def _reported(plain: str) -> list[Span]:
-    """Clauses in which the user reports what somebody says: the subject, the verb, and the claim."""
+    """Clauses in which the user reports another's claim: the subject, the verb, and the claim."""
     spans: list[Span] = []
     for lead in _LEADS:
         at = plain.find(lead)
@@ -217,23 +217,23 @@ def _moved_in(lines: Sequence[Line]) -> list[Span]:
 
 def _mails(lines: Sequence[Line]) -> list[Span]:
     """A mail from its headers on."""
-    known: set[str] = set()
+    fields: set[str] = set()
     begin, headers, has_address = 0, 0, False
     for at, line in enumerate(lines):
         header = _HEADER.match(line.text)
         if header is None or (headers and line.block != lines[at - 1].block):
-            known, headers, has_address = set(), 0, False
+            fields, headers, has_address = set(), 0, False
         if header is None:
             continue
         begin = begin if headers else line.start
         headers += 1
-        known |= _MAIL_HEADERS & {header[1].casefold()}
+        fields |= _MAIL_HEADERS & {header[1].casefold()}
         has_address = has_address or bool(_ADDRESS.search(header[2]))
-        if (len(known) >= 2 and ("subject" in known or has_address)) or (headers >= 3 and has_address):
+        if (len(fields) >= 2 and ("subject" in fields or has_address)) or (headers >= 3 and has_address):
             return [Span(begin, lines[-1].end)]
     return []
 
 
-def _blank(said: str, character: str) -> str:
+def _blank(text: str, character: str) -> str:
     """A text of as many lines of the same lengths, filled with one character."""
-    return "\n".join(character * len(line) for line in said.split("\n"))
+    return "\n".join(character * len(line) for line in text.split("\n"))

@@ -20,13 +20,13 @@ def find_renames(text: str) -> tuple[tuple[str, str], ...]:
     """(old, new) names that a statement says were changed, in small letters."""
     if not any(word in text.casefold() for word in _RENAMING):
         return ()
-    found: dict[tuple[str, str], None] = {}
+    renames: dict[tuple[str, str], None] = {}
     for _, holes, *_ in find(_RENAMED, clauses.words_of(text)):
         is_code = all(words[-1].plain[0] == "`" for words in (holes["OLD"], holes.get("CODE", ())[:1]) if words)
         old, new = name_of(holes["OLD"]), name_of(holes.get("NEW", holes.get("CODE", ()))[:1])
         if ("CODE" not in holes or is_code) and old != new and min(len(old), len(new)) > 2 and old not in STOP_WORDS:
-            found[old, new] = None
-    return tuple(found)
+            renames[old, new] = None
+    return tuple(renames)
 
 
 def name_of(words: Sequence[Word]) -> str:
@@ -61,5 +61,5 @@ def with_new_names(text: str, renames: Mapping[str, str]) -> str:
 
 @cached(512)
 def _name_pattern(name: str) -> re.Pattern[str]:
-    """A name where it stands alone: not as a part of a longer one."""
+    """Matches a name on its own, not as a part of a longer one."""
     return re.compile(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-]|\.\w)", re.IGNORECASE)

@@ -1,9 +1,9 @@
 """One sentence, read once: what it does, in which language, and whether it says that it lasts; pure.
 
-What is known by words stands in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
+The words are in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
 scripts, and the order of a few closed classes. English is read by its grammar. Of the other languages little is known
 on purpose: how they ask and order, and the words with which they say that something is always so, forbidden, chosen,
-liked, needed or somebody's. A sentence of a language without a table is neither asked nor lasting.
+liked, needed or owned. A sentence of a language without a table is neither asked nor lasting.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Literal
 
 from csmd import data
 from csmd.cache import cached
+from csmd.text.decisions import decides
 
 #: What a sentence does. `assents` has nothing but words of dialogue: yes, thanks, go on. `narrates` is an assistant's
 #: account of what it is about to do or sees, `reports` of what was done or is so at the moment.
@@ -94,7 +95,7 @@ _DID = re.compile(r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, what stands in front of it, what it does and whether it lasts.
+    """A sentence, what precedes it, what it does and whether it lasts.
 
     `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as "now"
     and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known; `words`
@@ -109,7 +110,7 @@ class Sentence:
     kind: Kind
     lasting: Lasting
     refutes: bool
-    """Whether what stands in front of it refuses something: no, wrong."""
+    """Whether the words before it refuse something: no, wrong."""
     remembers: bool
     """Whether it asks to keep in mind what it says."""
     goes_on: bool
@@ -119,7 +120,9 @@ class Sentence:
     is_of_moment: bool
     """Whether it says that it holds now, and no longer."""
     is_musing: bool
-    """Whether somebody thinks aloud."""
+    """Whether the speaker thinks aloud."""
+    settles: bool
+    """Whether a user decides with it how things are to be from then on, in whatever words (decisions.py)."""
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
@@ -142,6 +145,9 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
     lasting = _lasting(language, _without_indirect_question(words) if language == "en" else words, head, refutes)
+    settles = language == "en" and speaker == "user" and not _ends_talk(words) and decides(head, words)
+    if settles and lasting not in RULES:
+        lasting = "choice"
     first = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
         text=text, body=_from(text, tokens, strict), core=core, language=language,
@@ -150,6 +156,7 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
         opens_with_question=language == "en" and _opens_with_question(words),
         is_of_moment=_has("moment", language, words, head),
         is_musing=any(_phrase(_WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
+        settles=settles,
     )  # fmt: skip
 
 
@@ -184,7 +191,7 @@ _AT_HAND = frozenset("it this that them these those everything".split())
 
 
 def trimmed(text: str) -> str:
-    """A statement without what opens or closes it and says nothing once it stands alone; whole where that is all."""
+    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is left."""
     head = text
     for _ in range(3):
         body = parse(head).body
@@ -359,9 +366,9 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
 
 
 def _stands_alone(behind: Sequence[str], language: str, *, before: str) -> bool:
-    """Whether an interjection is none of the words of what follows it: a mark, another one or a request is behind it.
+    """Whether an interjection is separate from the words after it: a mark, another interjection or a request follows.
 
-    "No" and its like may belong to a noun that is a verb as well ("no build artifacts"): before a verb only assent stands alone.
+    "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is separate.
     """
     if not behind or not behind[0][0].isalnum():
         return True
@@ -493,7 +500,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         and not (requested == 2 and second == "we" and not _is_verb(words[2:3]))
     ):
         return "orders"
-    if marked or _begins("wonder.en", words):
+    if marked or _begins("wonder.en", words) or _ponders(words):
         return "asks"
     subjects = _WORDS["subject.en"]
     if first in _WORDS["wh.en"] and not (second in subjects and first == "what"):
@@ -504,6 +511,7 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         first in _WORDS["aux.en"]
         and (second in subjects or second[:1] in "[`")
         and not (first in ("do", "don't") and second not in ("i", "you", "we", "they"))
+        and not (first == "don't" and second == "you")  # "don't you dare"
     ):
         return "asks"
     if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
@@ -513,6 +521,32 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
     if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
         return "orders"
     return None
+
+
+#: A speaker's question to themselves begins within this number of words.
+PONDERED_WITHIN = 9
+_SELF = frozenset(
+    "on i i'm we we're let me let's us am are still not don't can't keep to just now need should have want".split()
+)
+
+
+def _ponders(words: Sequence[str]) -> bool:
+    """Whether the speaker asks themselves a question: "let me think about whether", "I keep wondering if"."""
+    at = next((at for at, word in enumerate(words[:PONDERED_WITHIN]) if word in ("whether", "if")), 0)
+    pondering = [word for word in words[:at] if word in _WORDS["ponder.en"]]
+    others = {word for word in words[:at] if word not in _WORDS["ponder.en"] and word not in _WORDS["adverb"]}
+    return bool(pondering) and not _SELF.isdisjoint(words[:2]) and others <= _SELF
+
+
+def _ends_talk(words: Sequence[str]) -> bool:
+    """Whether a sentence asks to leave a subject of the conversation: "no more talk of the roadmap"."""
+    opens_so = (
+        tuple(words[:2]) == ("no", "more")
+        or words[:1] == ("enough",)
+        or words[:1] == ("stop",)
+        or words[:2] == ("let's", "not")
+    )
+    return opens_so and (words[1:2] == ("about",) or not _WORDS["talk.en"].isdisjoint(words[1:6]))
 
 
 def _opens_with_question(words: Sequence[str]) -> bool:
@@ -551,11 +585,34 @@ def _is_of_now(language: str, words: Sequence[str], head: str) -> bool:
 
 
 def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
+    if language == "en" and _ends_talk(tuple(words)):
+        return ""
     if language == "en" and words[:1] == ("no",) and len(words) > 2 and _WORDS["nothing.en"].isdisjoint(words):
         return "ban"
     if language == "en" and refutes and words and words[0] in _WORDS["choose.en"]:
         return "choice"
-    return next((name for name in LASTING if _has(name, language, words, head)), "")
+    return next(
+        (
+            name
+            for name in LASTING
+            if _has(name, language, words, head) and not (name == "role" and is_of_program(words))
+        ),
+        "",
+    )
+
+
+#: The subject of a sentence about a role is named within this number of words.
+NAMED_WITHIN = 5
+
+
+def is_of_program(words: Sequence[str]) -> bool:
+    """Whether the subject of an English sentence is a part of a program: "the Go client", and no person or team."""
+    for at, word in enumerate(words[:NAMED_WITHIN]):
+        if word in _WORDS["finite.en"] | _WORDS["role.en"]:
+            return False
+        if word in _WORDS["program.en"] and at and _WORDS["group.en"].isdisjoint(words[at + 1 : at + 2]):
+            return at > 1 or word != "client"  # one who pays is "our client" as well
+    return False
 
 
 #: What an order asks for begins within so many words behind its verb: "tell me which", "check in the code whether".
@@ -563,9 +620,9 @@ ASKED_WITHIN = 4
 
 
 def _without_indirect_question(words: Sequence[str]) -> Sequence[str]:
-    """The words of a sentence before what it asks to be told: "which database we use" says nothing of what is used.
+    """The words of a sentence without an indirect question: "which database we use" says nothing about what is used.
 
-    The verb that asks opens the sentence, or stands behind a mark, "and" or a request.
+    The verb that asks opens the sentence, or follows a mark, "and" or a request.
     """
     for at, word in enumerate(words):
         opens_clause = at == 0 or not words[at - 1][0].isalnum() or words[at - 1] in _BEFORE_ORDER
@@ -627,6 +684,8 @@ def is_passing(text: str, speaker: Speaker) -> bool:
 def states_something(text: str) -> bool:
     """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
     sentence = parse(text)
+    if sentence.settles:
+        return True
     if sentence.kind in ("asks", "printed", "assents") or request_in(text)[:5].casefold() in _TO_ANOTHER:
         return False
     return (
@@ -687,7 +746,7 @@ def holds_only_redacted(text: str) -> bool:
 
 
 def request_in(text: str) -> str:
-    """What a sentence asks somebody to do, from the words with which it asks on; "" for one that asks for nothing."""
+    """What a sentence asks for, from the words of the request on; "" for one that asks for nothing."""
     if not _openings(_ASKED_FOR) & set(_words_in(text)):
         return ""
     tokens = _tokens(text[:MOST_READ])
@@ -744,7 +803,7 @@ AMISS_WITHIN = 6
 
 
 def objects(text: str) -> bool:
-    """Whether somebody objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
+    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
     sentence = parse(text)
     if sentence.refutes or opens("objects", "en", sentence.core):
         return True
@@ -763,14 +822,28 @@ _COURTESY = (
 )
 
 
-def bare_order(text: str) -> str:
-    """What is to be done, without greetings and the words with which somebody asks for it; whole where nothing else is there."""
+_ONCE_MORE = frozenset("still again yet already".split())
+
+
+def complains(sentence: Sentence) -> bool:
+    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two rows"."""
+    is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in _WORDS["pronoun.en"]
+    goes_wrong = not (_ONCE_MORE | _WORDS["trouble.en"]).isdisjoint(sentence.words)
+    return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"
+
+
+def bare_order(text: str, *, sets_out: bool = False) -> str:
+    """What is to be done, without greetings and the words of the request; whole if nothing else is there.
+
+    With `sets_out` also without the words that only begin it: "get going on the ledger" is "the ledger".
+    """
+    courtesy = _COURTESY | _WORDS["set_out.en"] if sets_out else _COURTESY
     head = parse(text).body or text
     tokens = _tokens(head[:MOST_READ])
     words = [word for word, _ in tokens]
     at = end = 0
     while at < len(words):
-        if size := _phrase(_COURTESY, words[at : at + 4]):
+        if size := _phrase(courtesy, words[at : at + 4]):
             end = at + size
         elif size := _phrase(_WORDS["connective"] | _WORDS["adverb"], words[at : at + 4]):
             end = at + size if is_imperative(parse(_from(head, tokens, at + size).rstrip(" ?"))) else end
@@ -783,7 +856,7 @@ def bare_order(text: str) -> str:
 
 
 def tells_what_was_done(text: str) -> bool:
-    """Whether somebody tells what they did: "I fixed ...", "Moved ..."."""
+    """Whether the speaker tells what they did: "I fixed ...", "Moved ..."."""
     sentence = parse(text, "assistant")
     return sentence.kind == "reports" or opens("did", "en", sentence.core) or has("landed", "en", text)
 

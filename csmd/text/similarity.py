@@ -1,7 +1,7 @@
 """Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older; pure.
 
 `compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is for
-texts of which one may only repeat the other. No other module has a test of its own.
+texts of which one may only repeat the other. All go by words; `restatement` is for what is near in meaning.
 
 A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
 affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it is
@@ -22,6 +22,7 @@ from csmd.text import renames as names
 from csmd.text.claims import TURNED, Against, Change, Claims, parse
 from csmd.text.clauses import WORDS, Slot, Word, has_number, is_date_or_number, roots, stems
 from csmd.text.display import ARROW
+from csmd.text.switches import Switch, find_switch, is_left
 
 Relation = Literal["same", "entails", "replaces", "replaces part", "may replace", "overlaps", "unrelated"]
 
@@ -31,6 +32,7 @@ SIGNALS: Mapping[str, float] = {
     "says-instead": 0.9,  # "Use pytest instead of unittest" for "Run the tests with unittest"
     "denied": 0.8,  # "Do not squash merge commits" for "Squash merge commits"
     "gone": 0.8,  # "The Redis cache was removed" for "The Redis cache holds carts"
+    "left": 0.8,  # "Let's drop Bootstrap, the pages get Tailwind" for "The pages are styled with Bootstrap"
     "prefers": 0.8,  # "I prefer tabs over spaces" for "Indent with spaces"
     "changed": 0.75,  # "We moved the site to Fly.io" for "The site runs on Heroku"
     "opposite": 0.7,  # "Always enable the linter" for "Always disable the linter"
@@ -394,10 +396,19 @@ def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> 
     if before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
         return None
     found = _signals(before, after, parse(older))
+    switch = find_switch(newer)
+    if switch is not None and _is_left_as_named(renamed, before, switch):
+        found["left"] = True
     certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
     return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=tuple(found)) if found else None
+
+
+def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
+    """Whether a switch leaves what an older statement is for, and names something else that this one speaks of."""
+    named = (switch.others | switch.places | switch.new) & before.stems
+    return bool(named) and is_left(older, switch)
 
 
 @cached(4096)
@@ -440,7 +451,8 @@ def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
     numbers = is_date_or_number(slot.value - change.thing) and is_date_or_number(change.value)
     if not numbers and (slot.way not in ("means", "place") or slot.verb not in _HOLDING):
         return False
-    if slot.value & change.value or (slot.value & change.thing and not numbers):
+    same = slot.value & change.value
+    if (has_number(same) if numbers else same) or (slot.value & change.thing and not numbers):
         return False
     if slot.value & before.names and change.is_common:
         return False
@@ -457,7 +469,7 @@ def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) 
 
 
 def _says_instead(claim: Against, before: Claims) -> bool:
-    """`X instead of Y`: Y stands in the older one, with what stands beside it in the newer."""
+    """`X instead of Y`: Y is in the older one, with the words that are beside it in the newer."""
     if not claim.what <= before.positive:
         return False
     if claim.beside and claim.beside <= before.stems - before.positive:

@@ -36,13 +36,13 @@ LEAST_STEM = 3
 _WORDS = data.word_table("stop_words.txt")
 
 
-def derived(said: str) -> Iterator[str]:
+def derived(text: str) -> Iterator[str]:
     """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of compounds."""
-    if not said.isascii():
-        for run in _RUN.findall(said):
+    if not text.isascii():
+        for run in _RUN.findall(text):
             yield from pairs(run)
-        yield from _BESIDE.findall(said)
-    for word in list(dict.fromkeys(_COMPOUND.findall(said)))[:MOST_COMPOUNDS]:
+        yield from _BESIDE.findall(text)
+    for word in list(dict.fromkeys(_COMPOUND.findall(text)))[:MOST_COMPOUNDS]:
         yield from (word[at:] for at in range(LEAST_PART - 1, len(word) - LEAST_PART + 1))
 
 
@@ -60,10 +60,10 @@ def in_pairs(word: str) -> list[str]:
 
 def unindexed(question: str) -> str:
     """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for others."""
-    asked = question.strip().replace("\ufe0f", "")
-    is_letter = len(asked) == 1 and _RUN.fullmatch(asked)
-    is_symbol = not any(map(str.isalnum, asked)) and any(unicodedata.category(char) == "So" for char in asked)
-    return asked if is_letter or is_symbol else ""
+    symbol = question.strip().replace("\ufe0f", "")
+    is_letter = len(symbol) == 1 and _RUN.fullmatch(symbol)
+    is_symbol = not any(map(str.isalnum, symbol)) and any(unicodedata.category(char) == "So" for char in symbol)
+    return symbol if is_letter or is_symbol else ""
 
 
 def terms_of_language(question: str, words: list[str]) -> list[str] | None:
@@ -75,18 +75,18 @@ def terms_of_language(question: str, words: list[str]) -> list[str] | None:
     if not german and question.isascii():
         return None
     stop_words = _WORDS["russian"] | _WORDS["german"] if german else _WORDS["russian"]
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     for word in words:
         if word in stop_words:
             continue
-        found[word] = None
+        terms[word] = None
         if _CYRILLIC.fullmatch(word):
-            found[f"{_stem_in('russian', word)}*"] = None
+            terms[f"{_stem_in('russian', word)}*"] = None
         elif german and _LATIN.fullmatch(word):
             stem = _stem_in("german", word)
-            found[f"{stem}*"] = None
-            found.update((part, None) for part in _parts(word, len(stem)))
-    return list(found)
+            terms[f"{stem}*"] = None
+            terms.update((part, None) for part in _parts(word, len(stem)))
+    return list(terms)
 
 
 def _is_german(question: str) -> bool:
@@ -144,13 +144,13 @@ _DATE = re.compile(
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-def indexed(said: str, at: str) -> str:
+def indexed(text: str, at: str) -> str:
     """What the full-text index holds of a text written `at` a time (ISO, "" for none): the text and what is derived."""
     more = [*_days(at[:10])]
-    if _HUMP.search(said):
-        more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(said))]
-    more += derived(said)
-    return f"{said}\n{' '.join(more)}" if more else said
+    if _HUMP.search(text):
+        more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(text))]
+    more += derived(text)
+    return f"{text}\n{' '.join(more)}" if more else text
 
 
 def question_terms(question: str) -> list[str]:
@@ -158,23 +158,23 @@ def question_terms(question: str) -> list[str]:
 
     A term of several words is a phrase. Where it says nothing but stop words, these are what is looked for.
     """
-    found: dict[str, None] = {}
+    terms: dict[str, None] = {}
     left: list[str] = []
     at = 0
     for named in _DATE.finditer(question):
         days = _days_named(named)
         if days:
-            found.update((day, None) for day in days)
+            terms.update((day, None) for day in days)
             left.append(question[at : named.start()])
             at = named.end()
     rest = " ".join([*left, question[at:]])
     words = query_terms(rest)
     other = terms_of_language(question, words)
-    found.update((term, None) for term in (words if other is None else other))
-    found.update((name, None) for name in _whole_names(rest))
-    if not found:
-        found.update((word, None) for word in words_of(question))
-    return list(found)[:MOST_TERMS]
+    terms.update((term, None) for term in (words if other is None else other))
+    terms.update((name, None) for name in _whole_names(rest))
+    if not terms:
+        terms.update((word, None) for word in words_of(question))
+    return list(terms)[:MOST_TERMS]
 
 
 def _days(day: str) -> Iterator[str]:
@@ -184,16 +184,16 @@ def _days(day: str) -> Iterator[str]:
         yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
 
 
-def _named_day(found: re.Match[str]) -> tuple[str, int, int, str]:
+def _named_day(match: re.Match[str]) -> tuple[str, int, int, str]:
     """(year or "", month, day or 0, the month's name or "") of a date in a text."""
-    part = found.groupdict()
+    part = match.groupdict()
     name = (part["mn"] or part["dn"] or part["on"] or "").lower()
     year = part["y"] or part["my"] or part["dy"] or part["oy"] or ""
     return year, _MONTHS[name] if name else int(part["m"]), int(part["d"] or part["md"] or part["dd"] or 0), name
 
 
-def _days_named(found: re.Match[str]) -> list[str]:
-    year, month, number, name = _named_day(found)
+def _days_named(match: re.Match[str]) -> list[str]:
+    year, month, number, name = _named_day(match)
     if not 1 <= month <= 12 or number > 31:
         return []
     if number:
@@ -201,35 +201,78 @@ def _days_named(found: re.Match[str]) -> list[str]:
     return [f"m{year}{month:02}", *([name] if len(name) > 3 else [])]
 
 
-def date_terms(said: str, since: str) -> list[tuple[int, int, str]]:
+def date_terms(text: str, since: str) -> list[tuple[int, int, str]]:
     """The days that a text from the day `since` names: (start, end, ISO day), in their order.
 
-    Of a month its last; without a year the next within half a year.
+    Of a month or a week its last; without a year the next within half a year; a day of the week is the next such day.
     """
-    found = []
-    for match in _DATE.finditer(said):
+    spans = [
+        (match.start(), match.end(), _relative_day(match, date.fromisoformat(since)).isoformat())
+        for match in _RELATIVE.finditer(text)
+    ]
+    for match in _DATE.finditer(text):
         year, month, number, _ = _named_day(match)
         with contextlib.suppress(ValueError):  # the 31st of June, or a month that only looks like one
             begun = date.fromisoformat(since)
             years = [int(year)] if year else [begun.year, begun.year + 1]
             days = [date(in_year, month, number or calendar.monthrange(in_year, month)[1]) for in_year in years]
             named = [day for day in days if year or begun <= day <= begun + timedelta(days=HALF_A_YEAR)]
-            found += [(match.start(), match.end(), day.isoformat()) for day in named]
-    return found
+            spans += [(match.start(), match.end(), day.isoformat()) for day in named]
+    return sorted(spans)
+
+
+_WEEKDAYS = tuple(day.lower() for day in calendar.day_name)
+_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+#: A day named by its distance from today; not a recurring one ("every Friday") nor a possessive ("Friday's build").
+_RELATIVE = re.compile(
+    r"(?<!\bevery )(?<!\beach )\b(?:(?P<near>today|tonight|tomorrow|(?:the )?day after tomorrow)|(?P<end>(?:the )?end of (?:the|this|next) (?:week|month))"
+    rf"|in (?P<count>\d{{1,2}}|{'|'.join(_COUNTS)}) (?P<unit>day|week)s?|next (?P<stretch>week|month)"
+    rf"|(?P<next>next )?(?P<weekday>{'|'.join(_WEEKDAYS)})|the (?P<nth>[1-9]|[12]\d|3[01])(?:st|nd|rd|th)(?! of\b| [a-z]))\b(?!['’])",
+    re.IGNORECASE,
+)
+
+
+def _relative_day(match: re.Match[str], since: date) -> date:
+    """The day that is named by where it lies from the day `since`; of a week its Sunday, of a month its last day."""
+    part = {name: (value or "").lower() for name, value in match.groupdict().items()}
+    sunday = since + timedelta(days=6 - since.weekday())
+    if part["near"]:
+        return since + timedelta(days={"today": 0, "tonight": 0, "tomorrow": 1}.get(part["near"], 2))
+    if part["count"]:
+        count = _COUNTS.get(part["count"]) or int(part["count"])
+        return since + timedelta(days=count * (7 if part["unit"] == "week" else 1))
+    if part["weekday"]:
+        first = sunday if part["next"] else since
+        return first + timedelta(days=(_WEEKDAYS.index(part["weekday"]) - first.weekday() - 1) % 7 + 1)
+    month_on = _month_on(since.replace(day=1))
+    if part["nth"]:
+        number = int(part["nth"])
+        month = since.replace(day=1) if number >= since.day else month_on
+        return month.replace(day=min(number, calendar.monthrange(month.year, month.month)[1]))
+    is_next = bool(part["stretch"]) or "next" in part["end"]
+    if "month" not in part["end"] + part["stretch"]:
+        return sunday + timedelta(days=7 * is_next)
+    month = month_on if is_next else since.replace(day=1)
+    return month.replace(day=calendar.monthrange(month.year, month.month)[1])
+
+
+def _month_on(first: date) -> date:
+    """The first day of the month behind that of a first day."""
+    return (first + timedelta(days=31)).replace(day=1)
 
 
 def _whole_names(question: str) -> Iterator[str]:
     """Names of several words as phrases: whole, a path's last part, and CamelCase as its parts."""
-    for found in _NAME.finditer(question):
-        name = found.group().lower()
+    for match in _NAME.finditer(question):
+        name = match.group().lower()
         parts = _SEPARATOR.split(name)
         if len(parts) <= MOST_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
             yield name
             last = re.split(r"[/\\]", name)[-1]
             if last != name and _SEPARATOR.search(last):
                 yield last
-    for found in _HUMPED.finditer(question):
-        yield " ".join(_CAMEL.findall(found.group())).lower()
+    for match in _HUMPED.finditer(question):
+        yield " ".join(_CAMEL.findall(match.group())).lower()
 
 
 #: Words that do not depend on a text's subject; dropped from queries and overlaps (facts: retrieval).
@@ -281,11 +324,11 @@ def _terms_of(word: str) -> tuple[str, ...]:
         return (folded,) if len(folded) > 1 and folded not in STOP_WORDS else ()
     if pairs := in_pairs(folded):
         return tuple(pairs)
-    found = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
+    terms = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
     parts = [part.casefold() for part in _CAMEL.findall(word)]
     if len(parts) > 1:
-        found += [part for part in parts if len(part) > 2 and part not in STOP_WORDS]
-    return tuple(found)
+        terms += [part for part in parts if len(part) > 2 and part not in STOP_WORDS]
+    return tuple(terms)
 
 
 _ENDINGS = ("ations", "ation", "ingly", "ings", "ing", "edly", "ies", "es", "ed", "s", "e")

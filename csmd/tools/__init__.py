@@ -1,6 +1,8 @@
-"""What the daemon can be asked: one table for the command line, `csmd tool` and MCP."""
+"""What the daemon can be asked: one table, of which the command line, `csmd tool` and MCP choose."""
 
 from __future__ import annotations
+
+import difflib
 
 from csmd.errors import BadInput
 from csmd.store.sqlite import Rows
@@ -10,6 +12,7 @@ from csmd.tools import (
     dreams,
     maintenance,
     memories,
+    open_list,
     projects,
     providers,
     retrieval,
@@ -31,10 +34,12 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
 
 
 def named(name: str) -> Tool:
-    """The tool of this name; BadInput for one that there is not."""
+    """The tool of this name; BadInput, with the names most like it, for one that there is not."""
     if name not in TOOLS:
+        near = difflib.get_close_matches(name[:60], TOOLS, n=2) or [tool for tool in TOOLS if name and name in tool][:3]
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise BadInput(
-            f"unknown tool {name[:60]!r}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
+            f"unknown tool {name[:60]!r}{meant}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
         )
     return TOOLS[name]
 
@@ -55,6 +60,7 @@ TOOLS: dict[str, Tool] = {
         *work_history.DAYS,
         *work_history.SELF_MODEL,
         *sessions.CHECKPOINTS,
+        *open_list.OPEN,
         *dreams.TOOLS,
         *work_history.LIVING_STATE,
         *projects.TOOLS,

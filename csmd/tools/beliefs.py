@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import habits, review_answers, supersession, upkeep
+from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Finding
 from csmd.recall import query, visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
@@ -234,9 +235,9 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
 
 @HABITS.add("csm_belief_scan", mutates=True)
 def _scan(ctx: ToolContext, rows: Rows) -> Json:
-    """Have what recurs in sessions counted, in the background.
+    """Count what recurs in sessions, in the background.
 
-    Has the daemon look now: a past may be long, and somebody waits for an answer.
+    The daemon starts now and this call does not wait: there may be many sessions.
     """
     if not ctx.config.settings.stages_candidates:
         raise CsmdError("observing is switched off (stages.candidates)", hint="csmd config set stages.candidates true")
@@ -323,8 +324,54 @@ def _review_list(
     limit = between(limit, MOST_WAITING)
     items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
     by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
-    items += [_review_memory(rows, by_seq[seq], asking) for seq in unsure if seq in by_seq]
-    return {"total": len(waiting) + len(unsure), "items": items}
+    imports = review_answers.read_imports(rows, wanted, since=since)
+    import_of = {ident: row.id for row in imports for ident in row.waiting}
+    items += [
+        {**_review_memory(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
+        for seq in unsure
+        if seq in by_seq
+    ]
+    total = len(waiting) + len(unsure)
+    elsewhere = 0 if total or not project or id_ else _review_list(ctx, rows, asking=asking, limit=1)["total"]
+    return {
+        "total": total,
+        "elsewhere": elsewhere,
+        "items": items,
+        "imports": [
+            as_json(row, "id source path at waiting", waiting=len(row.waiting))
+            for row in imports
+            if len(row.waiting) > 1
+        ],
+    }
+
+
+@REVIEW.add("csm_review_import", mutates=True, person="answer what waits for one")
+def _answer_import(
+    ctx: ToolContext, rows: Rows, id_: str, verb: str, project: str = "", asking: str = ""
+) -> Generator[None, None, Json]:
+    """Keep or drop at once all that waits of an import, named by its id, its program or its path."""
+    if verb not in review_answers.IMPORT_VERBS:
+        raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
+    since, at = ctx.before(review_answers.NEW_DAYS * 86_400), ctx.now()
+    imports = review_answers.read_imports(rows, places(rows, project, asking or project), since=since)
+    named = review_answers.find_import(imports, id_)
+    if named is None:
+        raise BadInput(f"nothing waits of an import {id_!r}", hint="`csmd review` lists the imports that wait")
+    uuid = f"cli:{secrets.token_hex(8)}"
+    reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=ctx.store.hash_key)
+    answer = ""
+    for begin in range(0, len(named.waiting), review_answers.AT_ONCE):
+        part = named.waiting[begin : begin + review_answers.AT_ONCE]
+        write = partial(review_answers.answer_some, idents=part, answer=reply, item=named.id)
+        answer = ctx.store.write(write).id
+        yield
+    if verb == "drop":
+        ctx.forget_lines()
+    ctx.poke()
+    return {
+        "answer": answer, "id": named.id, "verb": verb, "made": "", "memories": len(named.waiting),
+        "text": f"{display.amount(len(named.waiting), 'memory')} from {named.source}",
+    }  # fmt: skip
 
 
 def _is_over(rows: Rows, candidate: Candidate) -> bool:
@@ -397,20 +444,39 @@ def _answer(
 
 
 @REVIEW.add("csm_review_undo", mutates=True, person="take an answer back")
-def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Json:
-    """Take an answer or an edit back, the last one by default."""
+def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
+    """Take back an answer, an edit, a replacement or what was called done: the last, or by its id or that of its memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
-    def write(writing: Rows) -> tuple[Answer, str]:
-        answer = belief_changes.last_answer(writing, projects=seen, ident=id_)
-        if answer is None:
-            raise CsmdError("there is no answer to take back", hint="`csmd show ID` tells what was done to a memory")
-        touched = review_answers.undo(writing, answer, key=ctx.store.hash_key, at=ctx.now())
-        return answer, next((found.text for found in touched if found.text), "")
+    key = ctx.store.hash_key
+    chosen = belief_changes.last_answer(rows, projects=seen, ident=id_)
+    if chosen is None:
+        raise CsmdError("there is nothing to take back", hint="`csmd show ID` tells what was done to a memory")
 
-    answer, about = ctx.store.write(write)
+    def take_back(writing: Rows, ident: str) -> tuple[Answer, str]:
+        answer = belief_changes.last_answer(writing, projects=None, ident=ident)
+        if answer is None:
+            raise CsmdError(f"{ident} was purged since", hint="`csmd review` shows what waits")
+        if answer.answer == belief_changes.DONE:
+            return answer, open_matters.reopen(writing, answer, key=key, now=ctx.now())
+        memory = memories.by_id(writing, answer.item)
+        touched = review_answers.undo(writing, answer, key=key, at=ctx.now())
+        return answer, memory.text if memory else next((before.text for before in touched if before.text), "")
+
+    together = review_answers.answers_beside(rows, chosen) or [chosen]
+    refused: CsmdError | None = None
+    for part in together[1:]:
+        try:
+            ctx.store.write(partial(take_back, ident=part.id))
+        except CsmdError as error:  # of something that has changed since; the rest of the import is taken back
+            refused = error
+        yield
+    answer, about = ctx.store.write(partial(take_back, ident=together[0].id))
     ctx.poke()
-    return as_json(answer, "answer=id id=item verb=answer", text=about, undone=True)
+    if refused is not None:
+        raise refused
+    is_import = answer.item.startswith(review_answers.IMPORT_PREFIX)
+    return as_json(answer, "answer=id id=item verb=answer", text="" if is_import else about, undone=True)
 
 
 @REVIEW.add("csm_memory_pin", mutates=True)

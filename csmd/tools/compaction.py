@@ -31,7 +31,7 @@ def _report(
     stream = find_session(rows, session, asking).id if session else ""
     totals = compactions.totals(rows, projects=seen, session=stream)
     within = compactions.count_within_budget(rows, projects=seen, session=stream)
-    found = compactions.latest(rows, projects=seen, session=stream, limit=between(limit, MOST))
+    latest = compactions.latest(rows, projects=seen, session=stream, limit=between(limit, MOST))
     places = roots(rows)
     return {
         "budget_bytes": ctx.config.settings.capture_tool_output_bytes,
@@ -40,7 +40,7 @@ def _report(
         "counted": sum(row.counted for row in totals),
         **_sums(totals),
         "average_reduction": compactions.average_reduction(rows, projects=seen, session=stream),
-        "compactions": [_shown(row, places.get(row.project_seq, "")) for row in found],
+        "compactions": [_shown(row, places.get(row.project_seq, "")) for row in latest],
     }  # fmt: skip
 
 
@@ -99,11 +99,11 @@ def _audit(
     }
 
 
-def _reread(ctx: ToolContext, rows: Rows, found: Sequence[Compaction]) -> Generator[None, None, Json]:
+def _reread(ctx: ToolContext, rows: Rows, left_out: Sequence[Compaction]) -> Generator[None, None, Json]:
     """How many turns their transcripts give back byte for byte, of how many no transcript has them, which say something else."""
     same, changed = 0, list[str]()
     gone = 0
-    for row in found:
+    for row in left_out:
         for turn in turns.left_out(rows, [seq for seq, uuid in search.turns_like(rows, row.uuid) if uuid == row.uuid]):
             sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
             is_there = any(is_file(Path(path)) for path in sources.paths)

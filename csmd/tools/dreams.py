@@ -1,7 +1,7 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-What a plan or a dream says of a project is told only where that project may be seen; who cannot see all of them is told
-how much is left out. Markdown that a dream wrote is of all projects: with walls it is shown to a person only.
+A plan or a dream shows only projects that the caller may see, and how much is left out. Markdown that a dream wrote
+is about all projects: with walls it is shown to a person only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from csmd.curator import curate
-from csmd.dream import narrator, page_files, reselection, steps, undo
+from csmd.dream import narrator, page_files, steps, undo
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.store import dreams, ledger
@@ -93,14 +93,14 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
         return None
     settings = ctx.config.settings
     left = settings.curator_daily_tokens - ledger.spent_on(rows, now[:10])
-    asked = [
+    questions = [
         {"session": ended.id, **as_json(question, "project system text most_tokens")}
         for ended, question in curate.preview(
             rows, provider=provider.name, most_tokens=left, now=now, settings=settings
         )
         if seen is None or ended.project_seq in seen
     ]
-    return {"provider": provider.name, "model": provider.model, "questions": asked}
+    return {"provider": provider.name, "model": provider.model, "questions": questions}
 
 
 def _action(action: Action, root_of: dict[int, str]) -> Json:
@@ -172,32 +172,6 @@ def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     if dry_run:
         return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in chain]}
     return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}
-
-
-@TOOLS.add("csm_distill_again", mutates=True)
-def _reselect(
-    ctx: ToolContext, rows: Rows, dry_run: bool = False, yes: bool = False, asking: str = ""
-) -> steps.Steps[Json]:
-    """Choose old memories anew; gives a job, with `dry_run` the plan."""
-    if not dry_run:
-        return {"dry_run": False, "job": ctx.dreams.order(reselection.WHY, awaited=True, confirmed=yes).id}
-    seen = places(rows, "", asking)
-    selection = yield from reselection.plan_reselection(lambda run: run(rows), key=ctx.store.hash_key)
-
-    def shown(project: int) -> bool:
-        return seen is None or project in seen
-
-    return {
-        "dry_run": True, "kept": len(selection.kept), "new": len(selection.made), "archived": len(selection.archived),
-        "share": round(selection.share, 3), "needs_yes": selection.needs_person,
-        "reworded": [
-            as_json(memory, "id text", becomes=said.statement.text)
-            for memory, said in selection.kept
-            if memory.text != said.statement.text and shown(memory.project_seq)
-        ],
-        "leaving": [as_json(memory, "id text") for memory in selection.archived if shown(memory.project_seq)],
-        "coming": [{"uuid": chosen.uuid, "text": chosen.statement.text} for chosen in selection.made if shown(chosen.project_seq)],
-    }  # fmt: skip
 
 
 @TOOLS.add("csm_dream_history")

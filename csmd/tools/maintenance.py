@@ -50,7 +50,7 @@ def _export(
 
 @TASKS.add("csm_sync", mutates=True)
 def _sync(ctx: ToolContext, rows: Rows, vectors: bool = True, recent: int = 0) -> Json:
-    """Take in everything on disk; with `recent` only so many sessions of each project at once; gives a job."""
+    """Take in everything on disk; with `recent` only that many sessions of each project at once; gives a job."""
     return {"job": ctx.submit("sync", with_vectors=vectors, recent=max(0, recent))}
 
 
@@ -193,8 +193,8 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
         ctx.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
-    found = [hit.text for hit in hits if hit.session_id == id_]
-    return {"found": found, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
+    texts = [hit.text for hit in hits if hit.session_id == id_]
+    return {"found": texts, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
 
 
 #: Of one kind in one answer; who gets so many asks again at once.
@@ -274,7 +274,7 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
 
 
 def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False, filled: str = "") -> str:
-    """What stands below a session, "" for nothing: what it was told and how full it is, or why csmd does not work for it."""
+    """The status line of a session, "" for none: what it was shown and how full it is, or why csmd does not work for it."""
     if not is_recording:
         return "csmd: not recording"
     if is_paused:

@@ -140,11 +140,20 @@ def _save(
             ).seq
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
+
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
-        ident, new = remember.remember(
-            writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
-            pinned=pin and by_person, type_=of_type,
-        )  # fmt: skip
+        def keep() -> tuple[str, bool]:
+            return remember.remember(
+                writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
+                pinned=pin and by_person, type_=of_type,
+            )  # fmt: skip
+
+        touched = belief_changes.changed_by(writing, keep) if by_person else []
+        ident, new = keep()
+        if by_person and ident:
+            belief_changes.put_answer(
+                writing, item=ident, answer="remember", made=ident, was="", project=home, touched=touched, now=now
+            )
         memory = memories.by_id(writing, ident)
         return memory, new, _related_json(writing, memory) if memory and new else [], home
 
@@ -209,7 +218,7 @@ def _own_host_type(type_: str) -> str:
 
 
 def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
-    """What a new memory has replaced, may replace, or stands beside; with what is left where only a part was replaced."""
+    """What a new memory has replaced, may replace, or is similar to; with the rest if only a part was replaced."""
     relations = supersession.find_related(rows, new_memory)
     near = [("replaced", memory) for memory in relations.replaced]
     near += [("doubtful", memory) for memory in relations.doubtful[:DOUBTFUL]]
@@ -247,7 +256,12 @@ def _forget(
             )
         leave_to_review(writing, memory, by_person=by_person)
         known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, told=known)
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
+        if by_person:  # which `csmd undo` then names, instead of taking back what was done before
+            belief_changes.put_answer(
+                writing, item=memory.id, answer=belief_changes.FORGET, made="", was="", project=memory.project_seq, touched=[],
+                now=ctx.now(),
+            )  # fmt: skip
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
@@ -329,8 +343,17 @@ def _supersede(
                 raise BadInput(f"{new_id} does not supersede {memory.id}", hint=f"`csmd show {memory.id}`")
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
-            newer = find_memory(writing, new_id, asking)
-            memory = supersession.supersede(writing, memory, newer, by=by, now=now, key=ctx.store.hash_key)
+            newer, old = find_memory(writing, new_id, asking), memory
+
+            def replace() -> Memory:
+                return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+
+            touched = belief_changes.changed_by(writing, replace)
+            memory = replace()
+            belief_changes.put_answer(
+                writing, item=memory.id, answer="supersede", made=new_id, was="" if by_person else supersession.RULE,
+                project=memory.project_seq, touched=touched, now=now,
+            )  # fmt: skip
         return as_json(
             memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
             rest=_rest(writing, memory.id),
@@ -374,10 +397,10 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
 def _show(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
-    """Show one memory: where it was said, what stands for and against it, how sure it is.
+    """Show one memory: where it was said, what supports and contradicts it, how sure it is.
 
-    Without `start` nothing is said of sessions' starts: it is compared with all that they could be told instead. With
-    `only_fading` that, and how long prompts are told it, is all that is said beside the memory itself.
+    Without `start` its rank at sessions' starts is left out: that compares it with everything they could be shown. With
+    `only_fading`, only that rank and how long prompts are shown it are added to the memory itself.
     """
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
@@ -417,7 +440,7 @@ def _show(
 
 
 def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """The memories nearest by their topics that hold and may be seen; what is linked is told with its link."""
+    """The memories nearest by their topics that hold and may be seen; linked ones with their link."""
     seqs = results.find_same_topic(rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]

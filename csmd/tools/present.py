@@ -52,9 +52,9 @@ def _plain(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def check_words(given: Mapping[str, str], allowed: Mapping[str, Sequence[str]]) -> None:
+def check_words(arguments: Mapping[str, str], allowed: Mapping[str, Sequence[str]]) -> None:
     """BadInput for a filter ("" for none) that is none of the words that it may be."""
-    for name, value in given.items():
+    for name, value in arguments.items():
         if value and value not in allowed[name]:
             raise BadInput(f"there is no {name} {value[:60]!r}", hint=f"choose one of {', '.join(allowed[name])}")
 
@@ -70,9 +70,9 @@ def lines_of(uuids: Sequence[str]) -> list[str]:
 
 
 def refuse_secrets(typed: str) -> str:
-    """What somebody types to be kept, on one line; BadInput for a text with a secret in it.
+    """Typed text to be kept, on one line; BadInput for a text with a secret in it.
 
-    Refused and not taken out: whoever typed it learns of it, and half a sentence is of no use.
+    It is refused, not redacted: the user learns of the secret, and half a sentence is of no use.
     """
     counts: Counter[str] = Counter()
     redact(typed, counts)
@@ -85,7 +85,7 @@ def refuse_secrets(typed: str) -> str:
 
 
 def normalise_typed_text(typed: str) -> str:
-    """What somebody types to be remembered, on one line; BadInput for nothing, too much, or a secret in it."""
+    """Typed text to be remembered, on one line; BadInput for nothing, too much, or a secret in it."""
     body = refuse_secrets(typed)
     if not content_words(body):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
@@ -153,7 +153,7 @@ def _turns(rows: Rows, uuids: list[str], asking: str) -> dict[str, TurnRow]:
 
 
 def _passage(turn: TurnRow | None, statement: str) -> Json:
-    """Who spoke, the passage that a statement stands in, and the sentence of it that is likest."""
+    """The speaker, the passage of a statement, and the sentence of that passage that is most similar to it."""
     if turn is None:
         return {"speaker": "", "text": "", "sentence": ""}
     passage = prose.passage(turn.text, query_terms(statement), limit=PASSAGE)

@@ -38,7 +38,7 @@ def _list(ctx: ToolContext, rows: Rows, asking: str = "") -> Json:
     return {
         "projects": [_project(row) for row in workspaces.list_projects(rows)],
         "workspaces": [dict(zip(("name", "projects", "memories"), row, strict=True)) for row in walled],
-        "lenses": [_lens(one) for one in workspaces.lenses(rows)],
+        "lenses": [_lens_json(each) for each in workspaces.lenses(rows)],
         "lens": here.name if here else "",
     }
 
@@ -117,12 +117,12 @@ def _split(
 
     def write(writing: Rows) -> Moved:
         of = find_project(writing, whole)
-        known = workspaces.at_path(writing, path) or workspaces.at_path(writing, directory)
-        if known is not None and known != of:
-            if workspaces.merged_into(writing, known) != of:
+        merged = workspaces.at_path(writing, path) or workspaces.at_path(writing, directory)
+        if merged is not None and merged != of:
+            if workspaces.merged_into(writing, merged) != of:
                 raise BadInput(f"{path} is not in {whole}: it is a project of its own, or merged elsewhere")
-            workspaces.same_wall(writing, known, as_that_of=of)
-            return projects.split_projects(writing, of, known)
+            workspaces.same_wall(writing, merged, as_that_of=of)
+            return projects.split_projects(writing, of, merged)
         root = workspaces.root_of(writing, of)
         if directory == root or not root:
             raise BadInput(f"{path} is all of {whole}", hint="name a directory in it, or one merged into it")
@@ -259,46 +259,46 @@ def _put_under(rows: Rows, name: str, named: list[str], about: list[str], *, wal
         if marks.spans(topic):
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         workspaces.add_topic(rows, seq, topic)
-    found = workspaces.lens(rows, seq)
-    if found is None or len(found.topics) > MOST_TOPICS:
+    view = workspaces.lens(rows, seq)
+    if view is None or len(view.topics) > MOST_TOPICS:
         raise BadInput(f"a lens has at most {MOST_TOPICS} topics", hint="name the few that tell it from others")
-    return {**_lens(found), "moved": moved}
+    return {**_lens_json(view), "moved": moved}
 
 
 def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall: bool, ctx: ToolContext) -> Json:
     seq = workspaces.named(rows, name)
-    found = workspaces.lens(rows, seq) if seq else None
-    if found is None or found.is_empty:
+    view = workspaces.lens(rows, seq) if seq else None
+    if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
         _leave(rows, name, named, key=ctx.store.hash_key)
         named = []
     elif not (named or about):
-        if found.walled:
+        if view.walled:
             raise BadInput(
                 f"{name} has a wall, which is not lowered at once",
                 hint=f"name its projects: csmd project lens {name} PATH... --wall --remove",
             )
-        named, about = list(found.ranked), list(found.topics)
+        named, about = list(view.ranked), list(view.topics)
     for place in named:
         project = find_project(rows, place)
         root = workspaces.root_of(rows, project)
-        if root not in found.ranked:
-            more = " --wall" if root in found.walled else ""
+        if root not in view.ranked:
+            more = " --wall" if root in view.walled else ""
             hint = f"csmd project lens {name} '{root}' --wall --remove" if more else "`csmd project list` shows what is"
             raise BadInput(f"{root} is {'behind the wall of' if more else 'not under'} the lens {name}", hint=hint)
         workspaces.rank_first(rows, project, lens=0)
     for topic in about:
-        if not workspaces.remove_topic(rows, found.seq, topic):
+        if not workspaces.remove_topic(rows, view.seq, topic):
             raise BadInput(f"{topic!r} is no topic of the lens {name}", hint="`csmd project list` shows them")
-    left = workspaces.lens(rows, found.seq)
-    return {**_lens(left or found), "moved": 0}
+    left = workspaces.lens(rows, view.seq)
+    return {**_lens_json(left or view), "moved": 0}
 
 
-def _lens(one: Lens) -> Json:
+def _lens_json(view: Lens) -> Json:
     return {
-        "name": one.name, "walled": list(one.walled), "ranked": list(one.ranked), "topics": list(one.topics),
-        "projects": len(one.projects),
+        "name": view.name, "walled": list(view.walled), "ranked": list(view.ranked), "topics": list(view.topics),
+        "projects": len(view.projects),
     }  # fmt: skip
 
 
@@ -316,7 +316,7 @@ def _absolute(place: str) -> str:
 
 
 def find_project(rows: Rows, word: str, *, make_at: str = "") -> int:
-    """The project that a path, an id or a name stands for; with `make_at`, a time, a directory where nothing was said yet too."""
+    """The project of a path, an id or a name; with `make_at`, a time, also a directory where nothing was said yet."""
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)
         if seq is None and make_at:

@@ -56,15 +56,15 @@ def _check_place(place: str, *, has_key: bool) -> str:
 def _list(ctx: ToolContext, rows: Rows) -> Json:
     """List the language models that were added, and how each fared last."""
     names = "name place model key_from added_at answered_at failing_since failure"
-    known = ledger.providers(rows)
-    asked = next((provider.name for provider in known if provider.model), "")
+    providers = ledger.providers(rows)
+    active = next((provider.name for provider in providers if provider.model), "")
     now = ctx.now()
     return {
         "providers": [
             as_json(
-                provider, names, is_asked=provider.name == asked, paused_until=spending.paused_until(provider, now=now)
+                provider, names, is_asked=provider.name == active, paused_until=spending.paused_until(provider, now=now)
             )
-            for provider in known
+            for provider in providers
         ],
         "tokens": ledger.spent_on(rows, now[:10]), "cap": ctx.config.settings.curator_daily_tokens,
     }  # fmt: skip

@@ -5,20 +5,20 @@ A tool runs on a reader's thread: it may wait for the writer or the worker, neve
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
-from csmd import wire
+from csmd import parameters, wire
 from csmd.capture import project_identity
 from csmd.config import Config
 from csmd.dream.gates import Verdict
 from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, CsmdError
 from csmd.exclusions import Excludes, Pauses
+from csmd.parameters import REQUIRED, Parameter
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
@@ -30,9 +30,7 @@ from csmd.values import Memory
 Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 Params = Mapping[str, Any]
-REQUIRED: Any = inspect.Parameter.empty
 TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
-JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", bool: "boolean", float: "number"}
 #: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
 ASKING = "asking"
 #: What Cross-Session Memory calls parameters of its tools -> what csmd calls them; both are taken.
@@ -47,8 +45,8 @@ QUERY_VECTOR_S = 8.0
 Places = list[int] | None
 
 
-class Job(Protocol):
-    """Work that somebody waits for."""
+class Task(Protocol):
+    """Work that a client waits for."""
 
     @property
     def id(self) -> str:
@@ -64,7 +62,7 @@ class Dreams(Protocol):
     def verdict(self, rows: Rows) -> Verdict:
         """What the gates say now."""
 
-    def order(self, why: str, *, awaited: bool, confirmed: bool = False) -> Job:
+    def order(self, why: str, *, awaited: bool) -> Task:
         """Has a dream begin as soon as may be."""
 
 
@@ -73,8 +71,8 @@ class ToolContext:
     """What a tool may use of the running daemon.
 
     `now` and `before` (seconds ago) give times as csmd writes them, `here` such a time in this machine's zone. `submit`
-    takes the kind and the fields of a job and gives its id, `job` the job of an id. `hint_of_hook` hints at a transcript whose
-    path nobody vouches for. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
+    takes the kind and the fields of a task and gives its id, `job` the task of an id. `hint_of_hook` hints at a transcript by
+    an unverified path. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
     forgotten leave the pages.
     """
 
@@ -123,19 +121,20 @@ class Tool:
     mutates: bool = field(default=False, kw_only=True)
     person: str = field(default="", kw_only=True)
     lane: Lane | None = field(default="main", kw_only=True)
-    parameters: dict[str, tuple[type, Any]] = field(init=False)
-    """Name -> (type, default), as `run` declares them."""
+    parameters: dict[str, Parameter] = field(init=False)
+    """By name, as `run` declares them."""
 
     def __post_init__(self) -> None:
-        parameters: dict[str, tuple[type, Any]] = {}
+        declared: dict[str, Parameter] = {}
         for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
             if parameter.annotation == "Places":
-                parameters |= {"project": (str, ""), ASKING: (str, "")}
+                declared |= {"project": Parameter(str, ""), ASKING: Parameter(str, "")}
             else:  # one that is named like a word of Python's ends in an underscore in the code
-                parameters[parameter.name.rstrip("_")] = (TYPES[parameter.annotation], parameter.default)
+                default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
+                declared[parameter.name.rstrip("_")] = Parameter(TYPES[parameter.annotation], default)
         if self.person:
-            parameters["by_person"] = (bool, False)
-        object.__setattr__(self, "parameters", parameters)
+            declared["by_person"] = Parameter(bool, False)
+        object.__setattr__(self, "parameters", declared)
 
     def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
         """Answers in steps (`rows` None for one without a lane); `params` are as `check` gives them."""
@@ -154,43 +153,23 @@ class Tool:
 
     def schema(self) -> Json:
         """The JSON schema of its parameters, without what tells where and by whom it is asked."""
-        shown = {key: value for key, value in self.parameters.items() if key not in (ASKING, "by_person")}
-        properties = {
-            key: {"type": JSON_TYPES[kind]} | ({} if default is REQUIRED else {"default": default})
-            for key, (kind, default) in shown.items()
-        }
-        required = [key for key, (_, default) in shown.items() if default is REQUIRED]
-        return {"type": "object", "properties": properties, "required": required}
+        return parameters.schema({key: of for key, of in self.parameters.items() if key not in (ASKING, "by_person")})
 
     def check(self, params: Params) -> Json:
         """The parameters with defaults; text that looks like a number or truth value is taken as one."""
         own = {key: SEED_NAMES.get(key, key) for key in params}
-        params = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
-        unknown = sorted(set(params) - set(self.parameters) - {ASKING})
-        if unknown:
-            hint = f"give one of {', '.join(self.parameters)}" if self.parameters else "leave it out"
-            raise BadInput(f"{self.name} has no parameter {unknown[0]!r}", hint=hint)
-        return {
-            key: self._checked(key, kind, params.get(key, default)) for key, (kind, default) in self.parameters.items()
-        }
-
-    def _checked(self, key: str, kind: type, value: Any) -> Any:
-        if value is REQUIRED:
-            raise BadInput(f"{self.name} needs the parameter {key!r}")
-        if kind is int and isinstance(value, str) and value.lstrip("-").isdigit():
-            value = int(value)
-        if kind is bool and value in ("true", "false"):
-            value = value == "true"
-        if kind is float and isinstance(value, int | str) and not isinstance(value, bool):
-            with contextlib.suppress(ValueError):
-                value = float(value)
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise BadInput(f"{self.name}: {key} must be {kind.__name__}, not {value!r}")
-        if isinstance(value, str):
-            value = wire.clean(value)
-            if key in PATHS and value and not (value.startswith("/") or project_identity.is_of_windows(value)):
-                raise BadInput(f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /")
-        return value
+        given = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
+        if ASKING not in self.parameters:
+            given.pop(ASKING, None)
+        checked = parameters.check(self.name, self.parameters, given)
+        for key, value in checked.items():
+            if isinstance(value, str):
+                checked[key] = value = wire.clean(value)
+                if key in PATHS and value and not (value.startswith("/") or project_identity.is_of_windows(value)):
+                    raise BadInput(
+                        f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /"
+                    )
+        return checked
 
 
 class Tools(list[Tool]):
@@ -234,5 +213,5 @@ def places(rows: Rows, project: str, asking: str) -> Places:
 
 
 def between(number: int, most: int) -> int:
-    """A number of rows that was asked for: at least 1, at most so many."""
+    """A requested number of rows, limited to at least 1 and at most `most`."""
     return min(max(number, 1), most)

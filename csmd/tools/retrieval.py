@@ -191,10 +191,10 @@ def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None,
     if not turn.dropped:
         return {**about, "state": "whole", "source": "store", "left_out": 0, "text": turn.text}
     sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
-    found = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
-    captured = checkpoints.captured_text(rows, turn.uuid) if found is None and turn.is_gone else ""
-    if found is not None:
-        return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": found}
+    text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
+    captured = checkpoints.captured_text(rows, turn.uuid) if text is None and turn.is_gone else ""
+    if text is not None:
+        return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": text}
     missing = max(turn.dropped - len(captured.encode()), 0)
     state, source = ("trimmed", "store") if not captured or missing else ("whole", "checkpoint")
     return {**about, "state": state, "source": source, "left_out": missing, "text": captured or turn.text}
@@ -271,7 +271,7 @@ def _passage_at(rows: Rows, uuid: str, start: str) -> str:
     """The words of the passage that begins at a place of a turn; "" for none, of a turn that was changed since."""
     turn_seqs = [seq for seq, full in search.turns_like(rows, uuid) if full == uuid]
     seqs = [seq for of_turn in passages.of_turns(rows, turn_seqs).values() for seq in of_turn]
-    return next((one.text for one in passages.by_seqs(rows, seqs).values() if str(one.start) == start), "")
+    return next((passage.text for passage in passages.by_seqs(rows, seqs).values() if str(passage.start) == start), "")
 
 
 def _turn_of(rows: Rows, ident: str) -> str:
@@ -324,13 +324,15 @@ def _show(
 def _untold(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
     """The error for an id with no injections: of a session that was told nothing, or of nothing that csmd knows."""
     try:
-        known = find_session(rows, typed, asking)
+        session = find_session(rows, typed, asking)
     except BadInput as error:
         if is_session or "there is no" not in error.what:
             return error
         hint = "`csmd session list`, `csmd memories` and `csmd why --list` show their ids"
         return BadInput(f"there is no session, memory or receipt {typed!r}", hint=hint)
-    return BadInput(f"the session {known.id} was told nothing", hint="`csmd why --list` lists what sessions were told")
+    return BadInput(
+        f"the session {session.id} was told nothing", hint="`csmd why --list` lists what sessions were told"
+    )
 
 
 MOST_DAYS, MOST_NOTED = 90, 1000
@@ -499,20 +501,22 @@ SAMPLE_ROWS, SAMPLE_CHARACTERS = 2, 60
 @QUESTIONS.add("csm_store_schema")
 def _schema(ctx: ToolContext, rows: Rows, view: str = "", asking: str = "") -> Json:
     """Describe the views that csm_store_query sees: what a row and each column mean, how they join, a sample"""
-    views = [one for one in sql_views.VIEWS if view in ("", one.name)]
+    views = [shown_view for shown_view in sql_views.VIEWS if view in ("", shown_view.name)]
     if not views:
         raise BadInput(f"there is no view {view[:60]!r}", hint=f"choose one of {', '.join(sorted(sql_views.NAMES))}")
     path, places = ctx.store.path, _visible_places(rows, asking)
     return {
         "views": [
             {
-                "name": one.name,
-                "a row is": one.about,
-                "columns": dict(one.columns),
-                "joins": list(one.joins),
-                "sample": _rows_json(sql_views.sample(path, one, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS),
+                "name": shown_view.name,
+                "a row is": shown_view.about,
+                "columns": dict(shown_view.columns),
+                "joins": list(shown_view.joins),
+                "sample": _rows_json(
+                    sql_views.sample(path, shown_view, places=places, limit=SAMPLE_ROWS), SAMPLE_CHARACTERS
+                ),
             }
-            for one in views
+            for shown_view in views
         ],
         "limits": {
             "rows": sql_views.MOST_ROWS,

@@ -394,7 +394,7 @@ CHECKPOINT = (
 def _create(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", note: str = ""
 ) -> Json:
-    """Keep what a session stands at, now."""
+    """Keep a session's state as it is now."""
     target, key = _latest_session(rows, session, seen, asking), ctx.store.hash_key
     note = display.cut(refuse_secrets(note), NOTE_CHARACTERS)
     note = clean(note, tombstones.marks(rows, key))[0]
@@ -528,28 +528,6 @@ def _goals(ctx: ToolContext, rows: Rows, seen: Places = None, done: bool = False
     """List goals, the latest first."""
     root_of, listed = roots(rows), checkpoints.goal_list(rows, projects=seen, done=done)
     return {"goals": [_goal(goal, root_of) for goal in listed]}
-
-
-@CHECKPOINTS.add("csm_goal_done", mutates=True)
-def _finish_goal(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False) -> Json:
-    """Note that a goal is done."""
-    matches = [
-        goal
-        for goal in checkpoints.goals_like(rows, id_)
-        if visibility.is_visible(rows, goal.project_seq, asking=asking)
-    ]
-    ident = resolve_id(id_, [goal.id for goal in matches])
-    goal = next((goal for goal in matches if goal.id == ident), None)
-    if not id_ or goal is None:
-        raise BadInput(f"there is no goal {id_!r}", hint="`csmd goal list` shows them with their ids")
-    if goal.authority == "user" and not by_person:
-        raise CsmdError(
-            f"{goal.id} was declared by the user, and only a person at a terminal can call it done",
-            hint=f"type `csmd goal done {goal.id}` in a terminal",
-        )
-    now = ctx.now()
-    changed = ctx.store.write(lambda writing: checkpoints.finish_goal(writing, goal.id, now=now))
-    return {**_goal(goal, roots(rows)), "done_at": now if changed else goal.done_at, "changed": changed}
 
 
 def _goal(goal: Goal, root_of: dict[int, str]) -> Json:

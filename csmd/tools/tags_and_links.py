@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import remember, topic_tagging
+from csmd.memory import remember, supersession, topic_tagging
 from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
@@ -32,6 +32,7 @@ _REPLACES, _KEEPS = (
     "`csmd supersede OLD NEW` has one take another's place",
     "csmd draws it where it keeps a part or a rewording",
 )
+CONTRADICTS = "contradicts"
 CSMD_DRAWS = {
     "superseded_by": _REPLACES, "supersedes": _REPLACES, "merged_into": "`csmd pipeline merge` merges two",
     "goes_on_as": _KEEPS, "curated_as": _KEEPS,
@@ -103,6 +104,10 @@ def _link(
         if not undo:
             link = Link(from_id=origin.id, to_id=target.id, relationship=relationship, weight=weighs)
             memories.add_link(writing, link, now=ctx.now())
+            if relationship == CONTRADICTS and not (origin.superseded_by or target.superseded_by):
+                older, newer = sorted((origin, target), key=lambda memory: (memory.confirmed_at, memory.id))
+                reason = "somebody linked them as contradicting each other"
+                supersession.ask_about(writing, older, newer, reason=reason, sure=weighs, at=ctx.now())
         elif not topics.remove_link(writing, origin.seq, target.seq, relationship):
             raise BadInput(f"no such link leads from {origin.id} to {target.id}", hint=f"`csmd show {origin.id}`")
         return {

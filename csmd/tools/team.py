@@ -28,8 +28,8 @@ def _leave(ctx: ToolContext, rows: Rows, keep: bool = False) -> Json:
 
 @TOOLS.add("csm_team_share", mutates=True, person="share a project")
 def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: str = EVERYBODY) -> Json:
-    """Share a project's memories on the team's server. `readers`: roles with spaces between, "*" for all, "" for nobody else."""
-    if wrong := [one for one in readers.split() if one != EVERYBODY and not team.ROLE.fullmatch(one)]:
+    """Share a project's memories on the team's server. `readers`: roles with spaces between, "*": all, "": no one else."""
+    if wrong := [role for role in readers.split() if role != EVERYBODY and not team.ROLE.fullmatch(role)]:
         raise BadInput(f"{wrong[0]!r} is no name of a role", hint="name a colleague as the database does")
 
     def write(writing: Rows) -> Json:
@@ -41,17 +41,17 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
                 f"{project} is behind the wall {projects.name_of(writing, projects.everywhere(writing, seq))}",
                 hint="name who may read it: --with NAME, or --private",
             )
-        known = name or team.remote_of(writing, seq)
-        if not known:
+        shared_name = name or team.remote_of(writing, seq)
+        if not shared_name:
             raise BadInput(
                 f"{project} has no remote by which colleagues would know it", hint="name it for the team: --as NAME"
             )
-        if any(share.name == known and share.project_seq != seq for share in team.shares(writing)):
-            raise BadInput(f"another project is shared as {known}", hint="name it for the team: --as NAME")
-        team.share(writing, seq, name=known, readers=readers, now=ctx.now())
+        if any(share.name == shared_name and share.project_seq != seq for share in team.shares(writing)):
+            raise BadInput(f"another project is shared as {shared_name}", hint="name it for the team: --as NAME")
+        team.share(writing, seq, name=shared_name, readers=readers, now=ctx.now())
         return {
             "project": workspaces.root_of(writing, seq),
-            "name": known,
+            "name": shared_name,
             "readers": readers,
             "waiting": team.count_waiting(writing),
         }

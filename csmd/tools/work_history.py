@@ -31,15 +31,23 @@ MOST = 200
 
 @DAYS.add("csm_today")
 def _today(
-    ctx: ToolContext, rows: Rows, date_: str = "", seen: Places = None, walls: bool = False, by_person: bool = False
+    ctx: ToolContext,
+    rows: Rows,
+    date_: str = "",
+    seen: Places = None,
+    walls: bool = False,
+    ids: bool = False,
+    by_person: bool = False,
 ) -> Json:
     """Report what changed, was decided and is left open on a day (YYYY-MM-DD, yesterday; else today)."""
     if walls:
         need_person(by_person, "look behind the walls of workspaces")
-    day = _day(date_, today=ctx.here(ctx.now()).date())
+    today = ctx.here(ctx.now()).date()
+    day = _day(date_, today=today)
     projects = day_sessions.read_day(
         rows, day, ctx.here, places=None if walls else seen, key=ctx.store.hash_key,
         is_left_out=lambda *places: ctx.excludes.place(*places) or ctx.excludes.off(*places),
+        is_today=day == today,
     )  # fmt: skip
     return {
         "date": day.isoformat(),
@@ -47,7 +55,7 @@ def _today(
             as_json(one, "project wall commits files", entries=[entry._asdict() for entry in one.entries])
             for one in day_report.sort_projects(projects)
         ],
-        "text": day_report.render_day(day, projects),
+        "text": day_report.render_day(day, projects, with_ids=ids),
     }
 
 

@@ -34,9 +34,9 @@ AGAIN = "Run `csmd web` in a terminal for a new link.\n"
 
 
 class Access:
-    """The gate before the pages; owns the token of the link, the secret of the cookie, and when it last let somebody in.
+    """The gate before the pages; owns the token of the link, the secret of the cookie, and when it last let a visitor in.
 
-    Pages are below `base`, which nobody can guess: a cookie knows no port, so this keeps it from other servers of this
+    Pages are below `base`, which cannot be guessed: a cookie knows no port, so this keeps it from other servers of this
     machine.
     """
 
@@ -100,8 +100,8 @@ class Access:
 
     def _enter(self, request: Request) -> Response:
         """Takes the token, which is void from then on, and gives the cookie."""
-        given = request.query_params.get("token", "")
-        if request.method != "GET" or not self._token or not hmac.compare_digest(given.encode(), self._token.encode()):
+        token = request.query_params.get("token", "")
+        if request.method != "GET" or not self._token or not hmac.compare_digest(token.encode(), self._token.encode()):
             return _refuse(403, "This link was used before, or belongs to a viewer that has ended.", AGAIN)
         self._token = ""
         self.last_used = self._monotonic()

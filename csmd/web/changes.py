@@ -24,8 +24,8 @@ ANSWERS = ("keep", "edit", "drop", "supersede")
 
 def address(path: str, **query: str) -> str:
     """A path below the viewer's base with a query; empty values are left out."""
-    given = {name: value for name, value in query.items() if value}
-    return f"{quote(path)}{'?' + urlencode(given) if given else ''}"
+    filled = {name: value for name, value in query.items() if value}
+    return f"{quote(path)}{'?' + urlencode(filled) if filled else ''}"
 
 
 def ask_about_memory(visit: Visit) -> Page:
@@ -41,8 +41,8 @@ def ask_about_memory(visit: Visit) -> Page:
 def _successors(visit: Visit, memory: Mapping[str, Any]) -> list[Json]:
     """Memories that may take another's place: those that the words of a person find, or else its own."""
     words = visit.query.get("q", "").strip() or memory["text"]
-    found = visit.ask("csm_memory_search", query=words[:MOST_QUERY], kind="memory", limit=MOST_NEAR + 1)["hits"]
-    return [hit for hit in found if hit["id"] != memory["id"] and not hit["superseded_by"]][:MOST_NEAR]
+    hits = visit.ask("csm_memory_search", query=words[:MOST_QUERY], kind="memory", limit=MOST_NEAR + 1)["hits"]
+    return [hit for hit in hits if hit["id"] != memory["id"] and not hit["superseded_by"]][:MOST_NEAR]
 
 
 def change_memory(visit: Visit) -> str:
@@ -76,6 +76,13 @@ def answer_review(visit: Visit) -> str:
     )  # fmt: skip
     place = {"project": form.get("project", ""), "at": form.get("at", "")}
     return address("review", did=verb, undo=done["answer"], **place)
+
+
+def answer_import(visit: Visit) -> str:
+    """Keeps or drops all that waits of an import; the address of what is left."""
+    verb = _named(visit.form.get("do", ""), ("keep", "drop"))
+    done = visit.ask("csm_review_import", id=visit.id, verb=verb, by_person=True)
+    return address("review", did=verb, undo=done["answer"], project=visit.form.get("project", ""))
 
 
 def undo_answer(visit: Visit) -> str:
@@ -112,6 +119,7 @@ ASKING: Mapping[str, Callable[[Visit], Page]] = {
 FORMS: Mapping[str, Callable[[Visit], str]] = {
     "/memory/{id}/change": change_memory,
     "/review/{id}": answer_review,
+    "/review/import/{id}": answer_import,
     "/undo": undo_answer,
     "/dream/{id}/undo": undo_dream,
 }

@@ -74,12 +74,12 @@ def show_overview(visit: Visit) -> Page:
 def health(state: Mapping[str, Any]) -> tuple[str, str]:
     """(good, warning or bad; one sentence on whether csmd works) from the daemon's state."""
     counts = state["counts"]
-    known = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
+    amounts = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     if state["alarms"]:
         return "bad", f"Not recording: {state['alarms'][0]['what']}. Try: {state['alarms'][0]['do']}."
     if state.get("paused"):
         until = f"until {when(state['paused']['until'])}" if state["paused"].get("until") else "until you resume it"
-        return "warning", f"Paused {until}: nothing is recorded, and no session is told anything. {known} are kept."
+        return "warning", f"Paused {until}: nothing is recorded, and no session is told anything. {amounts} are kept."
     live = recording_state(state)
     if state["degraded"]:
         return "warning", f"Working with limits: {live}; {state['degraded'][0]}."
@@ -203,10 +203,10 @@ def _hits(visit: Visit) -> Json:
     if not any(map(str.isalnum, query)):
         return {"q": query, "hits": [], "found": None, "most": most, "more": False, "projects": _projects(visit)}
     kind = visit.query.get("kind", "") or "all"
-    found = visit.ask("csm_memory_search", query=query, **_where(visit), kind=kind, limit=most)
-    hits = fitting([{**hit, "text": cut(hit["text"], LINE)} for hit in found["hits"]])
-    is_full = len(found["hits"]) == most < MOST_HITS
-    return {"q": query, "hits": hits, "found": found, "most": most, "more": is_full, "projects": _projects(visit)}
+    answer = visit.ask("csm_memory_search", query=query, **_where(visit), kind=kind, limit=most)
+    hits = fitting([{**hit, "text": cut(hit["text"], LINE)} for hit in answer["hits"]])
+    is_full = len(answer["hits"]) == most < MOST_HITS
+    return {"q": query, "hits": hits, "found": answer, "most": most, "more": is_full, "projects": _projects(visit)}
 
 
 def list_receipts(visit: Visit) -> Page:
@@ -222,7 +222,7 @@ def list_receipts(visit: Visit) -> Page:
     rows = fitting(shortened[: ROWS // 2])
     return Page("told.html", {
         "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit), "offset": offset,
-        "more": len(shortened) > len(rows), "events": memory_words.EVENTS, "reason": session_words.reason_words,
+        "more": len(shortened) > len(rows), "events": memory_words.WHEN_TOLD, "reason": session_words.reason_words,
         "use": session_words.use_words, "hint": session_words.hint, "states": session_words.STATES,
     })  # fmt: skip
 
@@ -259,7 +259,7 @@ def list_review(visit: Visit) -> Page:
         shown = {item["text"], *(memory["text"] for memory in item["memories"])}
         item["evidence"] = [piece for piece in item["evidence"] if (piece["sentence"] or piece["text"]) not in shown]
     return Page("review.html", {
-        "rows": fitting(waiting["items"]), "total": waiting["total"], "projects": _projects(visit), "at": visit.number("at"),
+        "rows": fitting(waiting["items"]), "total": waiting["total"], "imports": waiting["imports"], "projects": _projects(visit), "at": visit.number("at"),
     })  # fmt: skip
 
 

@@ -44,7 +44,7 @@ Answer = Callable[[Visit], Page | str]
 
 
 def serve(paths: Paths, *, port: int, announce: Callable[[str], None]) -> None:
-    """Serves the pages on 127.0.0.1 until nobody uses them; `announce` is given the link once it can be opened."""
+    """Serves the pages on 127.0.0.1 until they are no longer used; `announce` gets the link once it can be opened."""
     listening = _listen(port)
     with listening:
         access = Access(listening.getsockname()[1], time.monotonic)
@@ -159,8 +159,8 @@ def marked_parts(text: str, marked: list[str]) -> list[tuple[str, bool]]:
     parts = [(text, False)]
     for words in filter(None, marked):
         for place, (part, is_marked) in enumerate(parts):
-            before, found, after = part.partition(words)
-            if found and not is_marked:
+            before, match, after = part.partition(words)
+            if match and not is_marked:
                 parts[place : place + 1] = [(before, False), (words, True), (after, False)]
                 break
     return [part for part in parts if part[0]]

@@ -24,7 +24,7 @@ import numpy as np
 
 from csmd.capture import project_identity
 from csmd.recall.ranking import VECTOR_SCALE
-from csmd.store import cursors, passages, projects, vectors
+from csmd.store import cursors, projects, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
 from csmd.store.vectors import vector_table
@@ -149,8 +149,6 @@ def fill(rows: Rows, words: Words, *, turns: int, memories: int) -> None:
     """Puts everything in; the caller has the schema ready."""
     now = FIRST_DAY.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     with rows.transaction(write=True):
-        while passages.drop_turn_index(rows):  # as in a home that has long had passages
-            pass
         model = vectors.ensure_model(rows, MODEL, DIM, now=now)
         for number in range(1, PROJECTS + 1):
             projects.ensure(rows, project_identity.identified(place(number)), now=now)

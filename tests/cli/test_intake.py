@@ -138,3 +138,45 @@ def test_a_script_says_yes_or_looks_only(machine: Machine, graph: Path) -> None:
     assert machine.csmd(*words, "--yes")["memories_new"] == 6
     found = machine.csmd("search", "shapefiles", "--all-projects", "--json")["hits"]
     assert [hit["authority"] for hit in found] == ["external"]
+
+
+def test_all_that_waits_of_an_import_is_kept_or_dropped_at_once_and_taken_back(machine: Machine, graph: Path) -> None:
+    machine.csmd("import", str(graph), "--project", str(machine.project), "--no-vectors", "--yes")
+    machine.csmd("remember", "The ferry schedule is generated at build time.")
+
+    def typed(*words: str, code: int = 0) -> str:
+        terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+        assert terminal.ends() == code, terminal.said
+        return terminal.said
+
+    def waiting() -> tuple[int, list[int]]:
+        value = machine.csmd("review", "--json")
+        return value["total"], [one["waiting"] for one in value["imports"]]
+
+    assert waiting() == (7, [6])
+    (ident,) = [one["id"] for one in machine.csmd("review", "--json")["imports"]]
+    assert f"csmd review {ident} --keep | --drop" in machine.csmd("review")
+    assert "only a person" in machine.run("review", ident, "--drop", "--yes").stderr
+    for name, answer, said in (
+        (ident[:5], "--keep", "kept"),
+        (str(graph), "--drop", "dropped"),
+        ("MCP memory server", "--keep", "kept"),
+    ):
+        assert f"{said}: {ident}: 6 memories from MCP memory server" in typed("review", name, answer, "--yes")
+        assert waiting() == (1, [])
+        assert f"{ident} is no longer {said}" in typed("undo")
+        assert waiting() == (7, [6])
+    sitting = Terminal("review", cwd=machine.project, environment=machine.environment())
+    sitting.sees("keep or drop all 6 from MCP memory server at once")
+    for keys, seen in (
+        ("ax", "nothing was changed"),
+        ("ad", "dropped:"),
+        ("u", "taken back:"),
+        ("ay", "kept:"),
+        ("q", "6 kept; 1 left"),
+    ):
+        sitting.press(keys)
+        sitting.sees(seen)
+    assert sitting.ends() == 0 and waiting() == (1, [])
+    kept = [row for row in machine.csmd("memories", "--json")["memories"] if row["authority"] == "user"]
+    assert len(kept) == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 import os
 import pty
@@ -22,12 +23,13 @@ from machine import CORRECTION, LIMIT_S, Machine, eventually
 from terminal import Terminal
 
 import csmd
-from csmd.cli.main import SUBJECTS, in_view, main
+from csmd.cli.main import main
 from csmd.cli.overview import TOPICS
+from csmd.cli.verb_table import SUBJECTS, in_view
 from csmd.tools import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority", "author",
-       "superseded_by", "superseded_at", "refuted", "edited", "scene"}  # fmt: skip
+       "superseded_by", "superseded_at", "refuted", "edited", "scene", "states"}  # fmt: skip
 MEMORY = {"id", "text", "gate", "type", "category", "tier", "decay", "authority", "confidence", "attention", "pinned",
           "source_uuids", "session_id", "sessions", "created_at", "confirmed_at", "superseded_by", "is_refuted", "is_edited",
           "project", "origin", "scene", "author"}  # fmt: skip
@@ -86,12 +88,48 @@ def test_every_command_says_what_it_does(words: tuple[str, ...]) -> None:
         assert isinstance(parameter, click.Argument) or parameter.help or parameter.name in ("limit", "kind"), parameter
 
 
+def test_what_was_remembered_is_taken_back_and_what_was_forgotten_is_not(machine: Machine) -> None:
+    machine.start()
+
+    def typed(*words: str) -> str:
+        terminal = Terminal(*words, cwd=machine.project, environment=machine.environment())
+        terminal.ends()
+        return " ".join(terminal.said.split())
+
+    def kept() -> list[str]:
+        return [row["text"] for row in machine.csmd("memories", "--json")["memories"] if not row["superseded_by"]]
+
+    typed("remember", "The ledger lives in Riga.")
+    typed("remember", "The ledger lives in Turku, not in Riga.")
+    assert kept() == ["The ledger lives in Turku, not in Riga."]
+    assert "is no longer remembered: The ledger lives in Turku" in typed("undo")
+    assert kept() == ["The ledger lives in Riga."]
+    typed("forget", machine.csmd("memories", "--json")["memories"][0]["id"], "--yes")
+    assert "was forgotten for good" in typed("undo") and kept() == []
+
+
+def test_a_command_that_asks_is_answered_by_y_and_yes() -> None:
+    asking = set[tuple[str, ...]]()
+    for words in commands(main):
+        command: click.Command | None = main
+        for word in words:
+            command = command.get_command(click.Context(command), word) if isinstance(command, click.Group) else None
+        if command is None or isinstance(command, click.Group) or command.callback is None:
+            continue
+        flags = [set(parameter.opts) & {"-y", "--yes"} for parameter in command.params]
+        assert all(some in (set(), {"-y", "--yes"}) for some in flags), words
+        if re.search(r"(?:confirm|ask_first|agrees)\(", inspect.getsource(inspect.unwrap(command.callback))):
+            asking.add(words)
+            assert {"-y", "--yes"} in flags or words == ("config", "edit"), words
+    assert {("forget",), ("dream", "undo"), ("encrypt", "on"), ("uninstall",)} < asking
+
+
 def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_its_own_module_alone() -> None:
     folder = Path(csmd.__file__).parent / "cli"
     having = {path.stem for path in folder.glob("*.py") if re.search(r"^VERBS\b", path.read_text(), re.MULTILINE)}
     assert set(SUBJECTS) == having
     assert sorted(main.list_commands(click.Context(main))) == sorted(" ".join(SUBJECTS.values()).split())
-    assert len(in_view()) <= 49, "what nobody types stays out of view"
+    assert len(in_view()) <= 42, "what nobody types stays out of view"
     for subject, verbs in SUBJECTS.items():
         module = importlib.import_module(f"csmd.cli.{subject}")
         assert list(module.VERBS.commands) == verbs.split(), subject
@@ -238,6 +276,10 @@ def test_without_a_daemon_or_with_wrong_words_the_code_and_stderr_say_so(
         (["show", "nope"], "there is no memory"),
         (["forget", "nope"], "there is no memory"),
         (["tool", "csm_nothing"], "unknown tool"),
+        (["tool", "csm_memory_serch"], "did you mean csm_memory_search"),
+        (["tool", "digest_of"], "unknown tool 'digest_of'"),
+        (["done", "7"], "nothing open is '7'"),
+        (["undo"], "only a person at a terminal"),
         (["tool", "csm_memory_list", "--param", "colour=red"], "no parameter 'colour'"),
         (["tool", "csm_memory_list", "--param", "project=."], "absolute path"),
         (["tool", "csm_memory_save", "--param", "text=We use tabs.", "--param", "by_person=true"], "who speaks"),

@@ -29,7 +29,7 @@ def filled(machine: Machine) -> Machine:
 
 def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     refused = typed(filled, "forget", "--purge", "zanzibar quokka", answer="n\n", code=130)
-    assert "to be purged: this text wherever it stands" in refused and "1  turns.text" in refused
+    assert "to be purged: this text wherever it occurs" in refused and "1  turns.text" in refused
     assert "the assistant's own files hold it, too" in refused and "s1.jsonl, line 1" in refused
     assert "makes no memory, until `csmd forget --lift`" in refused
     assert "[purged]" not in str(filled.call("csm_memory_search", query="pathlib"))
@@ -38,7 +38,7 @@ def test_a_purge_says_what_it_will_remove_and_asks(filled: Machine) -> None:
     assert "[purged]" in str(filled.call("csm_memory_search", query="pathlib"))
     for part in ("zanzibar", "quokk", "m0123456789"):
         nothing = typed(filled, "forget", "--yes", "--lift", part, code=1)
-        assert nothing.startswith("nothing was lifted: this text wherever it stands was not purged\n")
+        assert nothing.startswith("nothing was lifted: this text wherever it occurs was not purged\n")
         assert "of a memory, whose\nid went with it, the words it said" in nothing
     assert "is let in again" in typed(filled, "forget", "--yes", "--lift", "zanzibar quokka")
     assert filled.call("csm_privacy_lift", what="zanzibar quokka", by_person=True)["lifted"] == 0

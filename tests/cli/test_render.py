@@ -158,7 +158,8 @@ def test_a_search_names_each_hit_once_with_kind_date_and_score(real: Machine) ->
     shown = real.csmd("search", "config", "key", "database_url")
     for number, hit in enumerate(found, 1):
         row = next(line for line in shown.splitlines() if line.startswith(f"{number:>2}  "))
-        assert hit["kind"] in row and hit["at"][:10] in row and f"{hit['score']:.2f}" in row
+        kind = "memory" if hit["states"] else hit["kind"]
+        assert kind in row and hit["states"] in row and hit["at"][:10] in row and f"{hit['score']:.2f}" in row
 
 
 @pytest.mark.parametrize(

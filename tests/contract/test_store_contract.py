@@ -305,14 +305,14 @@ def test_words_find_turns_in_the_projects_asked_for_the_best_first(store: Store)
         best = say(rows, "best", "deploying the kangaroo")
         elsewhere = say(rows, "elsewhere", "kangaroo", name="other")
         say(rows, "tool", "kangaroo", kind="tool_result")
-        hits = fulltext.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=[1], limit=9)
+        hits = fulltext.text_hits(rows, "passage", ["deploy", "kangaroo"], projects=[1], limit=9)
         assert hits[0][0] == best and len(hits) == 6
-        assert {row[0] for row in fulltext.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9)} == {
+        assert {row[0] for row in fulltext.text_hits(rows, "passage", ["kangaroo"], projects=None, limit=9)} == {
             best,
             elsewhere,
         }
         for hostile in ('"', "a OR", "NEAR(", "'; drop table turns; --", "a\0b", "%", "\\"):
-            assert fulltext.text_hits(rows, "turn", [hostile], projects=None, limit=9) == []
+            assert fulltext.text_hits(rows, "passage", [hostile], projects=None, limit=9) == []
 
     store.write(story)
 

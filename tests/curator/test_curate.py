@@ -153,8 +153,8 @@ def second(store: Store, kind: str, text: str) -> None:
 
 def test_a_later_note_of_as_much_authority_replaces_an_earlier_one(home: Store) -> None:
     dream(home, cite(RULE, NOTE))
-    second(home, "user", "from now on the migrations are under db/changes, no longer under db/migrate")
-    new = "Migrations are under db/changes, no longer under db/migrate."
+    second(home, "user", "remember that ops moved the migrations to db/changes")
+    new = "Migrations are under db/changes, ops moved them."
     dream(home, cite("db/changes", new, replaces=[NOTE]))
     known = all_memories(home)
     assert known[NOTE].superseded_by == known[new].id and new in start(home)

@@ -8,15 +8,17 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from in_process import settle
 from machine import call_frames, eventually, peer
 
 from csmd.daemon import dreaming
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.dream_lock import DreamLock
-from csmd.daemon.dreaming import AT_WORK_S, LOOK_S
+from csmd.daemon.dreaming import LOOK_S
 from csmd.daemon.jobs import TOGETHER_S
 from csmd.errors import CsmdError, StoreError
 from csmd.store import dreams
+from csmd.vocabulary import QUIET_S
 
 HOUR = 3600.0
 NOTES = "Release notes are kept in docs/notes.md by whoever tags"
@@ -31,14 +33,6 @@ def a_machine_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 def at(hours: float) -> float:
     """A monotonic time so many hours from now."""
     return time.monotonic() + hours * HOUR
-
-
-def settle(parts: Any, now: float) -> None:
-    """Steps until nothing is due."""
-    for _ in range(2000):
-        if not parts.background.step(now):
-            return
-    raise AssertionError("there is no end of work")
 
 
 def dreamt(parts: Any) -> list[tuple[str, str]]:
@@ -97,6 +91,35 @@ def test_a_busy_background_begins_none(parts: Any) -> None:
     assert own.step(at(1), idle=True)
 
 
+@pytest.mark.invariant("After a day with something new a dream runs, or a reason that a person can act on says why not")
+def test_after_a_day_a_dream_begins_though_sessions_few_in_number_are_always_at_work(
+    parts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("csmd.machine.load_per_core", lambda: 9.0)
+    own = with_sessions(parts, 1)
+
+    def pass_hours(hours: float) -> None:
+        """Lets the background look once, so many hours from now, while a session reports something."""
+        own.now = lambda: iso(datetime.now(UTC) + timedelta(hours=hours))
+        now = parts.background.context.heard_at = at(hours)
+        for _ in range(200):
+            own.step(now, idle=False)
+
+    pass_hours(1)
+    pass_hours(23)
+    assert dreamt(parts) == [], "the day begins when the session is noticed"
+    other = DreamLock(parts.machine.paths.dream_lock)
+    other.acquire(datetime.now(UTC))
+    pass_hours(26)
+    state = parts.call("csm_dream_status")
+    assert state["overdue"] == "26 h" and "dreams already; if that process hangs, end it" in state["verdict"]
+    assert dreamt(parts) == []
+    other.leave()
+    pass_hours(27)
+    assert dreamt(parts) == [("by itself", "done")]
+    assert parts.call("csm_dream_status")["overdue"] == ""
+
+
 # --- who comes first
 
 
@@ -108,8 +131,8 @@ def test_one_that_began_by_itself_stands_still_while_a_session_is_at_work_and_on
     assert own.step(at(1), idle=True)
     parts.background.context.heard_at = time.monotonic()
     now = time.monotonic()
-    assert not own.step(now + AT_WORK_S - 1, idle=True)
-    assert own.step(now + AT_WORK_S + 1, idle=True)
+    assert not own.step(now + QUIET_S["dream"] - 1, idle=True)
+    assert own.step(now + QUIET_S["dream"] + 1, idle=True)
     parts.background.context.heard_at = time.monotonic()
     job = own.order("asked for", awaited=True)
     assert job.order["why"] == "by itself", "there is one at a time: whoever asks waits for it"
@@ -168,14 +191,14 @@ def test_beside_hints_that_never_end_one_that_is_awaited_goes_on_and_one_that_is
     monkeypatch.setattr(dreaming, "SHARE_S", 0.0)
     for _ in range(20):
         parts.background.hint(path)
-        assert parts.background.context.somebody_waits() and not own.is_overdue
+        assert parts.background.context.client_is_waiting() and not own.is_overdue
         parts.background.step(at(0))
     assert dreamt(parts) == []
     job = own.order("asked for", awaited=True)
     read, steps = parts.background.context.take_hints, 0
     monkeypatch.setattr(parts.background.context, "take_hints", lambda: [*read(), *(parts.background.hint(path) or ())])
     while job.state != "done" and steps < 500:
-        assert parts.background.step(at(0)) and parts.background.context.somebody_waits(), (
+        assert parts.background.step(at(0)) and parts.background.context.client_is_waiting(), (
             "the next hint is there already"
         )
         steps += 1

@@ -1,4 +1,4 @@
-"""What was asked last in a project is looked for before somebody asks there: in large stores, once in a while, a prompt a step."""
+"""What an event's answer is made of, and how what was asked last in a large project is looked for before the next prompt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from csmd.daemon import injection
 from csmd.errors import DeadlineExceeded
 from csmd.store import projects, turns
 from csmd.store.sqlite import Rows
-from csmd.values import Turn
+from csmd.values import Event, Turn
+from csmd.vocabulary import EVENTS
 
 NOW = "2026-03-01T10:00:00.000Z"
 PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane leave?"]
@@ -156,3 +157,18 @@ def test_a_read_that_fails_is_told_once_and_rehearsal_goes_on(
     parts.background.expect(project_of(parts, str(parts.machine.project)))
     through(parts.background)
     assert looked_for == PROMPTS[::-1]
+
+
+def test_nothing_is_guessed_for_an_event_that_tells_nothing(parts: Any) -> None:
+    """A new event that injects has to say what it tells."""
+    for name, rule in EVENTS.items():
+        event = Event(id="e", host="claude", name=name, session_id="s1", at=NOW, cwd="/home/mira/shop")
+        if rule.injects and name != "tool_failure":
+            parts.store.read(lambda rows, event=event: compose(rows, parts, event))
+        else:
+            with pytest.raises(ValueError, match=f"nothing is composed for the event '{name}'"):
+                parts.store.read(lambda rows, event=event: compose(rows, parts, event))
+
+
+def compose(rows: Rows, parts: Any, event: Event) -> injection.Injection:
+    return injection.compose_injection(rows, parts.background.context, event, 1.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
 from csmd.capture import ingest, transcripts
@@ -33,14 +34,6 @@ def known(parts: Any) -> dict[str, int]:
     return dict(parts.store.read(activity.counts))
 
 
-def step(parts: Any, now: float = START) -> None:
-    """Steps until nothing is due."""
-    for _ in range(200):
-        if not parts.background.step(now):
-            return
-    raise AssertionError("there is no end of work")
-
-
 def ago(seconds: float) -> str:
     return iso(datetime.now(UTC) - timedelta(seconds=seconds))
 
@@ -57,7 +50,7 @@ def spool(machine: Machine, name: str, ident: str, seconds_ago: float, **payload
 
 def test_a_step_takes_what_was_written_to_memories(parts: Any) -> None:
     parts.machine.conversation()
-    step(parts)
+    settle(parts)
     assert (known(parts)["turns"], known(parts)["sessions"]) == (6, 1)
     texts = " ".join(row["text"] for row in parts.call("csm_memory_list")["memories"])
     assert "pathlib over os.path" in texts and "database_url" in texts and "LISTEN/NOTIFY" in texts
@@ -83,22 +76,22 @@ def test_a_responsive_daemon_removes_the_hung_mark(parts: Any) -> None:
 def test_a_hinted_transcript_is_read_at_once_and_others_at_the_next_sweep(parts: Any) -> None:
     machine = parts.machine
     first = machine.transcript(machine.line("user", "One."))
-    step(parts)
+    settle(parts)
     assert known(parts)["turns"] == 1
     second = machine.transcript(machine.line("user", "Two.", session="s2"), session="s2")
     machine.transcript(machine.line("user", "Three."))
-    step(parts, START + 1)
+    settle(parts, START + 1)
     assert known(parts)["turns"] == 1, "no hint, no sweep yet"
     parts.background.hint(str(second))
     parts.background.hint("/etc/passwd")
-    step(parts, START + 2)
+    settle(parts, START + 2)
     assert known(parts)["turns"] == 2
-    step(parts, START + LIVE_SWEEP_S + 1)
+    settle(parts, START + LIVE_SWEEP_S + 1)
     assert known(parts)["turns"] == 3, "a transcript that is alive is looked at"
     machine.transcript(machine.line("user", "Four.", session="s3"), session="s3")
-    step(parts, START + 2 * LIVE_SWEEP_S + 2)
+    settle(parts, START + 2 * LIVE_SWEEP_S + 2)
     assert known(parts)["turns"] == 3, "a new one without a hint waits for the full sweep"
-    step(parts, START + FULL_SWEEP_S + 3)
+    settle(parts, START + FULL_SWEEP_S + 3)
     assert known(parts)["turns"] == 4
     assert first.exists()
 
@@ -108,10 +101,10 @@ def test_a_transcript_imported_from_elsewhere_is_swept_like_the_others(parts: An
     away = machine.root / "elsewhere"
     machine.transcript(machine.line("user", "One."), folder=away)
     job = parts.background.context.submit(Task(id="j", kind="import", path=str(away)))
-    step(parts)
+    settle(parts)
     assert (job.state, job.result["turns_new"]) == ("done", 1)
     machine.transcript(machine.line("user", "Two."), folder=away)
-    step(parts, START + FULL_SWEEP_S + 1)
+    settle(parts, START + FULL_SWEEP_S + 1)
     assert known(parts)["turns"] == 2
 
 
@@ -119,13 +112,13 @@ def test_an_incomplete_line_is_read_when_it_is_complete(parts: Any) -> None:
     machine = parts.machine
     whole = json.dumps(machine.line("user", "I prefer tabs over spaces."))
     path = machine.transcript(whole[:40])
-    step(parts)
+    settle(parts)
     parts.background.hint(str(path))
-    step(parts)
+    settle(parts)
     assert known(parts)["turns"] == 0
     machine.transcript(whole[40:] + "\n")
     parts.background.hint(str(path))
-    step(parts)
+    settle(parts)
     assert (known(parts)["turns"], parts.store.read(activity.counters).get("bad lines", 0)) == (1, 0)
 
 
@@ -157,7 +150,7 @@ def test_what_brings_nothing_asks_for_no_further_step(parts: Any, left: Callable
     path = left(parts.machine)
     for _ in range(2):
         parts.background.hint(str(path))
-        step(parts)
+        settle(parts)
         parts.background.context.wake.clear()
         assert not parts.background.step(START)
         assert not parts.background.context.wake.is_set()
@@ -169,10 +162,10 @@ def test_what_brings_nothing_asks_for_no_further_step(parts: Any, left: Callable
 def test_a_provisional_turn_is_replaced_by_the_transcripts_turn(parts: Any) -> None:
     machine = parts.machine
     spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
-    step(parts)
+    settle(parts)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (1, 1)
     machine.transcript({**machine.line("user", PREFERENCE, uuid="real"), "timestamp": ago(599)})
-    step(parts, START + FULL_SWEEP_S + 1)
+    settle(parts, START + FULL_SWEEP_S + 1)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (1, 0)
     hit = parts.call("csm_memory_search", query="pathlib", kind="turn")["hits"][0]
     assert hit["source_uuids"] == ["real"]
@@ -183,8 +176,8 @@ def test_a_turn_that_only_the_hook_saw_is_kept_once_the_transcript_has_gone_on(p
     spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_S + 60, prompt="Only the hook saw this.")
     spool(machine, "UserPromptSubmit", "a2", 1, prompt="This one is young.")
     machine.transcript({**machine.line("user", "Something else."), "timestamp": ago(0)})
-    step(parts)
-    step(parts, START + LIVE_SWEEP_S + 1)
+    settle(parts)
+    settle(parts, START + LIVE_SWEEP_S + 1)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (3, 1), "the young one still waits"
 
 
@@ -192,8 +185,8 @@ def test_a_turn_that_waits_for_a_transcript_that_has_not_gone_on_stays_provision
     machine = parts.machine
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
     spool(machine, "UserPromptSubmit", "a1", PROVISIONAL_S + 60, prompt="Not written down yet.")
-    step(parts)
-    step(parts, START + LIVE_SWEEP_S + 1)
+    settle(parts)
+    settle(parts, START + LIVE_SWEEP_S + 1)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1)
 
 
@@ -209,7 +202,7 @@ def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_tim
     machine.transcript({**machine.line("user", "Before."), "timestamp": ago(3000)})
     for number in range(7):
         spool(machine, "UserPromptSubmit", f"a{number}", 900 - number, prompt=f"Not written down yet {number}.")
-    step(parts)
+    settle(parts)
     assert known(parts)["provisional"] == 7
     asked: list[int] = []
     over = events.expired_provisional
@@ -217,10 +210,10 @@ def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_tim
         events, "expired_provisional", lambda rows, **given: asked.append(given["most"]) or over(rows, **given)
     )
     machine.transcript({**machine.line("user", "Later."), "timestamp": ago(0)})
-    step(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on
+    settle(parts, START + FULL_SWEEP_S + 1)  # it looks at those that wait, and then reads how the transcript goes on
     left = []
     for sweep in (2, 3, 4):
-        step(parts, START + sweep * (FULL_SWEEP_S + 1))
+        settle(parts, START + sweep * (FULL_SWEEP_S + 1))
         left.append(known(parts)["provisional"])
     assert left == [3, 0, 0] and set(asked) == {2}
     assert known(parts)["turns"] == 9
@@ -229,14 +222,14 @@ def test_a_sweep_checks_a_few_of_many_provisional_turns_and_reaches_all_over_tim
 def test_a_turn_reported_twice_and_found_once_in_the_transcript_is_kept_twice(parts: Any) -> None:
     machine = parts.machine
     machine.transcript({**machine.line("user", "yes please"), "timestamp": ago(900)})
-    step(parts)
+    settle(parts)
     for ident, seconds in (("a1", 900), ("a2", 800)):
         spool(machine, "UserPromptSubmit", ident, seconds, prompt="yes please")
-    step(parts, START + 1)
+    settle(parts, START + 1)
     assert (known(parts)["turns"], known(parts)["provisional"]) == (2, 1), "one of two reports is in the transcript"
     machine.transcript({**machine.line("user", "Go on."), "timestamp": ago(500)})
-    step(parts, START + FULL_SWEEP_S + 1)
-    step(parts, START + 2 * FULL_SWEEP_S)
+    settle(parts, START + FULL_SWEEP_S + 1)
+    settle(parts, START + 2 * FULL_SWEEP_S)
     assert (known(parts)["turns"], known(parts)["provisional"], known(parts)["hook_only"]) == (3, 0, 1)
 
 
@@ -259,14 +252,14 @@ def test_an_unreadable_transcript_is_reported_and_stops_no_other(parts: Any, unr
     machine = parts.machine
     os.mkfifo(unreadable.with_name("pipe.jsonl"))
     machine.transcript("{no json\n", '{"type":"user"}\n', machine.line("user", PREFERENCE))
-    step(parts)
+    settle(parts)
     parts.background.hint(str(unreadable))
     parts.background.hint(str(unreadable.with_name("pipe.jsonl")))
-    step(parts, START + 1)
+    settle(parts, START + 1)
     assert list(parts.background.context.trouble) == [f"transcript {unreadable}"]
     assert (known(parts)["turns"], known(parts)["memories"]) == (1, 1)
     unreadable.unlink()
-    step(parts, START + FULL_SWEEP_S + 1)
+    settle(parts, START + FULL_SWEEP_S + 1)
     assert parts.background.context.trouble == {}, "what is gone troubles nobody"
 
 
@@ -284,7 +277,7 @@ def test_a_session_whose_failures_cannot_be_processed_is_reported_and_stops_no_o
     machine = parts.machine
     machine.transcript(machine.line("user", PREFERENCE), session="s1")
     machine.transcript(machine.line("user", DECISION, session="s2"), session="s2")
-    step(parts)
+    settle(parts)
     assert [row.session_id for row in failure_links.waiting(parts.store)] == ["s1"]
     assert list(parts.background.context.trouble) == ["gotchas of session s1"]
 
@@ -294,14 +287,14 @@ def test_a_scan_that_is_asked_for_is_left_to_the_background(parts: Any) -> None:
     path = machine.transcript(*(machine.line("user", said) for said in (PREFERENCE, DECISION)))
     parts.background.context.guard("reading", lambda: reading.look_at(parts.background.context, path))
     assert parts.call("csm_belief_scan")["sessions_left"] == 1
-    step(parts)
+    settle(parts)
     assert parts.call("csm_belief_scan")["sessions_left"] == 0
 
 
 def test_a_job_reports_unreadable_files_and_reads_the_rest(parts: Any, unreadable: Path) -> None:
     parts.machine.conversation()
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
-    step(parts)
+    settle(parts)
     assert (job.state, job.result["files"], job.result["turns_new"]) == ("done", 2, 6)
     assert [row.partition(": ")[0] for row in job.result["degraded"]] == [f"transcript {unreadable}"]
 
@@ -325,15 +318,15 @@ def test_a_model_that_does_not_load_ends_its_job_and_nothing_else(parts: Any, ti
     (broken / "model.onnx").write_bytes(b"no model")
     parts.machine.conversation()
     job = parts.background.context.submit(Task(id="j", kind="model", path=str(broken)))
-    step(parts)
+    settle(parts)
     assert (job.state, "does not load" in job.error) == ("failed", True), job
     sync = parts.background.context.submit(Task(id="k", kind="sync"))
-    step(parts)
+    settle(parts)
     assert (sync.state, sync.result["turns_known"] + sync.result["turns_new"] <= 6) == ("done", True)
     assert any(row.startswith("vectors: ") for row in sync.result["degraded"])
     assert known(parts)["memories"] == 3
     good = parts.background.context.submit(Task(id="l", kind="model", path=str(tiny_model)))
-    step(parts)
+    settle(parts)
     assert (good.state, good.result["dim"]) == ("done", 64), good
     assert known(parts)["vectors"] == 9 and not any("embed" in what for what in parts.background.context.trouble)
 
@@ -367,7 +360,7 @@ def test_vectors_take_a_second_core_while_no_session_is_at_work_and_the_machine_
         seen.clear()
         machine.transcript({**machine.line("user", f"{DECISION} {session}", session=session), **moved}, session=session)
         parts.background.context.submit(Task(id=session, kind="sync"))
-        step(parts)
+        settle(parts)
         return {*seen}
 
     power: list[bool | None] = [None]
@@ -376,7 +369,7 @@ def test_vectors_take_a_second_core_while_no_session_is_at_work_and_the_machine_
     monkeypatch.setattr("csmd.machine.load_per_core", lambda: load[0])
     machine.conversation()
     parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
-    step(parts)
+    settle(parts)
     monkeypatch.setattr(embedder, "embed", spy)
     assert embedded("a") == {True}
     power[0] = False
@@ -395,7 +388,7 @@ def test_between_pieces_of_embedding_it_rests_as_long_as_it_worked_and_not_for_a
     for number in range(8):
         lines = [machine.line("user", f"{PREFERENCE} {number} {part}", session=f"s{number}") for part in range(6)]
         machine.transcript(*lines, session=f"s{number}")
-    step(parts)
+    settle(parts)
     monkeypatch.setattr("csmd.daemon.pipeline.SLICE_S", 0.0)
     waited, pieces = [], []
     wait, embed = background.context.asked.wait, background.stages.embed_some
@@ -425,7 +418,7 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
     parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
     first = parts.background.context.submit(Task(id="i", kind="import", path=str(tree)))
     again = parts.background.context.submit(Task(id="k", kind="import", path=str(tree)))
-    step(parts)
+    settle(parts)
     assert first.result.pop("took_s") > 0 and first.result.pop("vectors") == known(parts)["vectors"] > 0
     assert first.result == {
         "files": 2, "turns_new": 7, "turns_known": 0, "bad_lines": 1, "redactions": 1, "memories_new": 3, "degraded": [],
@@ -442,13 +435,13 @@ def test_an_import_tells_what_it_brought_and_a_second_brings_nothing(parts: Any,
 def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
     machine = parts.machine
     path = machine.conversation()
-    step(parts)
+    settle(parts)
     copy = machine.root / "copy"
     copy.mkdir()
     (copy / path.name).write_bytes(path.read_bytes())
     job = parts.background.context.submit(Task(id="i", kind="import", path=str(copy), with_vectors=False))
     before = parts.call("csm_memory_list")
-    step(parts)
+    settle(parts)
     assert (job.result["turns_new"], job.result["turns_known"], job.result["memories_new"]) == (0, 6, 0)
     assert parts.call("csm_memory_list") == before
 
@@ -456,7 +449,7 @@ def test_the_same_turns_under_another_path_are_known(parts: Any) -> None:
 def test_a_forgotten_memory_does_not_come_back_by_any_import(parts: Any) -> None:
     machine = parts.machine
     path = machine.conversation()
-    step(parts)
+    settle(parts)
     listed = parts.call("csm_memory_list")["memories"]
     gone = next(row for row in listed if "database_url" in row["text"])
     assert parts.call("csm_memory_delete", id=gone["id"][:6], by_person=True)["forgotten"]
@@ -467,7 +460,7 @@ def test_a_forgotten_memory_does_not_come_back_by_any_import(parts: Any) -> None
     machine.transcript(machine.line("user", CORRECTION, session="s8"), session="s8", folder=copy)
     parts.background.context.submit(Task(id="i", kind="import", path=str(copy), with_vectors=False))
     parts.background.context.submit(Task(id="k", kind="sync", with_vectors=False))
-    step(parts)
+    settle(parts)
     assert {row["id"] for row in parts.call("csm_memory_list")["memories"]} == {row["id"] for row in listed} - {
         gone["id"]
     }
@@ -479,11 +472,11 @@ def test_sync_is_idempotent_and_settles_what_is_still_under_way(parts: Any) -> N
     machine.transcript(
         {**machine.line("assistant", "We decided to use Redis for the cache because it has TTLs."), "timestamp": ago(0)}
     )
-    step(parts)
+    settle(parts)
     for number in range(3):
         job = parts.background.context.submit(Task(id=f"k{number}", kind="sync", with_vectors=False))
         before = known(parts) if number else {}
-        step(parts)
+        settle(parts)
         assert job.state == "done"
         assert not number or known(parts) == before
 
@@ -492,7 +485,7 @@ def test_a_job_does_not_end_as_done_when_the_daemon_stops(parts: Any) -> None:
     parts.machine.conversation()
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False))
     parts.background.context.stop()
-    step(parts)
+    settle(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
 
@@ -502,7 +495,7 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(
     """In each of its three parts: reading, distilling, embedding."""
     machine = parts.machine
     parts.background.context.submit(Task(id="m", kind="model", path=str(tiny_model)))
-    step(parts)
+    settle(parts)
     tree = machine.root / "tree"
     for number in range(40):
         said = f"I prefer tool {number} over tool {number + 50}."
@@ -527,7 +520,7 @@ def test_while_a_long_job_runs_what_happens_now_becomes_memory(
         assert (known(parts)["events"], machine.spooled()) == (number + 1, [])
         texts = [row["text"] for row in parts.call("csm_memory_list")["memories"]]
         assert any(f"the {word} list" in text for text in texts), (part, texts)
-    step(parts)
+    settle(parts)
     assert (job.state, job.result["files"], job.result["turns_new"], job.result["degraded"]) == ("done", 40, 80, [])
 
 
@@ -539,7 +532,7 @@ def test_a_job_that_is_stopped_half_way_is_not_done(parts: Any) -> None:
     parts.background.step(START)
     assert job.state == "running"
     parts.background.context.stop()
-    step(parts)
+    settle(parts)
     assert (job.state, job.error) == ("failed", "the daemon is stopping")
 
 
@@ -551,19 +544,19 @@ def test_an_event_that_meets_a_fault_of_ours_is_left_in_the_spool(parts: Any, mo
     with monkeypatch.context() as broken:
         broken.setattr(ingest, "decode_event", out_of_memory)
         spool(machine, "UserPromptSubmit", "a1", 600, prompt=PREFERENCE)
-        step(parts)
+        settle(parts)
     assert [path.name for path in machine.spooled()] == ["a1.event"]
     assert parts.background.context.trouble == {"spooled event a1.event": "MemoryError"}
     assert not machine.paths.quarantine.exists() and parts.store.read(activity.counters) == {}
     parts.background.context.left_alone.clear()  # as in the next daemon
-    step(parts)
+    settle(parts)
     assert (machine.spooled(), known(parts)["events"], parts.background.context.trouble) == ([], 1, {})
 
 
 def test_a_spooled_event_of_a_host_nobody_understands_is_dropped_and_counted(parts: Any) -> None:
     path = parts.machine.paths.spool / "a1.event"
     path.write_bytes(b'csmd-spool 1 a1 heron Stop 1760000000000000000\n{"session_id":"s"}')
-    step(parts)
+    settle(parts)
     assert (path.exists(), known(parts)["events"]) == (False, 0)
     assert parts.store.read(activity.counters) == {"unknown hosts": 1}
 
@@ -592,10 +585,10 @@ def test_the_thread_ends_when_it_is_told_to(parts: Any) -> None:
 
 def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> None:
     """A directory of transcripts that appears later holds what no file event told of."""
-    step(parts)
+    settle(parts)
     parts.machine.conversation()
     parts.background.sweep_soon()
-    step(parts, START + 1)
+    settle(parts, START + 1)
     assert known(parts)["turns"] == 6
 
 
@@ -642,7 +635,7 @@ def turns_of(parts: Any, session: str) -> int:
 )
 def test_after_an_error_or_a_compaction_nobody_waits_for_more_of_the_turn(parts: Any, name: str, over: bool) -> None:
     parts.machine.conversation()
-    step(parts)
+    settle(parts)
     before = known(parts)
     body = json.dumps({"session_id": "s1", "agent_id": "a1", "cwd": str(parts.machine.project), "error": "unknown",
                        "last_assistant_message": "", "compact_summary": "<summary>Not from here.</summary>"})  # fmt: skip

@@ -18,6 +18,7 @@ import pytest
 from bench import bench_changed
 from hypothesis import given
 from hypothesis import strategies as st
+from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventually
 
 from csmd.capture import transcripts
@@ -130,13 +131,6 @@ def until_done(parts: Any, job: Task) -> None:
     raise AssertionError(job)
 
 
-def until_still(parts: Any, now: float = START) -> None:
-    for _ in range(300):
-        if not parts.background.step(now):
-            return
-    raise AssertionError("there is no end of work")
-
-
 def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(parts: Any) -> None:
     turns = past(parts.machine, projects=3, sessions=4)
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=2))
@@ -146,7 +140,7 @@ def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(part
     assert (job.result["files"], job.result["left"]["sessions_left"]) == (6, 6)
     shown = parts.background.context.backlog.describe()
     assert shown == job.result["left"] and shown["bytes_left"] > 0 and shown["eta_s"] is not None
-    until_still(parts)
+    settle(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
     assert parts.background.context.backlog.describe() is None
 
@@ -157,7 +151,7 @@ def test_an_install_waits_for_recent_sessions_no_longer_than_its_time(parts: Any
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=2))
     until_done(parts, job)
     assert (job.result["files"], job.result["left"]["sessions_left"]) == (1, 11)
-    until_still(parts)
+    settle(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
 
 
@@ -244,7 +238,7 @@ def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
     machine = parts.machine
     past(machine, projects=1, sessions=6)
     parts.background.context.excludes = Excludes(projects=(str(machine.project),))
-    until_still(parts)
+    settle(parts)
     assert len(parts.background.context.excluded) == 6
     assert reading.sweep(parts.background.context, full=True) == 0
 
@@ -272,7 +266,7 @@ def test_a_background_that_comes_after_another_finds_what_that_one_left(parts: A
         parts.background.step(START)
     assert 0 < known(parts)["turns"] < turns
     parts.background = Background(parts.store, parts.machine.config(), parts.embedder)
-    until_still(parts)
+    settle(parts)
     assert (known(parts)["turns"], known(parts)["memories"]) == (turns, 12)
 
 
@@ -291,13 +285,13 @@ def test_what_a_tool_wrote_into_a_transcript_states_nothing_even_where_that_come
     call = {**machine.line("assistant", "", session="old"), "timestamp": called}
     call["message"]["content"] = [write]
     parts.background.hint(str(machine.transcript(call, session="old")))
-    until_still(parts)
+    settle(parts)
     left = [row["text"] for row in parts.call("csm_memory_list")["memories"]]
     assert any("database_url" in text for text in left) and also.exists()
     assert any("pathlib" in text for text in left) == kept
     machine.transcript(machine.line("user", DECISION, session="forged"), session="forged")
     parts.background.hint(str(forged))
-    until_still(parts)
+    settle(parts)
     assert not any("LISTEN" in row["text"] for row in parts.call("csm_memory_list")["memories"])
 
 
@@ -307,18 +301,18 @@ def test_what_a_tool_wrote_into_a_transcript_states_nothing_even_where_that_come
 @pytest.mark.invariant("An idle step asks the store nothing")
 def test_an_idle_step_asks_the_store_nothing(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     past(parts.machine, projects=2, sessions=2)
-    until_still(parts)
-    until_still(parts, START + SETTLED_S)
+    settle(parts)
+    settle(parts, START + SETTLED_S)
     settled = START + 2 * SETTLED_S + TICK_S  # until then sessions are looked at for an alarm
-    until_still(parts, settled)
-    until_still(parts, settled + TICK_S)
+    settle(parts, settled)
+    settle(parts, settled + TICK_S)
     asked: list[Any] = []
     ask = parts.store.submit_read
     monkeypatch.setattr(parts.store, "submit_read", lambda *args, **more: asked.append(args) or ask(*args, **more))
     commits = parts.store.commits
-    until_still(parts, settled + 2 * TICK_S)
+    settle(parts, settled + 2 * TICK_S)
     assert (asked, parts.store.commits) == ([], commits)
-    until_still(parts, START + FULL_SWEEP_S + TICK_S)
+    settle(parts, START + FULL_SWEEP_S + TICK_S)
     assert asked and parts.store.commits <= commits + 3, (
         "what a sweep looks at is no news; retention, growth and easing write"
     )
@@ -327,11 +321,11 @@ def test_an_idle_step_asks_the_store_nothing(parts: Any, monkeypatch: pytest.Mon
 def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("csmd.daemon.pipeline.BURST_COMMITS", 1)
     past(parts.machine, projects=1, sessions=2)
-    until_still(parts)
+    settle(parts)
     parts.store.shrink()
     machine = parts.machine
     parts.background.hint(str(machine.transcript(machine.line("user", "And on.", session="s9"), session="s9")))
-    until_still(parts)
+    settle(parts)
     assert known(parts)["turns"] == 5
 
 
@@ -494,13 +488,11 @@ def test_a_full_disk_is_told_once_and_the_backlog_waits_for_it(parts: Any) -> No
     for number in range(30):
         said = machine.line("user", f"the past {number} " * 300, session=f"s{number}")
         machine.transcript(said, session=f"s{number}")
-    while parts.background.stages.index():
-        pass
     assert parts.store.cleanse(), "no page is free in the file"
     parts.store.write(lambda rows: rows.all(f"pragma max_page_count = {rows.value('pragma page_count')}"))
     steps = [background.step(START + TICK_S * number) for number in range(9)]
     assert not any(steps[1:]), "it does not go on at once"
     assert len([what for what in background.context.trouble if what.startswith("transcript ")]) == 1
     parts.store.write(lambda rows: rows.all("pragma max_page_count = 100000"))
-    until_still(parts, START + TICK_S * 9)
+    settle(parts, START + TICK_S * 9)
     assert not background.context.trouble and parts.store.read(activity.counts)["sessions"] == 30

@@ -24,7 +24,7 @@ from csmd.daemon.reading import replay
 from csmd.daemon.server import Server
 from csmd.embedding.models import Embedder
 from csmd.exclusions import Excludes
-from csmd.hosts.claude import hooks
+from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.store import activity, files, receipts
 from csmd.store.core import QUEUE_LIMIT, Lane, Store
 
@@ -221,7 +221,7 @@ def test_only_the_injecting_events_are_ever_answered_with_words(machine: Machine
     machine.conversation("old")
     machine.start()
     machine.sync()
-    for event in hooks.EVENTS:
+    for event in EVENT_OF:
         answer = machine.event(
             event,
             f"s-{event}",

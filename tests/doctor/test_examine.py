@@ -321,6 +321,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("paused", "warn", "until you resume it", lambda p: p.told(paused={"until": ""})),
     ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": LATER}])),
     ("degraded", "warn", "backup: no room", lambda p: p.told(degraded=["backup: no room"])),
+    ("dreams", "warn", "a dream is overdue, the last one failed (the latest: no room)", lambda p: p.told(dream={"overdue": "25 h", "due": False, "running": None, "latest": {"error": "no room"}, "verdict": "overdue, the last one failed"})),
     ("hung-mark", "warn", "a hook waited in vain 4 s ago", _fresh_mark),
     ("model", "note", "search is by words alone", lambda p: p.scene),
     ("typed-prompts", "warn", "no prompt of the last 4 sessions counts as typed by a person", lambda p: p.told(prompts={"sessions": 4, "typed": 0})),
@@ -528,9 +529,19 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
     assert value["verdict"].startswith("Capture is broken: no csmd daemon is running for ")
     assert levels(value).keys() - USUAL == {"daemon"}
     unasked = {one["id"] for one in value["checks"] if one["level"] == "unasked"}
-    assert unasked == {"daemon-version", "paused", "alarms", "degraded", "hung-mark", "model", "store", "typed-prompts"}
+    assert unasked == {
+        "daemon-version",
+        "paused",
+        "alarms",
+        "degraded",
+        "dreams",
+        "hung-mark",
+        "model",
+        "store",
+        "typed-prompts",
+    }
     passed = sum(one["level"] == "ok" for one in value["checks"])
-    assert f"{passed} checks passed, 8 not asked: no daemon answers" in machine.run("doctor").stdout
+    assert f"{passed} checks passed, 9 not asked: no daemon answers" in machine.run("doctor").stdout
     assert machine.spooled() == []
     machine.paths.stopped_mark.touch()
     scene = look(machine)

@@ -129,7 +129,9 @@ def test_a_report_never_takes_another_files_place(machine: Machine) -> None:
 # --- how a text is told
 
 REDACTOR = Redactor(
-    known=placeholders({"home": "/h/alice/csmd", "user home": "/h/alice"}, ["/w/secret project"], {"user": "alice"})
+    placeholders=placeholders(
+        {"home": "/h/alice/csmd", "user home": "/h/alice"}, ["/w/secret project"], {"user": "alice"}
+    )
 )
 
 

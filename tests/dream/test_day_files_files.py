@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -44,13 +44,6 @@ PURGED_FIRST = "please keep the prices of the till in cents"
 
 def here(at: str, *, hours: int = 0) -> datetime:
     return datetime.fromisoformat(at).astimezone(timezone(timedelta(hours=hours)))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-03-01T10:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 @pytest.fixture
@@ -346,7 +339,9 @@ def test_what_is_to_be_forgotten_is_looked_for_in_steps_and_what_came_meanwhile_
     assert len(steps[0]) > 2, "a row a step"
     talk(store, "s2", day=2)
     settle(store, memory, now="2026-03-02T13:00:00.000Z")
-    store.write(lambda rows: remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True, told=steps[1]))
+    store.write(
+        lambda rows: remember.forget(rows, known, key=store.hash_key, now=LAST, by_person=True, quoted_in=steps[1])
+    )
     withdraw(store, memory)
     assert said not in day(memory).lower() and said not in day(memory, "2026-03-02").lower()
 

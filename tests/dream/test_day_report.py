@@ -56,14 +56,12 @@ CASES = [
         ],
     ),
     Case(
-        "what was changed and not committed is told by its topic",
-        [replace(CHANGED, goal="please round the prices to cents")],
-        ["- Uncommitted: round the prices to cents (2 files)"],
-    ),
-    Case(
-        "without a topic by its files",
-        [replace(CHANGED, files=tuple((f"till/{name}.py", 1) for name in "abcde"))],
-        ["- Uncommitted: `a.py`, `b.py`, `c.py` and 2 more"],
+        "what was changed and not committed is told by its files, and not by what was asked for",
+        [
+            replace(CHANGED, goal="please round the prices to cents"),
+            replace(LATER, files=tuple((f"till/{name}.py", 1) for name in "abcde")),
+        ],
+        ["- Uncommitted: `a.py`, `b.py`, `c.py`, `d.py`, `e.py` and 2 more"],
     ),
     Case(
         "what a later session committed was changed for it",

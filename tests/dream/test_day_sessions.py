@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 from session_writer import Talk, go_through
@@ -18,13 +16,6 @@ from csmd.store.sqlite import Rows
 
 LAST = "2026-03-09T13:00:00.000Z"
 RULE = "No, the till must never round a price down."
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-03-01T10:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 def commit(talk: Talk, subject: str) -> None:

@@ -51,6 +51,7 @@ def said(facts: GateFacts = OPEN, settings: Settings | None = None, **changed: A
         ({"on_mains": False}, "waits: on battery"),
         ({"on_mains": False, "calm_s": 0.0}, "next dream after 15 min of quiet; on battery"),
         ({"failed_at": ago(minutes=12)}, "waits: the last one failed, again in 48 min"),
+        ({"no_writes": "No space left on device"}, "waits: No space left on device"),
         ({"failed_at": ago(hours=2)}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
         ({"undone_at": ago(hours=2)}, "waits: the last one was undone, again in 22 h"),
         ({"undone_at": ago(hours=25)}, "due now: 7 new sessions, 30 h since the last dream, quiet for 20 min"),
@@ -69,6 +70,7 @@ def test_a_verdict_holds_the_reasons_of_all_gates() -> None:
     )
     assert [(answer.gate, answer.is_open) for answer in verdict.answers] == [
         ("switch", False), ("time", False), ("sessions", False), ("again", True), ("quiet", False), ("lock", False),
+        ("storage", True),
     ]  # fmt: skip
     assert verdict.words == "off (stages.dream)" and len(verdict.closed()) == 5
     assert verdict.closed(forced=True) == ("h (process 1) dreams already",), "a person passes all but the lock"
@@ -127,3 +129,28 @@ def test_hours_asleep_count_for_the_time_gate_and_not_for_the_quiet_gate() -> No
 
 def test_a_clock_set_forward_does_not_open_the_quiet_gate() -> None:
     assert said(now=NOW + timedelta(days=300), calm_s=30.0) == "next dream after 15 min of quiet"
+
+
+WAITED = {"waiting_at": ago(hours=25), "last_at": ago(hours=26)}
+BUSY = {"calm_s": 0.0, "load": 3.0, "on_mains": False}
+
+
+@pytest.mark.invariant("After a day with something new a dream runs, or a reason that a person can act on says why not")
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (WAITED | BUSY | {"sessions": 1}, "due now: overdue: what is new has waited for 25 h, 26 h since the last dream"),
+        (WAITED | BUSY | {"sessions": 0}, "next dream after 5 more sessions and 15 min of quiet; the machine is busy (load 3.0 a core); on battery"),
+        (WAITED | BUSY | {"sessions": 1, "waiting_at": ago(hours=23)}, "next dream after 4 more sessions and 15 min of quiet; the machine is busy (load 3.0 a core); on battery"),
+        (WAITED | {"holder": "h (process 7) dreams already"}, "overdue, what is new has waited for 25 h: h (process 7) dreams already; if that process hangs, end it"),
+        (WAITED | {"failed_at": ago(minutes=12)}, "overdue, what is new has waited for 25 h: the last one failed, again in 48 min; `csmd dream run` does not wait"),
+        (WAITED | {"no_writes": "No space left on device"}, "overdue, what is new has waited for 25 h: No space left on device; see `csmd doctor`"),
+    ],
+)  # fmt: skip
+def test_what_is_new_waits_for_a_day_at_most_or_a_reason_says_what_to_do(changed: dict[str, Any], words: str) -> None:
+    assert said(**changed) == words
+
+
+def test_a_user_who_wants_longer_between_dreams_or_none_is_not_overruled() -> None:
+    for settings in (Settings(dream_every_h=48), Settings(stages_dream=False)):
+        assert not gates.ask_gates(settings, replace(OPEN, **WAITED, calm_s=0.0)).ok

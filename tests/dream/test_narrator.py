@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -247,13 +246,6 @@ def test_a_fact_keeps_its_name_while_its_counts_grow() -> None:
 
 
 FAILED = "Exit code 1\nE   price.py:9: NameError: name 'to_cents' is not defined"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def work(store: Store, number: int, *, project: str = "till") -> None:

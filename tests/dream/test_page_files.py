@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_factory import memory_in
 
 from csmd.dream import page_edits, page_files, page_format, undo
 from csmd.dream.actions import Fact
@@ -282,18 +283,12 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
     home.put("topics/release-builds.md", home.text("topics/release-builds.md") + "\n## Your own notes\n\nask Ann\n")
     home.read()
     for ident in idents[:5]:
-        home.store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, home_memory(rows, ident)))
+        home.store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, memory_in(rows, ident)))
     home.write(now=LATER)
     assert "topics/release-builds.md" not in home.files()
     kept = home.files()["archive/topics/release-builds.md"]
     assert kept.count("<!-- m:") == 1 and "ask Ann" in kept
     assert home.write(now=LAST) == [] and home.read(now=LAST) == 0
-
-
-def home_memory(rows: Rows, ident: str) -> Memory:
-    found = memories.by_id(rows, ident)
-    assert found is not None
-    return found
 
 
 def test_what_a_dream_writes_is_in_its_journal(home: Home) -> None:

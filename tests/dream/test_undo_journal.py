@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +46,6 @@ from csmd.store.sqlite import Rows
 from csmd.values import Project
 
 PAGE = "memory/user.md"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def write_page(store: Store, dream_: Dream, text: str | None, path: str = PAGE) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from csmd.text import tokens
 from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def say(store: Store, kind: str, body: str, number: int, agent: str = "") -> None:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from csmd.extraction import statements
 from csmd.store import fulltext, passages, projects, turns
@@ -15,13 +11,6 @@ from csmd.values import Project, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 LATE, EARLY = "2027", "2025"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "csmd.db", now=NOW)
-    yield made
-    made.close()
 
 
 def say(store: Store, number: int, kind: str, text: str, tool: str = "", tool_id: str = "") -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -78,13 +77,6 @@ def test_of_a_summary_only_what_was_learned_is_read() -> None:
         f"1. Primary Request and Intent:\n   The user asked for a thing.\n\n4. Errors and fixes:\n   - {WHY}\n\n6. All user messages:\n   - go on\n"
     )
     assert tool_calls.summary(said) == f"## Errors and fixes\n- {WHY}"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id: str = "") -> None:

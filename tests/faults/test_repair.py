@@ -728,7 +728,7 @@ def test_the_words_of_a_call_whose_input_is_gone_are_taken_over_and_found(anew: 
             hashed = tokens.keyed_hash(turn.text, key_of(rows))
             turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path="")
         seq = int(rows.value("select seq from turns where uuid = 'c1'"))
-        assert passages.add_words(rows, seq, "Kestrels take the eastern tower.", given=call.text) == 1
+        assert passages.add_words(rows, seq, "Kestrels take the eastern tower.", source=call.text) == 1
 
     rebuilt(anew, tmp_path / "old.db", given)
 

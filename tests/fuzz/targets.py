@@ -17,7 +17,9 @@ from csmd.capture import markdown_imports
 from csmd.errors import BadInput
 from csmd.extraction import chooser
 from csmd.hosts import adapter, csmd_sessions
-from csmd.hosts.claude import environment, hooks, transcript
+from csmd.hosts.claude import environment, transcript
+from csmd.hosts.claude.hooks import HOOKS
+from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.privacy.fingerprints import PURGED, Needle, replace_spans
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display, markdown
@@ -129,13 +131,13 @@ def whole(turn: Turn) -> None:
 
 def payload(data: bytes) -> None:
     """A hook's payload under each event's name: an event or nothing, and its turn."""
-    names = [*hooks.EVENTS, "Nonsense"]
+    names = [*EVENT_OF, "Nonsense"]
     name = names[data[0] % len(names)] if data else names[0]
     body = data[1:]
     if body.startswith(BUILT):
         body = Built(body[1:]).line()
     try:
-        event = hooks.decode_event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
+        event = HOOKS.decode_event(body, name=name, event_id="e1", at="2026-05-04T08:00:00.000Z", counts=Counter())
     except BadInput:
         return
     if event is None:
@@ -143,7 +145,7 @@ def payload(data: bytes) -> None:
     for value in (event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id):
         storable(value)
     assert event.session_id
-    turn = hooks.turn_of_event(event)
+    turn = HOOKS.turn_of_event(event)
     if turn is not None:
         whole(turn)
 

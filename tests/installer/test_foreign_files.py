@@ -195,6 +195,6 @@ def test_somebody_elses_lock_is_waited_for_and_one_left_behind_is_not(
         assert time.time() - lock.stat().st_mtime < 5, "it is a new one"
     lock.mkdir()
     monkeypatch.setattr(foreign_files, "PATIENCE_S", 0.05)
-    with pytest.raises(ConfigError, match="being written by somebody else"), foreign_files.assistant_lock(path):
+    with pytest.raises(ConfigError, match="being written by another program"), foreign_files.assistant_lock(path):
         raise AssertionError("the lock is held by somebody else")
     assert lock.is_dir()

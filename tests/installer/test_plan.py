@@ -59,7 +59,7 @@ def test_a_file_that_never_holds_still_is_left_to_its_owner(machine: Machine) ->
         return change
 
     outcome = plan.carry_out(machine.paths, merging)
-    assert not outcome.changed and outcome.trouble is not None and "somebody else" in outcome.trouble.what
+    assert not outcome.changed and outcome.trouble is not None and "another program" in outcome.trouble.what
     assert json.loads(path.read_text()) == {"n": plan.TRIES - 1}
     assert plan.load_record(machine.paths)["settings"] == {}, "what was not written is not in the record"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import settle
 from machine import Machine
 
 from csmd.daemon.context import iso, local_time
@@ -25,13 +26,6 @@ def said_ago(machine: Machine, hours: float, text: str, session: str = "s1") -> 
     machine.transcript(*lines, session=session)
 
 
-def step(parts: Any) -> None:
-    for _ in range(2000):
-        if not parts.background.step(START):
-            return
-    raise AssertionError("there is no end of work")
-
-
 def files(memory: Path) -> list[str]:
     return sorted(str(path.relative_to(memory)) for path in memory.rglob("*") if path.is_file())
 
@@ -44,7 +38,7 @@ def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session
         session="first-session",
     )
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
-    step(parts)
+    settle(parts)
     memory = parts.machine.paths.memory
     day = local_time(iso(datetime.now(UTC) - timedelta(hours=26))).date().isoformat()
     assert files(memory) == [f"daily/{day}.md", f"daily/{day}.yaml", "sessions/s2.yaml"]
@@ -52,7 +46,7 @@ def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session
     parts.background.context.config = parts.machine.config(stages_daily=False)
     (memory / "sessions/s2.yaml").unlink()
     job = parts.call("csm_privacy_purge", what="first-session", kind="session", by_person=True, dry_run=False)["job"]
-    step(parts)
+    settle(parts)
     assert parts.background.context.tasks[job].state == "done", parts.background.context.tasks[job]
     assert files(memory) == [], "a purged session leaves its day, also where none is written any more"
 
@@ -60,7 +54,7 @@ def test_the_background_writes_what_has_ended_by_day_and_what_goes_on_by_session
 def test_a_session_of_which_nothing_came_is_read_once_while_another_goes_on(parts: Any) -> None:
     said_ago(parts.machine, 26, "what does the till do at noon?", session="first-session")
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
-    step(parts)
+    settle(parts)
     assert files(parts.machine.paths.memory) == ["sessions/s2.yaml"]
 
 
@@ -75,7 +69,7 @@ def test_nothing_is_written_where_it_is_turned_off_or_cannot_be(parts: Any, how:
     said_ago(parts.machine, 26, "please keep the prices of the till in cents")
     said_ago(parts.machine, 0.1, "and now the receipts of the till", session="s2")
     list(parts.background.stages.run_until_done())  # as a sync does: nothing is raised
-    step(parts)
+    settle(parts)
     assert not memory.exists() or files(elsewhere) == []
     troubles = [what for what in parts.background.context.trouble if what.startswith("daily files")]
     assert troubles == (["daily files"] if how == "behind a link" else []), json.dumps(parts.background.context.trouble)

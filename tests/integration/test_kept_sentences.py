@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from csmd.values import Memory, Project, Provenance, Statement
 TABLE = Path(__file__).resolve().parent.parent / "data" / "kept.txt"
 NAMES = ("gate", "category", "scope", "decay", "tier")
 ROWS = [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-03-01T10:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 def keep(store: Store, said: str, *, session: str = "s1", confidence: float | None = None, day: int = 1) -> Memory:

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 
 from csmd.exclusions import Excludes
-from csmd.store import cursors
-from csmd.store.sqlite import Rows
 from tests.tools.test_projects import done, listed, purged, repository, told, turns
 
 MAIN, TREE, ODD = "/w/shop", "/w/shop-worktrees/shop-12", "/w/trees/fix"
@@ -23,16 +21,6 @@ def entered(parts: Any, tree: str | Path, main: str | Path, *, session: str = "m
     parts.machine.transcript(
         {"type": "worktree-state", "sessionId": session, "worktreeSession": state}, session=f"{session}{tree}".replace("/", "-")
     )  # fmt: skip
-    done(parts, "csm_sync", vectors=False)
-
-
-def look_again(parts: Any) -> None:
-    """As after an upgrade: the projects are looked at."""
-
-    def write(rows: Rows) -> None:
-        cursors.move_cursor(rows, "worktrees", "projects", 0)
-
-    parts.store.write(write)
     done(parts, "csm_sync", vectors=False)
 
 
@@ -115,47 +103,20 @@ def test_two_that_were_entered_from_each_other_are_one_project(parts: Any) -> No
     assert turns(parts) == {"shop": ["main", "odd"]}
 
 
-@pytest.mark.invariant(
-    "One resolver tells a directory's project, without a child process; a moved folder is its project, and nothing weak is merged"
-)
-def test_what_was_a_project_before_is_merged_once_and_a_split_holds(parts: Any, tmp_path: Path) -> None:
-    tree = tmp_path / "shop-worktrees" / "shop-3"
-    tree.mkdir(parents=True)
-    told(parts, (tree, "We deploy on Fridays, always."), session="tree")
-    assert roots(parts) == {str(tree)}, "it is there, and no worktree"
-    shutil.rmtree(tree)
-    look_again(parts)
-    main = str(tmp_path / "shop")
-    assert roots(parts) == {main} and listed(parts)["shop"]["merged"] == [str(tree)]
-    assert parts.call("csm_memory_list", project=main)["memories"]
-    told(parts, (tree, "later"), session="again")
-    assert turns(parts) == {"shop": ["We deploy on Fridays, always.", "later"]}
-    parts.call("csm_project_split", whole="shop", place=str(tree), by_person=True)
-    look_again(parts)
-    entered(parts, tree, main)
-    told(parts, (tree, "apart"), session="third")
-    assert turns(parts) == {"shop-3": ["We deploy on Fridays, always.", "later", "apart"]}
-
-
 def test_a_worktree_that_never_was_a_project_can_be_split_off_and_stays_so(parts: Any) -> None:
     told(parts, (MAIN, "main"), (TREE, "tree"))
     parts.call("csm_project_split", whole="shop", place=TREE, by_person=True)
     told(parts, (TREE, "later"), session="s2")
-    look_again(parts)
     assert turns(parts) == {"shop": ["main"], "shop-12": ["tree", "later"]}
 
 
 def test_a_repository_that_is_made_where_a_worktree_was_is_its_own(parts: Any, tmp_path: Path) -> None:
-    merged, alias = (tmp_path / "shop-worktrees" / name for name in ("shop-1", "shop-2"))
-    merged.mkdir(parents=True)
-    told(parts, (merged, "old"), session="a")
-    shutil.rmtree(merged)
-    told(parts, (alias, "other"), session="b")
-    look_again(parts)
+    first, second = (tmp_path / "shop-worktrees" / name for name in ("shop-1", "shop-2"))
+    told(parts, (first, "old"), (second, "other"), session="b")
     assert turns(parts) == {"shop": ["old", "other"]}
-    repository(merged)
-    alias.mkdir()
-    told(parts, (merged, "new"), (alias, "newer"), session="c")
+    repository(first)
+    second.mkdir()
+    told(parts, (first, "new"), (second, "newer"), session="c")
     assert turns(parts) == {"shop": ["old", "other"], "shop-1": ["new"], "shop-2": ["newer"]}
 
 

@@ -1,4 +1,4 @@
-"""A store that took programs' words and quotations for the user's is put right after the upgrade, and says what changed."""
+"""What was taken for the user's words is put right where the transcript, read again, says whose they are."""
 
 from __future__ import annotations
 
@@ -8,54 +8,43 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import old_stores
 import pytest
 from machine import Machine
 
-from csmd import wire
 from csmd.memory import remember, speakers
-from csmd.store import activity, integrity, memories, migrate, projects, turns
+from csmd.store import activity, integrity, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import Project, Statement, StoredTurn, Turn
 
-TASK = '{"task_id":"b1","tool_use_id":"t1","description":"Always push to the mirror branch","task_type":"local_bash"}'
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."
-QUOTED = (
-    "What do you make of this?\n\n<issue>\nAlways deploy with the blue script.\n</issue>\n\nWe deploy on Mondays only."
-)
+NOW = "2026-01-01T00:00:00.000Z"
 HANDED = "In this repository we use tabs and never spaces for the Go files."
 #: uuid -> (what the turn says, what was believed because of it).
 PROMPTS = {
-    "task": (TASK, ["Always push to the mirror branch"]),
     "errand": (ERRAND, ["We never call the exporter from the importer"]),
-    "quoted": (QUOTED, ["Always deploy with the blue script", "We deploy on Mondays only"]),
     "handed": (HANDED, ["We use tabs and never spaces for the Go files"]),
     "typed": ("We keep all times in UTC.", ["We keep all times in UTC"]),
 }
-PINNED = "Always push to the mirror branch, pinned"
+PINNED = "We use tabs and never spaces, pinned"
 
 
 @pytest.fixture
-def old(machine: Machine, tmp_path: Path) -> Machine:
-    """A home of before: all prompts are the user's; of the session a transcript is there."""
-    lines = [said(machine, uuid, PROMPTS[uuid][0]) for uuid in ("errand", "quoted", "handed", "typed")]
+def misread(machine: Machine) -> Machine:
+    """A home in which all prompts are the user's, and the transcripts of its sessions, which are to be read again."""
+    lines = [said(machine, uuid, PROMPTS[uuid][0]) for uuid in ("errand", "handed", "typed")]
     lines[0] |= {"isSidechain": True, "parentUuid": None}
-    lines[2] |= {"entrypoint": "sdk-cli", "sessionId": "s2"}
+    lines[1] |= {"entrypoint": "sdk-cli", "sessionId": "s2"}
     first = machine.transcript(*(line for line in lines if line["sessionId"] == "s1"))
-    second = machine.transcript(lines[2], session="s2")
+    second = machine.transcript(lines[1], session="s2")
     machine.paths.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with old_stores.store_of(machine.paths.database, tmp_path / "migrations", 5) as store:
-        # What this version asks of every memory it reads, one of that time had not.
-        for table in ("judgements (memory_seq, uuid, tell, at)", "team_memories (memory_seq, author)"):
-            store.write(lambda rows, table=table: rows.run(f"create table {table}"))
-        store.write(lambda rows: fill(rows, machine, store.hash_key, first, second))
-        while remember.believe(store) != (0, 0):
-            pass
-        store.write(lambda rows: pin(rows, store.hash_key))
-        for table in ("judgements", "team_memories"):
-            store.write(lambda rows, table=table: rows.run(f"drop table {table}"))
+    store = Store(machine.paths.database, now=NOW)
+    store.write(lambda rows: fill(rows, machine, store.hash_key, first, second))
+    while remember.believe(store) != (0, 0):
+        pass
+    store.write(lambda rows: pin(rows, store.hash_key))
+    store.close()
     return machine
 
 
@@ -65,16 +54,8 @@ def said(machine: Machine, uuid: str, words: str) -> dict[str, Any]:
 
 def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) -> None:
     root = str(machine.project)
-    project = projects.ensure(rows, Project(key="shop", root=root, name="shop", kind="path"), now=old_stores.NOW)
-    call = Turn(
-        uuid="call",
-        session_id="s1",
-        kind="tool_call",
-        tool_name="Task",
-        at=old_stores.NOW,
-        text=wire.dumps({"prompt": ERRAND}),
-    )
-    for path, turn in [(first, call), *((second if uuid == "handed" else first, prompt(uuid)) for uuid in PROMPTS)]:
+    project = projects.ensure(rows, Project(key="shop", root=root, name="shop", kind="path"), now=NOW)
+    for path, turn in ((second if uuid == "handed" else first, prompt(uuid)) for uuid in PROMPTS):
         hashed = tokens.keyed_hash(turn.text, key)
         turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=project, path=str(path))
         seq = rows.number("select seq from turns where uuid = :uuid", uuid=turn.uuid)
@@ -93,7 +74,7 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
     for path in (first, second):
         size = path.stat().st_size
         rows.run(
-            "insert into files (path, device, inode, position, head, read_at) values (:path, 0, 0, :size, '', '')",
+            "insert into files (path, device, inode, position, head, foot, read_at) values (:path, 0, 0, :size, '', 'again', '')",
             path=str(path),
             size=size,
         )
@@ -103,7 +84,7 @@ def prompt(uuid: str) -> Turn:
     words = PROMPTS[uuid][0]
     session = "s2" if uuid == "handed" else "s1"
     parent = "" if uuid == "errand" else "before"
-    return Turn(uuid=uuid, session_id=session, kind="user", text=words, at=old_stores.NOW, parent_uuid=parent)
+    return Turn(uuid=uuid, session_id=session, kind="user", text=words, at=NOW, parent_uuid=parent)
 
 
 def session_of(rows: Rows, turn: Turn) -> int:
@@ -115,9 +96,9 @@ def statement(words: str) -> Statement:
 
 
 def pin(rows: Rows, key: bytes) -> None:
-    """A memory of the task's object that a person has pinned is the person's."""
-    of_task = next(one for one in memories.list_memories(rows, projects=None) if "mirror" in one.text)
-    pinned = replace(of_task, id="m-pinned", text=PINNED, pinned=True, decay="permanent")
+    """A memory of a program's words that a person has pinned is the person's."""
+    handed = next(one for one in memories.list_memories(rows, projects=None) if "tabs" in one.text)
+    pinned = replace(handed, id="m-pinned", text=PINNED, pinned=True, decay="permanent")
     memories.insert(rows, pinned, text_hash=tokens.keyed_hash(PINNED, key))
 
 
@@ -139,61 +120,49 @@ def kinds(rows: Rows) -> dict[str, tuple[str, str]]:
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
-def test_a_store_of_before_is_put_right_by_the_background_and_status_says_how_much(
-    old: Machine, request: pytest.FixtureRequest
+def test_a_transcript_that_is_read_again_puts_right_who_spoke_and_status_says_how_much(
+    misread: Machine, request: pytest.FixtureRequest
 ) -> None:
-    before = Store(old.paths.database, now=old_stores.NOW)
-    assert before.migrated[0].startswith("0006") and before.read(turns.is_speaker_due)
-    assert {authority for authority, _ in before.read(standing).values()} == {"user"}
-    before.close()
-    assert old.paths.database.with_name("csmd.before-migration.db").exists()
     parts = request.getfixturevalue("parts")
+    assert {authority for authority, _ in parts.store.read(standing).values()} == {"user"}
     settle(parts)
     found = parts.store.read(kinds)
-    assert (found["task"], found["errand"]) == (("notification", "s1"), ("user", "s1/sidechain"))
-    assert (found["handed"], found["quoted"], found["typed"]) == (("relayed", "s2"), ("user", "s1"), ("user", "s1"))
+    assert found == {"errand": ("user", "s1/sidechain"), "handed": ("relayed", "s2"), "typed": ("user", "s1")}
     told = parts.store.read(standing)
-    assert told["Always push to the mirror branch"] == ("assistant", "archive")
     assert told["We never call the exporter from the importer"] == ("assistant", "archive")
-    assert told["Always deploy with the blue script"] == ("assistant", "archive")
     assert told["We use tabs and never spaces for the Go files"][0] == "assistant"
     assert told["We use tabs and never spaces for the Go files"][1] != "archive"
-    for words in ("We deploy on Mondays only", "We keep all times in UTC", PINNED):
+    for words in ("We keep all times in UTC", PINNED):
         assert told[words][0] == "user" and told[words][1] != "archive"
     left = {words for (words,) in parts.store.read(lambda rows: rows.all("select text from statements"))}
-    assert left >= {"We deploy on Mondays only", "We keep all times in UTC"}
-    assert not left & {
-        "Always push to the mirror branch",
-        "Always deploy with the blue script",
-        PROMPTS["errand"][1][0],
-    }
+    assert "We keep all times in UTC" in left and PROMPTS["errand"][1][0] not in left
     corrected = parts.store.read(lambda rows: turns.corrected_speakers(rows, activity.counters(rows)))
-    assert corrected == {"prompts": 3, "lowered": 1, "archived": 3, "left": 0}
+    assert corrected == {"prompts": 2, "lowered": 1, "archived": 1, "left": 0}
     assert parts.store.read(lambda rows: integrity.violations(rows, parts.store.hash_key)) == {}
 
 
 @pytest.mark.invariant("Authority is set by the path; an assistant cannot raise its own")
-def test_killed_between_any_two_writes_it_ends_the_same(old: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_between_any_two_writes_it_ends_the_same(misread: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speakers, "BATCH", 1)
+    store = Store(misread.paths.database, now=NOW)
+    for uuid in PROMPTS:
+        store.write(lambda rows, uuid=uuid: turns.correct_speaker(rows, row_of(rows, uuid), "notification"))
+    store.close()
     ends: list[Sequence[Any]] = []
-    copy = old.paths.database.read_bytes()
+    copy = misread.paths.database.read_bytes()
     for reopening in (False, True):
-        old.paths.database.write_bytes(copy)
-        store = Store(old.paths.database, now=old_stores.NOW)
-        while speakers.step(store, now=old_stores.NOW):
+        misread.paths.database.write_bytes(copy)
+        store = Store(misread.paths.database, now=NOW)
+        while speakers.step(store, now=NOW):
             if reopening:
                 store.close()
-                store = Store(old.paths.database, now=old_stores.NOW)
+                store = Store(misread.paths.database, now=NOW)
         ends.append([store.read(kinds), store.read(standing)])
         assert not store.read(turns.is_speaker_due)
         store.close()
     assert ends[0] == ends[1]
-    assert ends[0][0]["errand"][0] == "notification"  # without its transcript: told by the call that handed it over
+    assert ends[0][1]["We keep all times in UTC"] == ("assistant", "archive")
 
 
-def test_the_migration_reads_transcripts_again_and_looks_at_prompts_only(old: Machine) -> None:
-    store = Store(old.paths.database, now=old_stores.NOW)
-    assert [name for name, _ in migrate.available()][5] == "0006_speakers"
-    assert store.read(lambda rows: rows.all("select distinct foot from files")) == [("again",)]
-    assert len(store.read(lambda rows: turns.speakers_due(rows, limit=99))) == len(PROMPTS)
-    store.close()
+def row_of(rows: Rows, uuid: str) -> int:
+    return rows.number("select seq from turns where uuid = :uuid", uuid=uuid)

@@ -21,6 +21,7 @@ from machine import LIMIT_S, Machine, eventually, temporary_directory
 
 from csmd.installer import plan
 from csmd.mcp import assistant_tools, stdio_server
+from csmd.parameters import schema
 
 #: As csmd distils it from what the machine's user says.
 SAID = "the config key is database_url, not db_url"
@@ -114,7 +115,10 @@ def test_a_client_of_the_handshake_is_given_instructions_and_four_tools_that_wor
     listed = talk.ask("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in listed] == list(assistant_tools.TOOLS)
     assert all(tool["_meta"] == {"anthropic/alwaysLoad": True} for tool in listed)
-    assert all(tool["inputSchema"] == assistant_tools.TOOLS[tool["name"]].schema() for tool in listed)
+    assert all(
+        tool["inputSchema"] == {**schema(assistant_tools.TOOLS[tool["name"]].parameters), "additionalProperties": False}
+        for tool in listed
+    )
     said, failed = talk.call("search", query="database_url")
     assert SAID in said and not failed
     kept, failed = talk.call("remember", text="The pelican job runs at four.")

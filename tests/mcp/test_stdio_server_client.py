@@ -14,8 +14,8 @@ import pytest
 from machine import LIMIT_S, Machine
 
 from csmd.mcp import assistant_tools, tool_groups
+from csmd.parameters import REQUIRED
 from csmd.tools import TOOLS as REGISTRY
-from csmd.tools.registry import REQUIRED
 
 #: Words that no model asks another project for.
 WALLED = "pelican codec"
@@ -81,10 +81,10 @@ def test_every_tool_is_listed_with_a_schema_and_answers_good_and_bad_arguments(r
             schema = tool.input_schema
             assert tool.description and not {"asking", "by_person"} & schema["properties"].keys()
             text, failed = await said(session, tool.name, nonsense=1)
-            assert failed and "there is no argument 'nonsense'" in text, (tool.name, text)
+            assert failed and "has no parameter 'nonsense'" in text, (tool.name, text)
             for name in schema["required"]:
                 text, failed = await said(session, tool.name)
-                assert failed and "must be given" in text, (tool.name, name, text)
+                assert failed and "needs the parameter" in text, (tool.name, name, text)
             if "limit" in schema["properties"]:
                 most = schema["properties"]["limit"]["maximum"]
                 text, failed = await said(
@@ -159,7 +159,7 @@ def test_what_a_model_is_not_given_is_a_commands_own() -> None:
         "csm_context_log", "csm_context_build", "csm_context_rollover", "csm_memdir_scan", "csm_memdir_load", "csm_ledger",
         "csm_living_state_debug", "csm_memory_distill", "csm_tools", "csm_tail", "csm_job", "csm_sync", "csm_import",
         "csm_memory_export", "csm_model_add", "csm_probe_take", "csm_clients", "csm_dream_run", "csm_dream_diff",
-        "csm_dream_undo", "csm_distill_again", "csm_today", "csm_review_answer", "csm_memory_pin",
+        "csm_dream_undo", "csm_today", "csm_review_answer", "csm_memory_pin",
     )  # fmt: skip
     families = (
         "csm_session_",
@@ -177,7 +177,7 @@ def test_what_a_model_is_not_given_is_a_commands_own() -> None:
     left = [name for name, tool in REGISTRY.items() if name not in (*named, *own) and not tool.person]
     assert [name for name in left if not name.startswith(families)] == []
     assert {
-        key for name in named for key, (_, default) in REGISTRY[name].parameters.items() if default is REQUIRED
+        key for name in named for key, of in REGISTRY[name].parameters.items() if of.default is REQUIRED
     } <= GIVEN.keys() | {"project"}
 
 

@@ -32,6 +32,11 @@ gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", 
         ("on June 31 we stop", ""), ("version 2020-01 is out", ""), ("tidy up by 2026-11-22", "2026-11-22"),
         ("we ship on 2026-12-10, the old plan of 2031-01-01 is dropped", "2026-12-10"),
         ("the plan of 2031-01-01 is dropped, we ship on 2026-12-10", "2026-12-10"), ("freeze from Dec 1 to Dec 24, review in March", "2026-12-24"),
+        # The 22nd is a Sunday.
+        ("I'll send it by Friday", "2026-11-27"), ("I'll send it tomorrow", "2026-11-23"), ("we ship next Tuesday", "2026-11-24"),
+        ("done by the 20th", "2026-12-20"), ("done by the 25th", "2026-11-25"), ("in two weeks we ship", "2026-12-06"),
+        ("by the end of the month", "2026-11-30"), ("I'll do it next month", "2026-12-31"), ("we meet every Friday", ""),
+        ("after Friday's build", ""), ("the 2nd try", ""),
         ("moved from 2026-11-01 to 2026-12-24", "2026-12-24"), ("on Dec 1, Dec 5 and Dec 9", "2026-12-09"),
     ],
 )  # fmt: skip

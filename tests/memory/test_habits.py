@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,14 +44,14 @@ SURE = Candidate(
     ],
 )
 def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], step: str, reason: str) -> None:
-    (action,) = habits.promotions([replace(SURE, **changed)], profile=habits.DEFAULT, known={"known": "m1"})
+    (action,) = habits.promotions([replace(SURE, **changed)], profile=habits.DEFAULT, memory_of={"known": "m1"})
     assert action.step == step and reason in "; ".join(action.reasons)
 
 
 def test_the_relaxed_thresholds_are_lower_and_skip_no_gate() -> None:
     weak = replace(SURE, confidence=0.3, reinforcement=1, evidence=SURE.evidence[:1])
     steps = [
-        habits.promotions([one], profile=profile, known={})[0].step
+        habits.promotions([one], profile=profile, memory_of={})[0].step
         for one in (weak, replace(weak, contradicted=1))
         for profile in (habits.DEFAULT, habits.RELAXED)
     ]
@@ -62,7 +61,7 @@ def test_the_relaxed_thresholds_are_lower_and_skip_no_gate() -> None:
 def test_the_surest_come_first_whatever_the_order() -> None:
     some = [replace(SURE, id=f"c{number}", confidence=number / 10, fingerprint=str(number)) for number in (3, 9, 5)]
     for order in (some, some[::-1]):
-        assert [action.candidate.id for action in habits.promotions(order, profile=habits.DEFAULT, known={})] == [
+        assert [action.candidate.id for action in habits.promotions(order, profile=habits.DEFAULT, memory_of={})] == [
             "c9",
             "c5",
             "c3",
@@ -236,13 +235,6 @@ def test_the_order_of_sessions_makes_no_difference(chance: random.Random) -> Non
 NOW = "2026-03-28T10:00:00.000Z"
 ASKED = "can we draw a diagram for this?"
 TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def key_of(rows: Rows) -> bytes:

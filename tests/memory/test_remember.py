@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args
@@ -19,13 +18,6 @@ from csmd.values import BriefItem, Project, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def statement(text: str, **changes: object) -> Statement:
@@ -52,6 +44,7 @@ def read(store: Store, ident: str):
 
 #: What somebody says, says again in other words, and whether that confirms it instead of standing beside it.
 RESTATED = [
+    ("the billing service calls the user service", "the user service calls the billing service", False),
     ("Secrets are stored in Vault", "We store secrets in Vault", True),
     ("Never force-push to trunk", "Do not force-push to trunk", True),
     ("Use the pnpm lockfile for installs", "Always use the pnpm lockfile for installs", True),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from memory_factory import memory_in
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import remember, review_answers, supersession
@@ -41,13 +40,6 @@ STATE = (
     "select kind, hash, part_of, authority, created_at, again_at from tombstones order by 1, 2, 3",
     "select rowid from memories_fts where memories_fts match 'postgres' and rowid not in (select seq from memories)",
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def project(rows: Rows) -> int:
@@ -282,12 +274,12 @@ def test_what_was_dropped_and_is_back_is_found_by_how_it_was_reported_and_has_wh
     ident = remembered(store, SAID[0], "u1")
 
     def noted(rows: Rows) -> None:
-        seq = read_in(rows, ident).seq
+        seq = memory_in(rows, ident).seq
         failures.add_symptom(rows, seq, uuid="u5", at=NOW, text="the cache is stale", fingerprint="f")
         failures.add_refutation(rows, seq, uuid="u6", at=NOW, reason="not it", lowered=0.2)
 
     def told(rows: Rows) -> list[Any]:
-        seq = read_in(rows, ident).seq
+        seq = memory_in(rows, ident).seq
         return [
             failures.symptoms_of(rows, [seq])[seq],
             failures.refutations_of(rows, seq),
@@ -308,12 +300,6 @@ def test_a_memory_that_is_superseded_anew_says_what_did_it_until_then(store: Sto
     kept = [one for one in changes(store, old) if one.change == "superseded"]
     assert [bool(one.undone_at) for one in kept] == [True, False]
     assert first in kept[-1].reason
-
-
-def read_in(rows: Rows, ident: str) -> Memory:
-    found = memories.by_id(rows, ident)
-    assert found is not None
-    return found
 
 
 def test_an_answer_of_which_a_purge_took_a_part_is_not_undone_by_half(store: Store) -> None:
@@ -361,7 +347,7 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_before_it(store: St
         )  # fmt: skip
 
     gone = remembered(store, SAID[0], "u1", at=EARLIER)
-    store.write(lambda rows: remember.forget(rows, read_in(rows, gone), key=store.hash_key, now=NOW, by_person=True))
+    store.write(lambda rows: remember.forget(rows, memory_in(rows, gone), key=store.hash_key, now=NOW, by_person=True))
     ident = store.write(lambda rows: in_beta(rows, NOW))
     store.write(lambda rows: projects.merge_projects(rows, 1, 2))
     before = state(store)
@@ -391,7 +377,7 @@ def test_a_drop_that_is_taken_back_leaves_what_was_forgotten_elsewhere_at_the_sa
     here, there = remembered(store, SAID[0], "u1", at=EARLIER), store.write(in_beta)
     done = answer(store, here, "drop")
     at = str(store.read(lambda rows: rows.value("select max(created_at) from tombstones")))
-    store.write(lambda rows: remember.forget(rows, read_in(rows, there), key=store.hash_key, now=at, by_person=True))
+    store.write(lambda rows: remember.forget(rows, memory_in(rows, there), key=store.hash_key, now=at, by_person=True))
     assert store.read(kept_out) == [True, True]
     undo(store, done)
     assert store.read(kept_out) == [False, True]

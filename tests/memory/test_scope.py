@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -274,13 +273,6 @@ LONG = (
 def test_how_long_a_text_is_looked_at_grows_with_its_length_alone() -> None:
     for said in LONG:
         assert not scope.is_of_the_user(40 * said + " it fails", project_name="payments")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def test_what_the_user_says_of_themselves_is_known_everywhere_and_an_assistants_word_of_it_is_not(store: Store) -> None:

@@ -6,7 +6,6 @@ import itertools
 import json
 import random
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
@@ -112,13 +111,6 @@ def test_the_order_in_which_sessions_came_in_does_not_matter() -> None:
 
 NOW = "2026-04-01T10:00:00.000Z"
 MARK = "Zanzibar quokka"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def session(

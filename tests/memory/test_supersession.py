@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_factory import memory_of
 
 from csmd.errors import BadInput
 from csmd.memory import remember, supersession
@@ -21,13 +20,6 @@ from csmd.values import Memory, Project, Provenance, Statement
 NOW = "2026-03-01T10:00:00.000Z"
 PNPM = "Use pnpm in the web client, not npm"
 NPM = "Use npm in the web client"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def say(store: Store, text: str, day: int, *, name: str = "alpha", pinned: bool = False, **changes: object) -> str:
@@ -45,12 +37,6 @@ def say(store: Store, text: str, day: int, *, name: str = "alpha", pinned: bool 
         )[0]
 
     return store.write(write)
-
-
-def known(store: Store, ident: str) -> Memory:
-    found = store.read(lambda rows: memories.by_id(rows, ident))
-    assert found is not None
-    return found
 
 
 def undo(store: Store, ident: str) -> Memory:
@@ -71,33 +57,33 @@ def waiting(store: Store) -> list[tuple[str, ...]]:
 
 def test_a_later_statement_lowers_and_links_the_older_memory_with_a_reason(store: Store) -> None:
     old, new = say(store, NPM, 1), say(store, PNPM, 2)
-    memory = known(store, old)
+    memory = memory_of(store, old)
     assert memory.superseded_by == new
     assert 0.20 <= 0.85 - memory.confidence <= 0.50
     assert links(store, old) == [(old, new, "superseded_by")]
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, old))
     assert (change.change, change.by, change.at[:10], change.undone_at) == ("superseded", "rule", "2026-03-02", "")
     assert "says-instead" in change.reason
-    assert known(store, new).confidence == pytest.approx(0.85)
+    assert memory_of(store, new).confidence == pytest.approx(0.85)
 
 
 def test_statements_read_newest_first_are_superseded_all_the_same(store: Store) -> None:
     new, old = say(store, PNPM, 2), say(store, NPM, 1)
-    assert (known(store, old).superseded_by, known(store, new).superseded_by) == (new, "")
+    assert (memory_of(store, old).superseded_by, memory_of(store, new).superseded_by) == (new, "")
 
 
 def test_a_superseded_statement_that_is_stated_again_is_active_again(store: Store) -> None:
     old, new = say(store, NPM, 1), say(store, PNPM, 2)
     say(store, NPM, 3)
-    assert known(store, old).superseded_by == ""
-    assert known(store, old).confidence == pytest.approx(0.90)
-    assert known(store, new).superseded_by == old
+    assert memory_of(store, old).superseded_by == ""
+    assert memory_of(store, old).confidence == pytest.approx(0.90)
+    assert memory_of(store, new).superseded_by == old
 
 
 def test_a_fact_about_the_user_stated_again_supersedes_the_interim_one_in_every_project(store: Store) -> None:
     between = say(store, "my timezone is Europe/Berlin", 1)
     again = say(store, "My timezone is Europe/Lisbon again", 2, name="beta")
-    assert known(store, between).superseded_by == again
+    assert memory_of(store, between).superseded_by == again
 
 
 #: Statements of one past: amended, amended again, repeated, added to, by who may and by who may not.
@@ -152,44 +138,44 @@ def by_text(found: list[Memory], memory: Memory) -> str:
 def test_a_statement_of_less_authority_supersedes_nothing_and_is_queued_for_review(store: Store) -> None:
     old = say(store, NPM, 1)
     new = say(store, PNPM, 2, authority="assistant")
-    assert known(store, old).superseded_by == ""
+    assert memory_of(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
 
 
 def test_a_users_statement_supersedes_an_assistants(store: Store) -> None:
     old = say(store, "The deadlock is caused by the connection pool.", 1, authority="assistant")
     new = say(store, "The deadlock is not caused by the connection pool.", 2)
-    assert known(store, old).superseded_by == new
+    assert memory_of(store, old).superseded_by == new
 
 
 def test_external_text_supersedes_nothing(store: Store) -> None:
     old = say(store, NPM, 1)
     assert say(store, PNPM, 2, authority="external") == ""
-    assert (known(store, old).superseded_by, waiting(store)) == ("", [])
+    assert (memory_of(store, old).superseded_by, waiting(store)) == ("", [])
 
 
 def test_a_pinned_memory_is_not_lowered_but_queued_for_review(store: Store) -> None:
     old, new = say(store, NPM, 1, pinned=True), say(store, PNPM, 2)
-    assert (known(store, old).superseded_by, known(store, old).confidence) == ("", pytest.approx(0.85))
+    assert (memory_of(store, old).superseded_by, memory_of(store, old).confidence) == ("", pytest.approx(0.85))
     assert waiting(store) == [(old, new)]
 
 
 def test_a_statement_of_one_project_supersedes_none_of_another(store: Store) -> None:
     old = say(store, NPM, 1, name="alpha")
     say(store, PNPM, 2, name="beta")
-    assert known(store, old).superseded_by == ""
+    assert memory_of(store, old).superseded_by == ""
 
 
 @pytest.mark.invariant("A wrong supersession that a person undoes is given back exactly and not made again")
 def test_an_undone_supersession_restores_the_memory_and_is_not_repeated(store: Store) -> None:
     old = say(store, NPM, 1)
-    before = known(store, old)
+    before = memory_of(store, old)
     new = say(store, PNPM, 2)
     assert replace(undo(store, old), version=before.version) == before
     assert links(store, old) == []
     say(store, "Use pnpm in the web client, not npm!", 3)  # confirms the new one, and all is looked at again
-    assert known(store, new).confidence > 0.85
-    assert known(store, old).superseded_by == ""
+    assert memory_of(store, new).confidence > 0.85
+    assert memory_of(store, old).superseded_by == ""
     with pytest.raises(BadInput):
         undo(store, old)
 
@@ -197,7 +183,7 @@ def test_an_undone_supersession_restores_the_memory_and_is_not_repeated(store: S
 def test_a_confirmation_made_in_between_survives_the_undo_of_a_supersession(store: Store) -> None:
     old, _ = say(store, NPM, 1), say(store, PNPM, 5)
     say(store, "use npm in the web client", 2)
-    assert known(store, old).superseded_by
+    assert memory_of(store, old).superseded_by
     assert undo(store, old).confidence == pytest.approx(0.90)
 
 
@@ -210,16 +196,16 @@ def test_a_supersession_made_by_a_person_is_not_reverted_by_rules(store: Store) 
 
     assert store.write(supersede).superseded_by == new
     say(store, "ask before deleting files", 3)
-    assert known(store, old).superseded_by == new
+    assert memory_of(store, old).superseded_by == new
     assert undo(store, old).superseded_by == ""
 
 
 def test_deleting_a_memory_reactivates_what_it_superseded(store: Store) -> None:
     old = say(store, NPM, 1)
-    before = known(store, old)
+    before = memory_of(store, old)
     new = say(store, PNPM, 2)
     store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
-    assert replace(known(store, old), version=before.version) == before
+    assert replace(memory_of(store, old), version=before.version) == before
 
 
 def test_a_statement_under_an_old_name_is_superseded_by_one_under_the_new_name(store: Store) -> None:
@@ -230,7 +216,7 @@ def test_a_statement_under_an_old_name_is_superseded_by_one_under_the_new_name(s
         ]  # fmt: skip
         name = "".join(map(str, order))
         ids = {index: say(store, *said[index], name=name) for index in order}
-        assert known(store, ids[0]).superseded_by == ids[2]
+        assert memory_of(store, ids[0]).superseded_by == ids[2]
 
 
 # --- what says several things
@@ -253,7 +239,7 @@ def holding(store: Store) -> set[str]:
 def test_superseding_one_part_keeps_the_rest_in_its_own_words_with_the_same_sources(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
     assert holding(store) == {"Tests run with vitest.", BUN}
-    whole, left = known(store, old), rest(store, old)
+    whole, left = memory_of(store, old), rest(store, old)
     assert left is not None and whole.superseded_by == new
     assert (left.provenance, left.created_at, left.authority) == (whole.provenance, whole.created_at, "user")
     assert left.confidence == pytest.approx(0.85)
@@ -263,7 +249,7 @@ def test_what_is_left_of_a_choice_and_is_none_does_not_last_as_one(store: Store)
     old = say(store, "We use pnpm. Tests live beside the code.", 1)
     say(store, BUN, 2)
     left = rest(store, old)
-    assert left is not None and (known(store, old).tier, left.text, left.tier) == (
+    assert left is not None and (memory_of(store, old).tier, left.text, left.tier) == (
         "durable", "Tests live beside the code.", "daily",
     )  # fmt: skip
 
@@ -284,7 +270,7 @@ def test_superseding_one_part_does_not_depend_on_the_reading_order(store: Store,
 )
 def test_restoring_a_superseded_part_leaves_no_remainder_memory(store: Store) -> None:
     old = say(store, BOTH, 1)
-    before = known(store, old)
+    before = memory_of(store, old)
     say(store, BUN, 2)
     assert replace(undo(store, old), version=before.version) == before
     assert holding(store) == {BOTH, BUN}
@@ -295,7 +281,7 @@ def test_stating_the_whole_again_restores_the_whole_memory(store: Store) -> None
     old = say(store, BOTH, 1)
     say(store, BUN, 2)
     assert say(store, BOTH, 3) == old
-    assert known(store, old).superseded_by == "" and rest(store, old) is None
+    assert memory_of(store, old).superseded_by == "" and rest(store, old) is None
 
 
 def test_a_remainder_that_was_also_stated_alone_stays_a_memory(store: Store) -> None:
@@ -303,7 +289,7 @@ def test_a_remainder_that_was_also_stated_alone_stays_a_memory(store: Store) -> 
     say(store, BUN, 2)
     own = say(store, "tests run with vitest", 3)
     undo(store, old)
-    assert known(store, own).text == "Tests run with vitest." and rest(store, old) is None
+    assert memory_of(store, own).text == "Tests run with vitest." and rest(store, old) is None
 
 
 def test_a_forgotten_remainder_is_not_stored_again(store: Store) -> None:
@@ -344,7 +330,7 @@ NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in p
 )
 def test_a_possible_replacement_ends_nothing_and_is_queued_for_review(store: Store) -> None:
     old, new = (say(store, text, day) for day, text in enumerate(NARROW, 1))
-    assert known(store, old).superseded_by == ""
+    assert memory_of(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
 
 
@@ -365,11 +351,44 @@ def test_an_assistants_statement_ends_no_part_of_a_users(store: Store, origin: s
             reasons=("remember",),
         )
         home, source = (
-            known(store, old).project_seq,
+            memory_of(store, old).project_seq,
             Provenance(uuid="u9", session_id="s9", at="2026-03-09T10:00:00.000Z"),
         )
         return remember.remember(rows, said, source, project=home, origin=origin, key=store.hash_key)[0]
 
     new = store.write(save)
-    assert known(store, old).superseded_by == ""
+    assert memory_of(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
+
+
+def test_of_an_assistants_statements_a_sentence_each_is_asked_about_and_none_that_says_more(store: Store) -> None:
+    old = say(store, "The ledger lives in Riga.", 1, authority="assistant")
+    say(store, "The ledger lives in Turku, probably. The till was moved to the cellar.", 2, authority="assistant")
+    assert waiting(store) == []
+    new = say(store, "The ledger lives in Vaasa, probably.", 3, authority="assistant")
+    assert waiting(store) == [(old, new)]
+
+
+def test_what_is_given_up_without_a_word_of_its_matter_is_asked_about_and_known_until_somebody_answers(
+    store: Store,
+) -> None:
+    old, new = say(store, "We manage fonts with fontconfig.", 1), say(store, "drop fontconfig, use swash", 2)
+    assert memory_of(store, old).superseded_by == "" and waiting(store) == [(old, new)]
+    project = memory_of(store, old).project_seq
+
+    def given_up() -> dict[str, str]:
+        found = store.read(lambda rows: supersession.read_given_up(rows, [project]))
+        return {ident: memory.id for ident, memory in found.items()}
+
+    assert given_up() == {old: new}
+    (asked,) = store.read(lambda rows: candidates.waiting(rows, projects=None))
+    store.write(lambda rows: candidates.set_status(rows, asked, "dropped", now=NOW))
+    assert given_up() == {}
+
+
+def test_what_is_given_up_for_a_matter_that_both_name_is_replaced(store: Store) -> None:
+    old, new = (
+        say(store, "Fonts are managed with fontconfig.", 1),
+        say(store, "fontconfig is out, swash loads fonts", 2),
+    )
+    assert memory_of(store, old).superseded_by == new

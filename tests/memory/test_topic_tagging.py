@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memory_factory import memory_of
 
 from csmd.memory import topic_tagging
 from csmd.recall import results
 from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Link, Memory, Project, Provenance
+from csmd.values import Link, Project, Provenance
 from tests.memory_factory import NOW, memory
 
 SAID = [
@@ -91,6 +92,42 @@ def test_a_word_that_no_article_ever_led_is_no_topic() -> None:
     assert not named & {"stay", "twice"}
 
 
+def check(said: list[str], word: str, *, is_topic: bool) -> None:
+    """Whether a word that these statements of as many sessions share is a topic."""
+    among = [*SAID, *((f"t{number}", text) for number, text in enumerate(said))]
+    assert (word in {name for names in tagged(among).values() for name in names}) == is_topic
+
+
+#: Statements, a word that they share, and whether a person would name it as what they are about.
+GOLDEN = [
+    (["The queue is drained at night.", "Messages wait in the queue.", "A full queue drops messages."], "queue", True),
+    (["The parser must throw on empty rows.", "Workers throw when they time out.", "Don't throw from a callback."], "throw", False),
+    (["Sync waits 5 minutes.", "After 10 minutes the login ends.", "Give the pods 2 minutes."], "minutes", False),
+    (["Key insight: rows are sorted.", "Key insight: the clock is wrong.", "Key insight: nobody reads it."], "key insight", False),
+    (["It failed with `err` unset.", "Return `err` at once.", "Wrap `err` with its path."], "err", False),
+    (["`render` takes a map.", "Pages are slow to render.", "We render it on the server."], "render", False),
+    (["`PaymentGate` retries twice.", "Mock `PaymentGate` in the shop.", "The payment gate is closed at night."], "payment gate", True),
+    (["Deploys go through Spinnaker.", "Ask Spinnaker for the logs.", "We pay for Spinnaker."], "spinnaker", True),
+    (["Flags live in config.toml.", "Sort the keys of config.toml.", "Never edit config.toml by hand."], "config.toml", True),
+    (["Exports to optimize are rare.", "We should optimize it.", "You can optimize the join."], "optimize", False),
+]  # fmt: skip
+
+
+@pytest.mark.invariant("A topic is a thing that a person would name: no verb, amount, heading or word of a language")
+@pytest.mark.parametrize(("said", "word", "is_topic"), GOLDEN, ids=[word for _, word, _ in GOLDEN])
+def test_a_topic_is_a_thing_that_a_person_would_name(said: list[str], word: str, is_topic: bool) -> None:
+    check(said, word, is_topic=is_topic)
+
+
+def test_in_a_project_of_many_sessions_a_word_is_a_topic_in_more_of_them_than_a_name() -> None:
+    many = [f"Rule {number}: {text}" for number, (_, text) in enumerate(SAID * 4)]
+    three = ["Messages wait in the queue.", "The queue is full.", "Look into the queue."]
+    names = ["Deploys go through Spinnaker.", "Ask Spinnaker for it.", "We pay for Spinnaker."]
+    check([*many, *three], "queue", is_topic=False)
+    check([*many, *three, "Never empty the queue by hand.", "Somebody owns the queue."], "queue", is_topic=True)
+    check([*many, *names], "spinnaker", is_topic=True)
+
+
 def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
     for names in tagged(SAID).values():
         assert len(names) <= topic_tagging.MOST_TAGS
@@ -153,15 +190,9 @@ def opened_step(store: Store) -> int:
     return total
 
 
-def read(store: Store, ident: str) -> Memory:
-    found = store.read(lambda rows: memories.by_id(rows, ident))
-    assert found is not None
-    return found
-
-
 def names(store: Store, ident: str) -> dict[str, str]:
     """Topic -> who says so."""
-    seq = read(store, ident).seq
+    seq = memory_of(store, ident).seq
     found = store.read(lambda rows: topics.of_memories(rows, [seq]))
     return {one.name: one.by_whom for one in found.get(seq, [])}
 
@@ -172,7 +203,7 @@ def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
 
 
 def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
-    seq = read(store, ident).seq
+    seq = memory_of(store, ident).seq
     return store.write(lambda rows: topics.tag(rows, seq, name, by=by, weight=weight))
 
 
@@ -189,7 +220,7 @@ def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(stor
 def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
     assert say(store, "m5", "delivery", by=topics.PERSON)
     assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
-    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m9")))
+    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
     assert opened_step(store)
     assert names(store, "m5")["delivery"] == "person"
     assert about(store, "shadow branch") == {"m1", "m6"}
@@ -224,7 +255,7 @@ def test_what_was_purged_names_no_topic(store: Store) -> None:
 
 def test_topics_go_with_their_memories_into_another_project_and_come_back(store: Store) -> None:
     say(store, "m5", "delivery", by=topics.PERSON)
-    source = read(store, "m5").project_seq
+    source = memory_of(store, "m5").project_seq
     into = store.write(lambda rows: home(rows, "b"))
     store.write(lambda rows: projects.merge_projects(rows, source, into))
     assert about(store, "delivery", [into]) == {"m5"}
@@ -241,13 +272,13 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
     was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
-    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m5")))
+    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m5")))
     store.write(lambda rows: belief_changes.restore(rows, [(image, None) for image in was], at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 
 def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
-    store.write(lambda rows: belief_changes.delete_memory(rows, read(store, "m9")))
+    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
     assert topic_tagging.step(store, force=False, reading=True) == 0
     assert topic_tagging.step(store, force=False, reading=False)
 
@@ -282,7 +313,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
-    seqs = [read(store, ident).seq for ident in idents]
+    seqs = [memory_of(store, ident).seq for ident in idents]
     found = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
     named = {one.seq: one.id for one in store.read(lambda rows: memories.list_memories(rows, projects=None))}
     return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memory_factory import NOW, memory
+from memory_factory import NOW, memory, memory_in, memory_of
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, upkeep
@@ -23,13 +21,6 @@ from csmd.values import BriefItem, Candidate, Memory, Project, Provenance, State
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
 CACHED = "Redis holds the order cache of the checkout page, with entries keyed by cart and currency"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def home(rows: Rows) -> int:
@@ -48,12 +39,6 @@ def say(store: Store, said: str, uuid: str, *, session: str = "s1", at: str = NO
     return store.write(write)
 
 
-def read(store: Store, ident: str) -> Memory:
-    found = store.read(lambda rows: memories.by_id(rows, ident))
-    assert found is not None
-    return found
-
-
 def settled(store: Store, *, now: str = NOW) -> int:
     """Lets upkeep go on until nothing is left; how often it had something."""
     for number in range(50):
@@ -69,7 +54,7 @@ def queue(store: Store) -> list[Candidate]:
 def merge(
     store: Store, one: str, into: str, *, by_person: bool = True
 ) -> tuple[list[upkeep.Finding], list[upkeep.Finding]]:
-    plan = [upkeep.planned_merge(read(store, one), read(store, into), everywhere={}, by_person=by_person)]
+    plan = [upkeep.planned_merge(memory_of(store, one), memory_of(store, into), everywhere={}, by_person=by_person)]
     return store.write(
         lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
     )
@@ -105,9 +90,9 @@ def _generated(rows: Rows) -> upkeep.Queueing:
 def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_the_letter(store: Store) -> None:
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
     settled(store)
-    before = [replace(read(store, ident), version=0) for ident in (one, other)]
+    before = [replace(memory_of(store, ident), version=0) for ident in (one, other)]
     assert len(merge(store, other, one)[0]) == 1
-    stays, gone = read(store, one), read(store, other)
+    stays, gone = memory_of(store, one), memory_of(store, other)
     assert (gone.tier, gone.superseded_by) == ("archive", one)
     assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u2", "confirms")]
     assert stays.confidence == pytest.approx(0.85)
@@ -119,7 +104,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
     assert store.read(lambda rows: upkeep.find_findings(rows, None)) == []
 
     store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
-    assert [replace(read(store, ident), version=0) for ident in (one, other)] == before
+    assert [replace(memory_of(store, ident), version=0) for ident in (one, other)] == before
     assert store.read(lambda rows: memories.links_of(rows, one)) == []
     assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
@@ -128,12 +113,12 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
 
 def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_brought(store: Store) -> None:
     one, other = say(store, CACHE, "u1", confidence=0.9), say(store, CACHED, "u2", confidence=0.9, session="s2")
-    store.write(lambda rows: memories.update_belief(rows, replace(read_in(rows, other), used_at=LATER)))
-    before = replace(read(store, one), version=0)
+    store.write(lambda rows: memories.update_belief(rows, replace(memory_in(rows, other), used_at=LATER)))
+    before = replace(memory_of(store, one), version=0)
     merge(store, other, one)
-    assert (read(store, one).used_at, read(store, one).tier) != (before.used_at, before.tier)
-    store.write(lambda rows: upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=True))
-    assert replace(read(store, one), version=0) == before
+    assert (memory_of(store, one).used_at, memory_of(store, one).tier) != (before.used_at, before.tier)
+    store.write(lambda rows: upkeep.undo(rows, memory_in(rows, other), now=LATER, by_person=True))
+    assert replace(memory_of(store, one), version=0) == before
 
 
 @pytest.mark.invariant("Only a person takes back what a person merged or archived")
@@ -141,8 +126,8 @@ def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store)
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, one)
     with pytest.raises(CsmdError, match="a person did that"):
-        store.write(lambda rows: upkeep.undo(rows, read_in(rows, other), now=LATER, by_person=False))
-    assert read(store, other).superseded_by == one
+        store.write(lambda rows: upkeep.undo(rows, memory_in(rows, other), now=LATER, by_person=False))
+    assert memory_of(store, other).superseded_by == one
 
 
 def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) -> None:
@@ -152,25 +137,19 @@ def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) 
     assert plan.put
 
     def purged(rows: Rows) -> None:
-        belief_changes.delete_memory(rows, read_in(rows, one))
+        belief_changes.delete_memory(rows, memory_in(rows, one))
         upkeep.enqueue(rows, plan, now=NOW)
 
     store.write(purged)
     assert queue(store) == []
 
 
-def read_in(rows: Rows, ident: str) -> Memory:
-    found = memories.by_id(rows, ident)
-    assert found is not None
-    return found
-
-
 def test_what_confirmed_it_meanwhile_stays_when_a_merge_is_taken_back(store: Store) -> None:
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
     merge(store, other, one)
     say(store, CACHE, "u3", session="s3", at=LATER)
-    store.write(lambda rows: upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
-    stays = read(store, one)
+    store.write(lambda rows: upkeep.undo(rows, memory_of(store, other), now=LATER, by_person=True))
+    stays = memory_of(store, one)
     assert [source.uuid for source in stays.provenance] == ["cli:u1", "cli:u3"]
     assert (stays.confidence, stays.confirmed_at) == (pytest.approx(0.85), LATER)
 
@@ -179,15 +158,17 @@ def test_what_was_merged_and_is_said_again_confirms_the_one_that_stays(store: St
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
     merge(store, other, one)
     assert say(store, CACHED, "u3", session="s3") == one
-    assert "cli:u3" in {source.uuid for source in read(store, one).provenance}
-    assert read(store, other).tier == "archive"
+    assert "cli:u3" in {source.uuid for source in memory_of(store, one).provenance}
+    assert memory_of(store, other).tier == "archive"
 
 
 def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it(store: Store) -> None:
     one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
     settled(store)
     merge(store, other, one)
-    store.write(lambda rows: remember.forget(rows, read(store, one), key=store.hash_key, now=LATER, by_person=True))
+    store.write(
+        lambda rows: remember.forget(rows, memory_of(store, one), key=store.hash_key, now=LATER, by_person=True)
+    )
     for table in ("memories", "candidates", "belief_changes", "links"):
         assert store.read(lambda rows, table=table: rows.value(f"select count(*) from {table}")) == 0, table
 
@@ -201,12 +182,12 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
         return upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key)
 
     assert len(store.write(apply)[0]) == 1
-    assert read(store, one).confidence == pytest.approx(0.9), (
+    assert memory_of(store, one).confidence == pytest.approx(0.9), (
         "what it was when it was mended counts, not what was planned"
     )
     again = store.write(apply)
     assert (again[0], len(again[1])) == ([], 1), "replay changes nothing"
-    store.write(lambda rows: upkeep.undo(rows, read(store, other), now=LATER, by_person=True))
+    store.write(lambda rows: upkeep.undo(rows, memory_of(store, other), now=LATER, by_person=True))
     store.write(
         lambda rows: rows.run("update memories set text = 'Something else', version = 9 where id = :id", id=one)
     )
@@ -218,7 +199,7 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
         lambda rows: tombstones.forget(rows, CACHED, correction=False, by="user", key=store.hash_key, now=LATER)
     )
     assert store.write(apply)[0] == [], "what the user made csmd forget is not taken in"
-    assert read(store, third).tier == "daily"
+    assert memory_of(store, third).tier == "daily"
 
 
 @pytest.mark.parametrize(
@@ -241,7 +222,7 @@ def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words
     one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
     plan = store.read(lambda rows: upkeep.find_findings(rows, None, kinds=["near_duplicate"]))
     goes = plan[0].memory.id
-    say(store, read(store, goes).text, "u9", session="s9")
+    say(store, memory_of(store, goes).text, "u9", session="s9")
     done = store.write(lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
     assert done[0] == [] and {one, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
 
@@ -252,7 +233,7 @@ def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
         say(store, "Releases leave the house at the end of the week", "u2"),
     )
     assert len(merge(store, other, one)[0]) == 1
-    assert read(store, other).superseded_by == one
+    assert memory_of(store, other).superseded_by == one
 
 
 def test_an_assistant_that_repeats_what_it_was_told_makes_nothing_surer_by_a_merge(store: Store) -> None:
@@ -265,7 +246,7 @@ def test_an_assistant_that_repeats_what_it_was_told_makes_nothing_surer_by_a_mer
     )  # fmt: skip
     other = say(store, CACHED, "u2", session="s2", authority="assistant")
     merge(store, other, one)
-    assert read(store, one).confidence == pytest.approx(0.8)
+    assert memory_of(store, one).confidence == pytest.approx(0.8)
 
 
 def days(store: Store, number: int, *, first: int = 1) -> None:
@@ -286,32 +267,32 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
     findings = store.read(lambda rows: upkeep.find_findings(rows, None))
     actions = [one for one in findings if one.kind == "stale"]
     store.write(lambda rows: upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
-    assert (read(store, plan).tier, read(store, lasting).tier) == ("archive", "durable")
+    assert (memory_of(store, plan).tier, memory_of(store, lasting).tier) == ("archive", "durable")
     assert queue(store) == [] and store.read(lambda rows: upkeep.find_findings(rows, None)) == []
     say(store, "We will move the queue to Postgres next sprint", "u3", session="s3", at="2027-03-01T10:00:00.000Z")
-    assert read(store, plan).tier == "daily"
+    assert memory_of(store, plan).tier == "daily"
 
 
 def test_what_was_archived_can_be_taken_back(store: Store) -> None:
     ident = say(store, CACHE, "u1")
-    store.write(lambda rows: stored.archive_memory(rows, read(store, ident), reason="old", by="user", now=LATER))
-    store.write(lambda rows: upkeep.undo(rows, read(store, ident), now=LATER, by_person=True))
-    assert read(store, ident).tier == "daily"
+    store.write(lambda rows: stored.archive_memory(rows, memory_of(store, ident), reason="old", by="user", now=LATER))
+    store.write(lambda rows: upkeep.undo(rows, memory_of(store, ident), now=LATER, by_person=True))
+    assert memory_of(store, ident).tier == "daily"
 
 
 def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     days(store, 100)
-    old = read(store, ident)
+    old = memory_of(store, ident)
     store.write(lambda rows: remember.use(rows, old, at="2027-06-01T10:00:00.000Z"))
-    used = read(store, ident)
+    used = memory_of(store, ident)
     assert (used.confidence, used.confirmed_at, used.used_at[:10]) == (0.8, NOW, "2027-06-01")
     assert used.hot_until - old.hot_until == used.archive_at - old.archive_at == 100
     store.write(lambda rows: remember.use(rows, used, at=NOW))
-    assert read(store, ident) == used, "an earlier use changes nothing"
+    assert memory_of(store, ident) == used, "an earlier use changes nothing"
     # A day that comes to light before the use moves what counts from it, and nothing else.
     store.write(lambda rows: projects.touch(rows, home(rows), "2027-05-30"))
-    assert read(store, ident).hot_until == used.hot_until + 1
+    assert memory_of(store, ident).hot_until == used.hot_until + 1
 
 
 def test_an_assistant_that_repeats_what_it_was_told_uses_it(store: Store) -> None:
@@ -323,7 +304,7 @@ def test_an_assistant_that_repeats_what_it_was_told_uses_it(store: Store) -> Non
         )
     )  # fmt: skip
     say(store, CACHE, "u2", session="s2", at=LATER, authority="assistant")
-    memory = read(store, ident)
+    memory = memory_of(store, ident)
     assert (memory.confidence, memory.used_at, len(memory.provenance)) == (0.8, LATER, 1)
 
 
@@ -332,9 +313,9 @@ def test_only_what_is_sure_and_was_said_in_two_sessions_becomes_durable(store: S
     ident = say(store, said, "u0", gate="promissory", category="plan", confidence=0.9)
     for number in range(1, 4):
         say(store, said, f"u{number}", gate="promissory", category="plan")
-    assert (read(store, ident).tier, read(store, ident).confidence) == ("daily", 1.0)
+    assert (memory_of(store, ident).tier, memory_of(store, ident).confidence) == ("daily", 1.0)
     say(store, said, "u9", session="s2", gate="promissory", category="plan")
-    assert read(store, ident).tier == "durable"
+    assert memory_of(store, ident).tier == "durable"
 
 
 def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) -> None:
@@ -377,7 +358,7 @@ def test_a_persons_no_is_final(store: Store) -> None:
 def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     say(store, CACHE, "u2", session="s2")
-    memory = read(store, ident)
+    memory = memory_of(store, ident)
     found = {one.name: one for one in confidence.factors(memory, today=91, confirmed_on=1, recency=0.5, lowered=0.0)}
     assert list(found) == ["base", "confirmations", "decay", "recency"]
     stored_part = found["base"].effect + found["confirmations"].effect
@@ -401,7 +382,7 @@ def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
     settled(store, now=LATER)
     assert sorted(one.memory_ids for one in queue(store)) == sorted((ident,) for ident in plans)
     store.write(
-        lambda rows: [memories.update_belief(rows, replace(read(store, one), pinned=True)) for one in plans[1:]]
+        lambda rows: [memories.update_belief(rows, replace(memory_of(store, one), pinned=True)) for one in plans[1:]]
     )
     days(store, 1, first=21)
     asked = [upkeep.step(store, now=LATER) for _ in range(6)]

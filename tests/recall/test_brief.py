@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -131,13 +129,6 @@ SAID: list[tuple[str, Gate, Category]] = [
     ("the config key is always database_url, never db_url", "correction", "constraint"),
     ("the worker needs a timeout on its socket", "epistemic", "constraint"),
 ]
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 def day(number: int, time: str = "10:00:00.000") -> str:
@@ -385,3 +376,26 @@ def test_no_assistants_promise_is_told_and_a_pinned_one_whatever_its_day(store: 
     late = {"ends": [], "near": (), "today": "2026-04-01"}
     assert brief.rate_at_start(promise, **late).value == 0  # type: ignore[arg-type]
     assert brief.rate_at_start(replace(promise, pinned=True), **late).why == "pinned"  # type: ignore[arg-type]
+
+
+def save_fact(store: Store, said: str, number: int) -> None:
+    save_memory(store, said, "epistemic", "fact", session(store, f"s{number}", number), f"s{number}", number)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("the heron page is served by nginx", "nginx is out, caddy serves the heron page"),
+        ("we serve pages with nginx", "forget nginx, use caddy"),
+        ("the heron page listens on port 8100", "the heron page listens on port 8200"),
+    ],
+)
+def test_what_replaced_or_gave_up_an_earlier_statement_is_told_in_its_place_and_does_not_fade(
+    store: Store, old: str, new: str
+) -> None:
+    save_fact(store, old, 0)
+    save_fact(store, new, 1)
+    for number in range(2, 40):
+        session(store, f"s{number}", number)
+    told = brief_of(store, "new").text
+    assert new in told and old not in told

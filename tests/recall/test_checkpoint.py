@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -128,7 +127,7 @@ def test_a_session_in_which_nobody_has_spoken_has_no_checkpoint() -> None:
 def test_a_declared_goal_stands_at_the_head_and_what_is_told_elsewhere_is_left_out() -> None:
     goals = Block(heading="Goals", notes=(Note(id="g1", text="ship it", tail="2026-03-01, g1"),), weight=1.6)
     said = Stated(2, "a naive string is UTC", "correction", "fact", "user", 0.9, "u2")
-    body = told(ASKED, ASKS, stated=(said,), goals=goals, note="before lunch", known=lambda one: "naive" in one)
+    body = told(ASKED, ASKS, stated=(said,), goals=goals, note="before lunch", is_known=lambda one: "naive" in one)
     assert body.splitlines()[1:5] == ["Goals:", "- ship it (2026-03-01, g1)", "Noted:", "- before lunch"]
     assert "naive" not in body
 
@@ -201,13 +200,6 @@ def test_whatever_a_checkpoint_holds_its_essentials_keep_their_budget(found: lis
 
 NOW = "2026-03-01T10:00:00.000Z"
 SUMMARY = "This session is being continued from a previous conversation"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def at(minute: int) -> str:

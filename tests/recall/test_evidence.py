@@ -14,14 +14,25 @@ from csmd.values import Memory, Provenance
 
 #: Name -> (what the user said, the evidence or the reason against it).
 SAID: dict[str, tuple[str, str]] = {
-    "a ban": ("never write to the archive bucket from a worker", "a rule without exception"),
+    "a ban": ("never write to the archive bucket from a worker", "said for always"),
     "a rule behind a reason": ("the vendor bills by call, so always batch the lookups", "a rule without exception"),
+    "a ban with its always at the end": ("don't hand-edit the tariff tables, ever", "said for always"),
+    "a rule that allows nothing else": ("rates come from the treasury, no exceptions", "said for always"),
+    "a duty": ("invoices must carry the order number", "a rule without exception"),
     "a preference": ("i prefer one assertion a test", "a rule without exception"),
     "a liking of the moment": ("i like the second layout", evidence.PLAIN),
     "who is in charge": ("mira owns the billing adapter", "a rule without exception"),
     "a choice": ("we use bazel here, not make", "lays something down"),
     "what was decided": ("we agreed to render invoices with Cairo, because the printers are old", "decided"),
     "a switch": ("we moved to Cairo for invoices, because the old renderer has no maintainer", "decided"),
+    "a switch in passing": ("let's retire Cairo, invoices get Skia from here on", "said for always"),
+    "a switch by halves": ("we're moving invoices from Cairo to Skia", "decided"),
+    "what will be so": ("we'll keep tariffs as fractions", "decided"),
+    "what is not wanted at all": ("I don't want Cairo in this repo", "decided"),
+    "what is wanted of everything": ("I'd like all renderers to be pure", "decided"),
+    "a value that is set": ("cap the render queue at 40 jobs", "decided"),
+    "a look that is set": ("set the gutter to 12px", "tells nothing by itself"),
+    "what is done next": ("we'll write the export tomorrow", evidence.PLAIN),
     "what something needs": ("the importer needs two gigabytes of memory at least", "lays something down"),
     "a pick": ("Which queue should the mailer use? -> the one in Postgres", "picked"),
     "a yes to an errand": ("Shall I push the branch now? -> yes", "of the matter at hand"),
@@ -130,7 +141,7 @@ def test_nobody_but_the_user_is_told_at_a_start_unless_somebody_pinned_it() -> N
 
 
 def test_what_the_user_says_fades_over_sessions_and_said_again_it_does_not() -> None:
-    for text in (RULE, "we use bazel here, not make"):
+    for text in ("the archive bucket must be read-only", "we use bazel here, not make"):
         one = said_by_user(text)
         worths = [evidence.rate(one, sessions_since=passed).value for passed in range(120)]
         assert worths == sorted(worths, reverse=True) and worths[0] > evidence.LEAST_WORTH and worths[-1] == 0.0

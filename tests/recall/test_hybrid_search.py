@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -19,13 +18,6 @@ from csmd.store.core import Store
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def find(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from recall.test_brief import HERE, store, told_on
+from recall.test_brief import HERE, told_on
 from recall.test_prompt import note
 
 from csmd.recall import compose, last_sessions, prompt, visibility
 from csmd.recall.last_sessions import SessionSummary
 from csmd.store.core import Store
 from csmd.values import Brief
-
-__all__ = ["store"]
 
 
 def told(store: Store, asked: str, session: str = "") -> str:
@@ -99,7 +97,7 @@ CASES: dict[str, tuple[Items, str, str]] = {
     "what is left open": (
         (("goal", "Port the build"), ("file", "a.go"), ("open", "The Windows build is still missing."), ("open", "Shall I go on?"),
          ("open", "asked and not answered: what now")), "committed",
-        "Port the build: changed a.go; left open: The Windows build is still missing.",
+        "Port the build: changed a.go; left open: The Windows build is still missing",
     ),
     "how it ended, where nothing was committed": (
         (("goal", "Review this: the parser loses its zone"), ("file", "a.go"), ("last", "The parser keeps the zone now.")), "checked",
@@ -112,6 +110,15 @@ CASES: dict[str, tuple[Items, str, str]] = {
     ),
     "where nothing changed": ((("goal", "Plan the move"), ("stands", "The move is approved and not begun.")), "answered", "The move is approved and not begun"),
     "nothing changed": ((("goal", "Explain the build to me"),), "answered", ""),
+    "work of which nothing shows what it changed": (
+        (("goal", "start on the month view"), ("last", "The month view draws its grid from the ledger.")), "answered",
+        "the month view: at its end: The month view draws its grid from the ledger.",
+    ),
+    "work that ended with nothing said": ((("goal", "start on the month view"), ("last", "OK, done.")), "answered", ""),
+    "what is said to be left": (
+        (("goal", "get going on the month view"), ("file", "a.go"), ("open", "What is left: the week numbers.")), "unchecked",
+        "the month view: changed a.go; left open: the week numbers",
+    ),
 }  # fmt: skip
 
 

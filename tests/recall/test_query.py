@@ -148,3 +148,16 @@ def test_grammar_assent_and_questions_name_nothing(term: str) -> None:
 @pytest.mark.parametrize("term", "注文 合計 カー 购物 发票 장바 토큰 order src/cart.ts".split())
 def test_words_of_a_subject_and_their_pairs_of_letters_name_something(term: str) -> None:
     assert not query.names_nothing(term)
+
+
+@pytest.mark.parametrize(
+    ("asked", "does"),
+    [
+        ("what did we do about the flaky upload?", True),
+        ("have we ever tried brotli?", True),
+        ("why does the header flicker?", False),
+        ("do for the header what we did for the footer", False),
+    ],
+)
+def test_who_asks_what_was_done_about_something_asks_for_earlier_work(asked: str, does: bool) -> None:
+    assert query.is_about_work(asked) is does

@@ -216,7 +216,23 @@ def test_what_replaced_something_in_other_words_comes_with_it(shelf: Shelf) -> N
         shelf.store.write(
             lambda rows, heir=heir: rows.run("update memories set superseded_by = :n where id = :o", n=heir, o=old)
         )
-        assert [hit.id for hit in shelf.find("which packages in the web client?", kind="memory")] == found
+        assert [hit.id for hit in shelf.find("what is in the web client?", kind="memory")] == found
+
+
+def test_a_search_for_a_kind_of_thing_finds_what_names_one_before_orders_that_hold_the_word(shelf: Shelf) -> None:
+    asked = shelf.say("Fix the database timeout in the worker.", session="s1")
+    decided = shelf.state("The ledger is kept in mariadb, for the accountants know it.", session="s2")
+    for query in ("database", "which database do we use?"):
+        hits = shelf.find(query)
+        assert [hit.id for hit in hits if hit.kind != "session"] == [decided, asked], query
+        assert results.is_close(hits, query)
+
+
+def test_a_turn_that_states_a_memory_names_it(shelf: Shelf) -> None:
+    decided = shelf.state("Use npm in the web client for packages", session="s1")
+    shelf.say("The web client is green.", session="s1", kind="assistant")
+    (hit, *_) = [hit for hit in shelf.find("npm web client") if hit.kind != "session"]
+    assert (hit.kind, hit.states, hit.authority) == ("turn", decided, "user")
 
 
 def test_a_session_that_speaks_of_all_of_it_comes_before_one_that_names_a_word(shelf: Shelf) -> None:
@@ -262,6 +278,8 @@ def test_a_search_for_what_nobody_spoke_of_says_that_nothing_is_close(shelf: She
         ("who owns the gateway?", "user: who owns the gateway?", False),
         ("why standup", "We deploy on Tuesdays, after the standup.", True),
         ("why kafka", "We deploy on Tuesdays, after the standup.", False),
+        ("where do we keep the standup?", "user: Where do we keep it?", False),
+        ("where do we keep orders and invoices?", "The orders are in mariadb.", True),
         ("kafka retention", "user: Set the retention to a week.\n[after] assistant: Kafka is not used here.", False),
     ],
 )
@@ -377,13 +395,6 @@ def test_what_was_said_at_work_is_no_hit_beside_the_exchange_that_it_is_of() -> 
 
 
 WRITTEN = "2026-03-01T10:00:00.000Z"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=WRITTEN)
-    yield opened
-    opened.close()
 
 
 def digested(store: Store, session: str, said: str, *told: tuple[str, tuple[tuple[str, str], ...]]) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import pytest
@@ -111,13 +110,6 @@ def test_use_is_told_by_what_the_assistant_brings_first(name: str) -> None:
 
 EARLY, LATE = "2026-02-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z"
 PLACE = Project(key="alpha", root="/p/alpha", name="alpha", kind="path")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=EARLY)
-    yield opened
-    opened.close()
 
 
 def at(minute: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,6 @@ from csmd.values import BriefItem, Event, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 HERE, THERE = "/p/alpha", "/p/beta"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="session")

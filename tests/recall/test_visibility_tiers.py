@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from csmd.capture import project_identity
@@ -20,13 +17,6 @@ from csmd.vocabulary import Decay, Gate, Tier
 HERE = "/p/alpha"
 SAID = "Deployments of the checkout service always wait for the smoke tests on staging"
 PROMPT = "why do deployments of the checkout service still hang on staging since yesterday evening?"
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 def day(number: int) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -27,13 +26,6 @@ SOLVED = (
     "was seen 1 time before, last on 2026-03-01; last fixed on 2026-03-01 by an edit of tree.go; "
     f'the assistant said: "{CAUSE}" ('
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def solved(store: Store, session: str = "s1", answer: str = FAILS, said: str = CAUSE, **more: object) -> None:
@@ -305,13 +297,13 @@ def test_what_is_told_of_files_is_what_to_heed_there_the_first_files_newest_firs
     told_of_files = [one for one in rows if work_notes.applies_to_files(one)]
     assert [one.id for one in told_of_files] == ["m1", "m2", "m3", "m6"]
     found = work_notes.match_files(told_of_files, ["/srv/counter/coin.go", "/srv/till/tree.go"])
-    made = work_notes.notes_block(found, known=visibility.never)
+    made = work_notes.notes_block(found, is_known=visibility.never)
     assert made is not None and [note.id for note in made.notes] == ["m3", "m2", "m6"]
     assert [note.reason for note in made.notes] == ["names coin.go", "names tree.go", "names tree.go"]
     assert made.notes[0].tail == "2026-03-01, m3"
     assert (
-        work_notes.notes_block(found, known=lambda said: True) is None
-        and work_notes.notes_block([], known=visibility.never) is None
+        work_notes.notes_block(found, is_known=lambda said: True) is None
+        and work_notes.notes_block([], is_known=visibility.never) is None
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -110,13 +109,6 @@ def test_candidates_go_with_a_merge_and_those_that_a_part_alone_speaks_for_come_
 
 KNOWN = State(frustration=0.3, energy=0.7, stance="objects", urgency=0.0)
 UNKNOWN = State(frustration=None, energy=None, stance="unknown", urgency=None)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now="2026-01-01T00:00:00.000Z")
-    yield opened
-    opened.close()
 
 
 def put(rows: Rows, given: Any) -> None:

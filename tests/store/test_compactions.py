@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-import old_stores
 import pytest
 
 from csmd.store import compactions, turns
@@ -153,34 +151,3 @@ def test_a_mark_of_another_turn_in_an_output_is_no_cut_of_this_one(store: Store,
     said = display.cut_middle(OUTPUT, limit=200, of="turn other")
     store.write(lambda rows: add(rows, given, output(given, "this", said)))
     assert store.read(lambda rows: compactions.totals(rows, projects=None)) == []
-
-
-def test_a_store_of_before_learns_what_was_trimmed_and_dropped_in_it(tmp_path: Path, given: Any) -> None:
-    old = tmp_path / "csmd.db"
-    texts = {
-        "long": (display.cut_middle(OUTPUT, limit=LIMIT, of="turn long"), None),
-        "old": ("[tool output of 41790 bytes dropped after 90 days]", 41_790),
-        "short": ("it printed [csmd: 9 bytes left out of turn long]", None),
-    }
-    insert = (
-        "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source, dropped) "
-        "values (:uuid, 1, 0, 'tool_result', :text, '', :at, 'transcript', :dropped)"
-    )
-
-    def fill(rows: Rows) -> None:
-        rows.run(
-            "insert into sessions (seq, id, host, project_seq, started_at, last_at) values (1, 's1', 'claude', 0, '', '')"
-        )
-        for uuid, (text, dropped) in texts.items():
-            rows.run(insert, uuid=uuid, text=text, dropped=dropped, at=given.now)
-
-    with old_stores.store_of(old, tmp_path / "migrations", 16) as store:
-        store.write(fill)
-    store = Store(old, now=given.now)
-    found = {row.uuid: row for row in store.read(lambda rows: compactions.latest(rows, projects=None, limit=9))}
-    assert {uuid: (row.cause, row.bytes_before) for uuid, row in found.items()} == {
-        "long": ("size", len(OUTPUT)), "old": ("age", 41_790)
-    }  # fmt: skip
-    assert store.read(audit) == []
-    assert store.write(lambda rows: turns.drop_old_output(rows, before="2027-01-01", days=90, limit=9)) == 2
-    store.close()

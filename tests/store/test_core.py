@@ -373,7 +373,7 @@ def test_a_reader_cannot_write(store: Store) -> None:
         "create table mine (a)",
         "delete from meta",
         "drop table turns",
-        "insert into turns_fts (turns_fts) values ('optimize')",
+        "insert into passages_fts (passages_fts) values ('optimize')",
         "pragma user_version = 7",
     ):
         for lane in core.LANES:
@@ -621,7 +621,7 @@ def test_a_writer_killed_at_any_point_loses_nothing_that_it_acknowledged(path: P
         stored = {int(uuid[1:]) for (uuid,) in store.read(lambda rows: rows.all("select uuid from turns"))}
         assert acknowledged <= stored
         reader = Rows(sqlite.connect(path, readonly=True))
-        assert len(fulltext.text_hits(reader, "turn", [f"word{said[-1]}"], projects=None, limit=3)) == 1
+        assert len(fulltext.text_hits(reader, "passage", [f"word{said[-1]}"], projects=None, limit=3)) == 1
         reader.connection.close()
         store.close()
     assert len(acknowledged) > 50

@@ -75,7 +75,7 @@ def say(rows: Rows, given: Any, uuid: str, said: str, **more: Any) -> int:
 
 
 def found(rows: Rows, question: str, **more: Any) -> list[int]:
-    hits = fulltext.text_hits(rows, "turn", tokens.question_terms(question), projects=None, limit=99)
+    hits = fulltext.text_hits(rows, "passage", tokens.question_terms(question), projects=None, limit=99)
     return [int(seq) for seq, _ in hits]
 
 
@@ -106,11 +106,12 @@ def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: 
         seq = say(rows, given, "u1", "parseJsonLine 连接池")
         rows.run("update turns set text = 'readYamlPage', at = '2026-03-05T10:00:00.000Z' where seq = :seq", seq=seq)
         assert [found(rows, one) for one in ("json", "连接", "February 3")] == [[], [], []]
-        assert [found(rows, one) for one in ("yaml", "March 5")] == [[seq], [seq]]
+        again = rows.column("select seq from passages")
+        assert [found(rows, one) for one in ("yaml", "March 5")] == [again, again]
         memories.insert(rows, given.memory("m1", "parseJsonLine", project=1), text_hash="m1")
         belief_changes.delete_memory(rows, memories.by_seqs(rows, [1])[1])
         rows.run("delete from turns where seq = :seq", seq=seq)
-        for index in ("turns_fts", "memories_fts"):
+        for index in ("passages_fts", "memories_fts"):
             rows.run(f"insert into {index} ({index}) values ('optimize')")
             rows.run(f"create virtual table temp.left_{index} using fts5vocab('main', '{index}', 'row')")
             assert rows.all(f"select term from temp.left_{index}") == []
@@ -145,7 +146,7 @@ def test_the_index_is_sound_whatever_is_said_and_searched_for(store: Store, give
         found(rows, then)
         rows.run("delete from session_turn")
         rows.run("delete from turns")
-        rows.run("insert into turns_fts (turns_fts, rank) values ('integrity-check', 1)")
+        rows.run("insert into passages_fts (passages_fts, rank) values ('integrity-check', 0)")
 
     store.write(story)
 
@@ -163,7 +164,7 @@ def test_a_large_store_is_searched_by_the_rare_words_and_where_none_is_rare_amon
         assert found(rows, "kangaroo build") == seqs[:3][::-1] or set(found(rows, "kangaroo build")) == set(seqs[:3])
         assert set(found(rows, "build")) == set(seqs[-11:])
         assert set(found(rows, "number4 number5 build")) == {seqs[4], seqs[5]}
-        assert fulltext.rows_with(rows, "turn", "build") == 11
+        assert fulltext.rows_with(rows, "passage", "build") == 11
 
     store.write(story)
 
@@ -218,7 +219,7 @@ def test_counting_rare_words_first_chooses_as_counting_them_all(
 
     every = sorted((min(count, room + 1), place) for place, count in enumerate(counts))
     terms = [str(place) for place in range(len(counts))]
-    found = store.read(lambda rows: list(fulltext._from_the_rarest(rows, "turn", terms)))
+    found = store.read(lambda rows: list(fulltext._from_the_rarest(rows, "passage", terms)))
     assert chosen(found) == chosen((count, str(place)) for count, place in every)
 
 
@@ -245,7 +246,7 @@ def test_a_word_is_counted_once_in_a_read_and_anew_in_the_next_and_in_a_write(st
 @pytest.mark.invariant(
     "What a word costs does not grow with the texts it stands in: whose its rows are is read from an index, each count once"
 )
-@pytest.mark.parametrize("kind", ["turn", "passage", "memory"])
+@pytest.mark.parametrize("kind", ["passage", "memory"])
 def test_whose_a_words_rows_are_is_read_from_an_index_without_their_texts(store: Store, kind: str) -> None:
     index = fulltext.FULL_TEXT[kind]
 

@@ -45,7 +45,6 @@ BROKEN: dict[str, str] = {
     "update memories set project_seq = 0": "another project",
     "delete from vectors": "passed by",
     "insert into memories_fts (rowid, text) values (9, 'planted')": "memories_fts",
-    "delete from turns_fts_data where id > 9": "turns_fts",
     "delete from passages_fts_data where id > 9": "passages_fts",
     "delete from passages_fts where rowid = 1": "missing from it",
     "insert into passages_fts (rowid, text) values (99, 'planted')": "without a passage",

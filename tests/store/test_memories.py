@@ -49,7 +49,7 @@ def test_a_memory_comes_back_as_it_was_stored(store: Store, given: Any) -> None:
 
 @pytest.mark.invariant("No memory without provenance; what is forgotten leaves nothing but its hash")
 def test_a_memory_without_provenance_is_refused(store: Store, given: Any) -> None:
-    with pytest.raises(StoreError, match="nobody said it"):
+    with pytest.raises(StoreError, match="has no provenance"):
         store.write(lambda rows: put(rows, given, "m1", "text", uuids=()))
     assert store.read(activity.counts)["memories"] == 0
 

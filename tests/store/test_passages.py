@@ -1,23 +1,18 @@
-"""Passages stand for what turns say now, on every path; a store of before passages gets them and loses its old index."""
+"""Passages stand for what turns say now, on every path."""
 
 from __future__ import annotations
 
-import itertools
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import old_stores
 import pytest
 from hypothesis import given as given_values
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from csmd.store import fulltext, migrate, passages, projects, purge, search, turns, vectors
+from csmd.store import fulltext, migrate, passages, projects, purge, turns, vectors
 from csmd.store.core import Store
-from csmd.store.fulltext import FULL_TEXT, rows_with
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, close_quietly, connect
 from csmd.text import prose
@@ -148,7 +143,6 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
                 continue
             other = projects.ensure(rows, given.project(f"p{number}"), now=NOW)
             if change == "text":
-                vectors.delete_for(rows, "turn", seq)
                 rows.run("update turns set text = :said, searchable = 1 where seq = :seq", said=said, seq=seq)
             elif change in ("hide", "show"):
                 rows.run("update turns set searchable = :to where seq = :seq", to=int(change == "show"), seq=seq)
@@ -156,11 +150,11 @@ def test_whatever_becomes_of_turns_passages_their_index_and_vectors_follow(
                 rows.run("update turns set at = :at where seq = :seq", at=given.at(900 + number), seq=seq)
             elif change == "project":
                 rows.run("update turns set project_seq = :to where seq = :seq", to=other, seq=seq)
-                vectors.move_to(rows, "turn", seq, other)
+                vectors.move_passages(rows, seq, other)
             elif change == "delete":
                 rows.run("delete from turns where seq = :seq", seq=seq)
             elif change == "words":
-                passages.add_words(rows, seq, "A plan about plovers.", given=turn_text(rows, seq))
+                passages.add_words(rows, seq, "A plan about plovers.", source=turn_text(rows, seq))
             elif change == "drop":
                 rows.run(
                     "update turns set text = 'dropped', dropped = 9, gone = 1 where seq = :seq and gone = 0", seq=seq
@@ -196,13 +190,13 @@ def test_words_of_a_tool_call_are_passages_that_outlive_its_input_but_no_purge(s
     def story(rows: Rows) -> None:
         seq = say(rows, given, "t1", '{"plan": "Nest the herons."}', kind="tool_call", tool_name="ExitPlanMode")
         words, given_to = "Nest the herons.\n## Then\nCount the wrens.", turn_text(rows, seq)
-        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.add_words(rows, seq, words, source=given_to) == 2
         made = passages.of_turns(rows, [seq])[seq]
-        assert passages.add_words(rows, seq, words, given=given_to) == 2
+        assert passages.add_words(rows, seq, words, source=given_to) == 2
         assert passages.of_turns(rows, [seq])[seq] == made, "a fork brings them again"
-        assert passages.add_words(rows, seq, "Other words.", given=given_to) == 1, "in place of what it had"
-        assert passages.add_words(rows, seq, words, given=given_to) == 2
-        assert passages.add_words(rows, seq, words, given="of before a purge") == 0
+        assert passages.add_words(rows, seq, "Other words.", source=given_to) == 1, "in place of what it had"
+        assert passages.add_words(rows, seq, words, source=given_to) == 2
+        assert passages.add_words(rows, seq, words, source="of before a purge") == 0
         found = passages.by_seqs(rows, passages.of_turns(rows, [seq])[seq])
         assert [(one.kind, one.text, one.uuid) for one in found.values()] == [
             ("assistant", "Nest the herons.", "t1"), ("assistant", "## Then\nCount the wrens.", "t1")
@@ -248,145 +242,6 @@ def test_distances_are_told_in_one_statement_of_the_rows_that_have_a_vector(stor
         assert vectors.distances(rows, "passage", model, b"abcd", []) == {}
 
     store.write(story)
-
-
-# --- a store of before passages
-
-
-@pytest.fixture
-def old(path: Path, tmp_path: Path) -> Path:
-    return old_stores.before_passages(path, tmp_path / "migrations", LONG)
-
-
-def full(rows: Rows, *, model: int | None = None) -> list[bool]:
-    return [passages.is_complete(rows, [project], model=model) for project in (1, 2)]
-
-
-def test_an_old_store_is_filled_in_small_writes_and_says_what_is_full(old: Path, given: Any) -> None:
-    store = Store(old, now=NOW)
-    assert store.read(stored) == [] and store.read(full) == [False, False]
-    assert store.read(passages.progress) == (0, 13)
-    assert search_turns(store) == 12
-    store.write(lambda rows: say(rows, given, "new", "A new heron.", session="s-shop", second=100))
-    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
-    # One that is not filled yet says something else, one is gone.
-    store.write(lambda rows: rows.run("update turns set text = 'Nine herons.' where uuid = 'u9'"))
-    store.write(lambda rows: rows.run("delete from vectors where kind = 'turn' and row_seq = 11"))
-    store.write(lambda rows: rows.run("delete from turns where uuid = 'u10'"))
-    assert store.read(full) == [False, False]
-    assert store.write(lambda rows: passages.fill(rows, limit=5)) == 5
-    assert store.read(full) == [True, False], "one project's turns all have theirs"
-    assert store.write(lambda rows: passages.fill(rows, limit=5)) > 0
-    assert store.write(passages.fill) == 0
-    assert store.read(full) == [True, True]
-    assert store.read(stored) == store.read(expected)
-    assert store.read(passages.index_problems) == []
-    model = store.read(lambda rows: vectors.model_seq(rows, "m"))
-    assert store.read(lambda rows: full(rows, model=model)) == [False, False]
-    store.write(embed)
-    assert store.read(lambda rows: full(rows, model=model)) == [True, True]
-    store.close()
-
-
-def search_turns(store: Store) -> int:
-    return len(store.read(lambda rows: fulltext.text_hits(rows, "turn", ["heron"], projects=None, limit=99)))
-
-
-def test_a_fill_that_is_killed_goes_on_where_its_last_write_was(old: Path) -> None:
-    for number in itertools.count():
-        store = Store(old, now=NOW)
-
-        def killed(rows: Rows) -> None:
-            passages.fill(rows, limit=3)
-            raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            store.write(killed)
-        done = store.write(lambda rows: passages.fill(rows, limit=3))
-        store.close()
-        if not done:
-            break
-        assert number < 9
-    store = Store(old, now=NOW)
-    assert store.read(stored) == store.read(expected) and len(store.read(stored)) > 12
-    assert store.write(integrity) == []
-    store.close()
-
-
-def test_the_old_index_is_taken_down_in_parts_and_whoever_asks_it_meanwhile_gets_nothing(
-    old: Path, given: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(passages, "DROPPED_ROWS", 5)
-    store = Store(old, now=NOW)
-    while store.write(passages.fill):
-        pass
-    store.write(embed)
-    assert search_turns(store) == 12
-    parts = 0
-    while store.write(passages.drop_turn_index):
-        parts += 1
-        assert search_turns(store) == 0
-        assert store.read(lambda rows: rows_with(rows, "turn", "heron")) == 0
-        assert store.read(lambda rows: len(search.turns_matching(rows, ["osprey"], projects=[1], limit=4))) == 4
-        store.write(lambda rows, parts=parts: say(rows, given, f"n{parts}", "A new heron.", second=200 + parts))
-    assert parts > 6
-    gone = "select name from sqlite_schema where name like 'turns_fts%' or name like 'vec_turn%' or name = 'turn_text'"
-    assert store.read(lambda rows: rows.all(gone)) == []
-    for table in ("vectors", "vector_codes", "embed_again"):
-        assert (
-            store.read(lambda rows, table=table: rows.value(f"select count(*) from {table} where kind = 'turn'")) == 0
-        )
-    assert store.read(lambda rows: vectors.vector_hits(rows, "turn", 1, b"abcd", projects=None, limit=9)) == []
-    assert store.read(full) == [True, True]
-    store.write(embed)
-    assert store.write(integrity) == []
-    assert store.cleanse()
-    store.close()
-    again = Store(old, now=NOW)
-    assert again.write(passages.drop_turn_index) == 0
-    again.close()
-
-
-def test_a_store_that_began_with_passages_has_nothing_to_fill(store: Store, given: Any) -> None:
-    store.write(lambda rows: say(rows, given, "u1", "The heron flies."))
-    assert store.write(passages.fill) == 0
-    assert store.read(lambda rows: passages.is_complete(rows, [1]))
-    while store.write(passages.drop_turn_index):
-        pass
-    assert store.write(integrity) == []
-    assert set(FULL_TEXT) >= {"turn", "passage"}
-
-
-FILLING = """
-import sys, time
-from pathlib import Path
-from csmd.store import passages
-from csmd.store.core import Store
-store = Store(Path(sys.argv[1]), now="2026")
-while store.write(lambda rows: passages.fill(rows, limit=1)):
-    print("turn", flush=True)
-    time.sleep(0.01)
-"""
-
-
-@pytest.mark.invariant(
-    "An older store gets its passages in small writes that a kill does not undo, when the disk has room; until then its turns are searched"
-)
-def test_a_process_that_is_killed_while_it_fills_leaves_a_store_that_goes_on(old: Path) -> None:
-    for read in (2, 3):
-        with subprocess.Popen([sys.executable, "-c", FILLING, str(old)], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            for _ in range(read):
-                assert process.stdout.readline()
-            process.kill()
-    store = Store(old, now=NOW)
-    assert 5 <= store.read(passages.progress)[0] < 12
-    assert store.read(passages.index_problems) == []
-    while store.write(passages.fill):
-        pass
-    assert store.read(stored) == store.read(expected)
-    assert store.write(integrity) == []
-    store.close()
 
 
 # --- Which passages follow which: links are kept once, the surest few of each, and go with what they join.
@@ -523,7 +378,7 @@ def test_what_stands_before_a_passage_is_of_its_session_the_nearest_first(store:
         before = passages.before_passage(rows, [last, first[0], 999], most=3)
         assert before[last] == first[:-4:-1] and before[first[0]] == []
         turn = turn_seq(rows, "u1")
-        passages.add_words(rows, turn, "Calls a heron by its name.", given=LONG)
+        passages.add_words(rows, turn, "Calls a heron by its name.", source=LONG)
         assert passages.before_passage(rows, [last], most=99)[last][-len(first) :] != []
         assert last not in passages.before_passage(rows, [last], most=99)[last]
 

@@ -150,8 +150,6 @@ def test_every_column_that_could_hold_text_is_named(store: Store) -> None:
 
 def test_every_name_stands_for_a_column_that_exists(store: Store) -> None:
     store.write(lambda rows: vectors.ensure_model(rows, "m", 4, now=""))
-    # As in a store of before passages.
-    store.write(lambda rows: vectors.create_vector_tables(rows, 1, 4, kinds=vectors.OLD_KINDS))
     found = store.read(shape)
     named = purge.TEXT_COLUMNS | NAMED_STRUCTURE
     assert {pair for pair in named if pair[1] not in found.columns.get(pair[0], {})} == set()

@@ -26,11 +26,11 @@ def test_a_turn_is_found_by_any_word_and_the_rarer_word_counts_more(store: Store
     def story(rows: Rows) -> None:
         common = [say(rows, given, f"u{number}", f"deploy the server {number}") for number in range(5)]
         rare = say(rows, given, "u9", "deploying the kangaroo")
-        hits = fulltext.text_hits(rows, "turn", ["deploy", "kangaroo"], projects=None, limit=9)
+        hits = fulltext.text_hits(rows, "passage", ["deploy", "kangaroo"], projects=None, limit=9)
         assert hits[0][0] == rare and hits[0][1] > hits[1][1] > 0
         assert sorted(row[0] for row in hits[1:]) == common
-        assert len(fulltext.text_hits(rows, "turn", ["deploy"], projects=None, limit=2)) == 2
-        assert fulltext.text_hits(rows, "turn", [], projects=None, limit=9) == []
+        assert len(fulltext.text_hits(rows, "passage", ["deploy"], projects=None, limit=2)) == 2
+        assert fulltext.text_hits(rows, "passage", [], projects=None, limit=9) == []
 
     store.write(story)
 
@@ -38,9 +38,9 @@ def test_a_turn_is_found_by_any_word_and_the_rarer_word_counts_more(store: Store
 def test_tool_traffic_is_kept_but_not_found_by_its_words(store: Store, given: Any) -> None:
     def story(rows: Rows) -> None:
         say(rows, given, "u1", "kangaroo", kind="tool_result")
-        assert fulltext.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9) == []
+        assert fulltext.text_hits(rows, "passage", ["kangaroo"], projects=None, limit=9) == []
         say(rows, given, "u2", "kangaroo")
-        assert len(fulltext.text_hits(rows, "turn", ["kangaroo"], projects=None, limit=9)) == 1
+        assert len(fulltext.text_hits(rows, "passage", ["kangaroo"], projects=None, limit=9)) == 1
 
     store.write(story)
     assert store.write(integrity) == []
@@ -51,7 +51,7 @@ def test_only_the_projects_asked_for_are_searched(store: Store, given: Any) -> N
         shop, other = say(rows, given, "u1", "kangaroo"), say(rows, given, "u2", "kangaroo", project="other")
         found = {
             projects: sorted(
-                row[0] for row in fulltext.text_hits(rows, "turn", ["kangaroo"], projects=projects, limit=9)
+                row[0] for row in fulltext.text_hits(rows, "passage", ["kangaroo"], projects=projects, limit=9)
             )
             for projects in (None, (1,), (2, 0), (0,), ())
         }
@@ -108,7 +108,7 @@ def test_the_neighbours_of_a_turn_are_the_searchable_ones_of_its_own_session_and
 def test_no_text_is_syntax_for_the_full_text_index(store: Store, terms: list[str]) -> None:
     def search_both(rows: Rows) -> list[Any]:
         return [
-            *fulltext.text_hits(rows, "turn", terms, projects=None, limit=5),
+            *fulltext.text_hits(rows, "passage", terms, projects=None, limit=5),
             *fulltext.text_hits(rows, "memory", terms, projects=None, limit=5),
         ]
 

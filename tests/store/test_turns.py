@@ -98,7 +98,7 @@ def test_the_transcript_takes_the_place_of_the_hooks_turn_and_all_that_was_made_
 
     store.write(story)
     assert store.write(integrity) == []
-    assert len(store.read(lambda rows: fulltext.text_hits(rows, "turn", ["tabs"], projects=None, limit=9))) == 1
+    assert len(store.read(lambda rows: fulltext.text_hits(rows, "passage", ["tabs"], projects=None, limit=9))) == 1
 
 
 def test_a_hook_that_comes_after_its_line_stores_nothing(store: Store, given: Given) -> None:
@@ -309,7 +309,7 @@ def test_only_its_own_file_can_rewrite_what_a_turn_says(store: Store, given: Giv
 
     store.write(story)
     assert store.write(integrity) == []
-    assert store.read(lambda rows: fulltext.text_hits(rows, "turn", ["tabs"], projects=None, limit=9)) == []
+    assert store.read(lambda rows: fulltext.text_hits(rows, "passage", ["tabs"], projects=None, limit=9)) == []
 
 
 def test_what_was_said_twice_and_is_in_the_transcript_once_is_no_double(store: Store, given: Given) -> None:

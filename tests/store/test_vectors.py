@@ -84,7 +84,7 @@ def test_removing_a_rows_vectors_removes_them_of_every_model_and_of_no_other_row
                 [(one, 0, 0, 1, b"abcd"), (one, 0, 1, 2, b"bbcd"), (other, 0, 0, 1, b"cbcd")],
                 reached=other,
             )
-        vectors.delete_for(rows, "turn", one)
+        vectors.delete_for(rows, "passage", one)
         assert activity.counts(rows)["vectors"] == 6
         vectors.delete_for(rows, "memory", one)
         for model in (1, 2):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import ConfigError
+from csmd.hosts import hook_entries
+from csmd.hosts.gemini import registration
+from csmd.hosts.host_files import Registration
 from csmd.text import json_edits
 
 
@@ -81,3 +85,20 @@ def test_putting_a_member_in_and_taking_it_out_changes_nothing_of_others(value: 
     assert json.loads(merged) == {**value, "csmd": {"command": ["x"]}}
     left = json_edits.without_member(merged, json_edits.root(merged), "csmd")
     assert left == before if value else json.loads(left) == {}
+
+
+OF_OTHERS = [
+    '{\n  "theme": "dark",\n}\n', '{"theme": "dark",}', '{"theme": "dark", }', '{ "theme": "dark" , }',
+    '{\n  "theme": "dark",\n  "hooks": {\n    "Other": [1,],\n  },\n}\n', '{\n  // why\n  "theme": "dark", // mine\n  // last\n}\n',
+    '{\n  "theme": "dark" /* mine */,\n}\n', '{\n  "theme": "dark"\n  , // why\n}\n', '{\r\n\t"theme": ["dark",],\r\n}',
+    '{\n  // none\n  "theme": "dark"\n}\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", OF_OTHERS)
+@pytest.mark.parametrize("edit", ['"dark"', '"light"', '{"name": "light",}'])
+def test_what_is_taken_out_after_the_user_edited_the_file_leaves_all_bytes_of_the_users(before: str, edit: str) -> None:
+    home = Path("/home/csmd")
+    merged = registration.HOOKS.merge(before, Registration(home=home, interpreter="python3"), "f")
+    assert hook_entries.parsed(merged), merged
+    assert registration.HOOKS.remove(merged.replace('"dark"', edit), home, "f") == before.replace('"dark"', edit)

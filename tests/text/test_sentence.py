@@ -35,7 +35,11 @@ PROPERTIES: dict[str, Callable[[Any, str], object]] = {
     "request": lambda module, text: module.request_in(text),
     "objects": lambda module, text: module.objects(text),
     "bare order": lambda module, text: module.bare_order(text),
+    "what it sets out on": lambda module, text: module.bare_order(text, sets_out=True),
     "tells what was done": lambda module, text: module.tells_what_was_done(text),
+    "settles": lambda module, text: module.parse(text).settles,
+    "is of a program": lambda module, text: module.is_of_program(module.parse(text).words),
+    "complains": lambda module, text: module.complains(module.parse(text)),
 }
 
 # fmt: off
@@ -56,6 +60,8 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("<b>the ledger</b>", "printed"),
         ("the ledger keeps `a | b | c` in one row", "states"),
         ('the ledger answers {"port": 1} where it is open', "states"),
+        ("let me think about whether ledgers are better", "asks"), ("I keep wondering if we need a ledger", "asks"),
+        ("we check whether the ledger is open", "states"), ("you decide whether the ledger is open", "states"),
         ("which port does the gateway use", "asks"),
         ("Where is the ledger kept", "asks"),
         ("is the ledger shared", "asks"),
@@ -247,6 +253,18 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
         ("then close the ledger", "close the ledger"), ("first ledgers are closed", "first ledgers are closed"),
         ("`close()` the ledger", "`close()` the ledger"), ("(a ledger)", "(a ledger)"),
         ("can you please now close the ledger?", "close the ledger?"), ("can you", "can you"),
+        ("start with the ledger", "start with the ledger"),
+    ],
+    "what it sets out on": [
+        ("get going on the ledger", "the ledger"), ("let's continue with the ledger", "the ledger"), ("close the ledger", "close the ledger"),
+    ],
+    "settles": [("let's represent ledgers as rows", True), ("no more Redis talk, Valkey it is", False)],
+    "is of a program": [
+        ("the Go client times out", True), ("our worker is late", True), ("the server team is late", False),
+        ("ines owns the client", False), ("the clerk is late", False),
+    ],
+    "complains": [
+        ("it still shows two ledgers", True), ("it fails", True), ("it is never read", False), ("the ledger fails", False),
     ],
     "tells what was done": [
         ("Renamed the ledger", True), ("Both ledgers are committed", True), ("The ledger is open", False),
@@ -254,7 +272,9 @@ GOLDEN: dict[str, list[tuple[str, object]]] = {
 }
 #: A phrase of a class that callers look for with has, opens and behind, and what follows it.
 LOOKED_FOR: dict[str, str] = {
-    "settled.en": "we agreed on ledgers",
+    "done.en": "I mailed the chart", "unfinished.en": "Once I mailed the chart",
+    "settled.en": "we agreed on ledgers", "of_work.en": "what did we do about the ledger", "for_people.en": "nobody closes it",
+    "at_all_times.en": "close no ledger at any time",
     "says.en": "the clerk claims that it is closed", "says.de": "er behauptet dass es zu ist", "says.es": "ella dice que no hay libro",
     "says.fr": "il affirme que le livre ne marche pas", "says.pt": "ela alega que o livro não existe", "says.ru": "он утверждает что книга закрыта",
     "says.zh": "有人说账本没了",

@@ -146,6 +146,15 @@ RELATIONS = [
     ("The cache is Redis", "We moved away from Redis", "certain"),
     ("We use Postgres for billing", "We decided against Postgres for the queue", ""),
     ("We use Postgres", "Should we have decided against Postgres?", ""),
+    # What is given up for something else ends what is for it, where both name the matter.
+    ("Invoices are drawn with Cairo.", "Cairo is out, Skia draws the invoices", "certain"),
+    ("Invoices are drawn with Cairo.", "we're moving invoices from Cairo to Skia", "certain"),
+    ("Invoices are drawn with Cairo.", "let's drop Cairo, the labels get Skia", "doubtful"),
+    ("Invoices are drawn with Cairo.", "swap Pango for Skia in the invoices", ""),
+    # A value that is set takes the place of the one before.
+    ("set the render timeout to 15 seconds", "raise the render timeout to 40 seconds", "certain"),
+    ("The render timeout is 15 seconds", "set the render timeout to 40 seconds", "certain"),
+    ("set the upload timeout to 15 seconds", "set the render timeout to 40 seconds", ""),
 ]
 
 

@@ -106,7 +106,7 @@ def test_behind_a_wall_nothing_is_listed_shown_or_answered(parts: Any, saved: st
         with pytest.raises(BadInput, match="there is no memory"):
             parts.call(tool, id=saved, by_person=True, **more)
     parts.call("csm_review_answer", id=saved, verb="keep", asking=place, by_person=True)
-    with pytest.raises(CsmdError, match="no answer to take back"):
+    with pytest.raises(CsmdError, match="nothing to take back"):
         parts.call("csm_review_undo", by_person=True)
     assert parts.call("csm_review_undo", asking=place, by_person=True)["undone"]
 
@@ -200,3 +200,24 @@ def test_whichever_tool_is_called_a_dreams_question_waits_for_a_person(
     machine.call("csm_review_answer", id=ids["QUESTION"], verb="keep", by_person=True)
     assert all(row["id"] != ids["QUESTION"] for row in machine.call("csm_review_list")["items"])
     machine.stop(child)
+
+
+def test_memories_that_somebody_linked_as_contradicting_are_asked_about(parts: Any) -> None:
+    project = str(parts.machine.project)
+    one, other = (
+        parts.call("csm_memory_save", text=text, project=project, by_person=True)["id"]
+        for text in ("Releases leave on the fifth.", "The harbour is shut at the start of a month.")
+    )
+    assert parts.call("csm_review_list", project=project)["items"] == []
+    parts.call("csm_memory_link", **{"from": one, "to": other}, relationship="contradicts")
+    (item,) = parts.call("csm_review_list", project=project)["items"]
+    assert (item["about"], [memory["id"] for memory in item["memories"]]) == ("change", [one, other])
+
+
+def test_a_review_where_nothing_waits_says_what_waits_elsewhere(parts: Any, saved: str) -> None:
+    here, there = str(parts.machine.project), str(parts.machine.root)
+    assert parts.call("csm_review_list", project=here)["elsewhere"] == 0
+    assert (
+        parts.call("csm_review_list", project=there)["total"],
+        parts.call("csm_review_list", project=there)["elsewhere"],
+    ) == (0, 1)

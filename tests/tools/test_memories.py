@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from csmd.errors import BadInput, CsmdError
+from csmd.parameters import Parameter
 from csmd.tools import TOOLS
 from csmd.vocabulary import CATEGORIES, MemdirType, MemoryType
 
@@ -61,9 +62,9 @@ def test_parameters_are_taken_by_the_names_of_the_seed_too(filled: Any) -> None:
 
 def test_what_changes_something_at_a_stroke_is_tried_first() -> None:
     upkeep = ("candidate_generate", "merge", "archive", "backfill_embeddings")
-    assert all(TOOLS[f"csm_memory_{name}"].parameters["dry_run"] == (bool, True) for name in upkeep)
-    assert TOOLS["csm_belief_promote"].parameters["apply"] == (bool, False)
-    assert TOOLS["csm_dream_undo"].parameters["dry_run"] == (bool, True)
+    assert all(TOOLS[f"csm_memory_{name}"].parameters["dry_run"] == Parameter(bool, True) for name in upkeep)
+    assert TOOLS["csm_belief_promote"].parameters["apply"] == Parameter(bool, False)
+    assert TOOLS["csm_dream_undo"].parameters["dry_run"] == Parameter(bool, True)
 
 
 @pytest.mark.parametrize("type_", get_args(MemoryType))

@@ -6,22 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import say
 
 from csmd.errors import BadInput, CsmdError
-
-
-def say(parts: Any, place: Path, *said: str, session: str) -> None:
-    """A transcript in which the user says these things in a directory, taken in and believed."""
-    place.mkdir(parents=True, exist_ok=True)
-    lines = [parts.machine.line("user", text, session=session, cwd=str(place)) for text in said]
-    lines.append(parts.machine.line("assistant", "It is done.", session=session, cwd=str(place)))
-    parts.machine.transcript(*lines, session=session)
-    ident = parts.call("csm_sync", vectors=False)["job"]
-    for _ in range(500):
-        parts.background.step(1000.0)
-        if parts.background.context.tasks[ident].state in ("done", "failed"):
-            break
-    assert parts.background.context.tasks[ident].state == "done"
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from machine import DECISION, Machine
 
 from csmd.embedding import models
 from csmd.errors import BadInput, CsmdError
+from csmd.parameters import REQUIRED
 from csmd.tools import TOOLS
-from csmd.tools.registry import REQUIRED
 
 GIVEN = {"url": "postgresql://ann@/team", "query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
@@ -38,11 +38,11 @@ def test_every_tool_names_the_parameter_that_is_wrong(parts: Any) -> None:
 
 def assert_names_what_is_wrong(parts: Any, name: str) -> None:
     tool = TOOLS[name]
-    needed = {key: GIVEN[key] for key, (_, default) in tool.parameters.items() if default is REQUIRED}
+    needed = {key: GIVEN[key] for key, of in tool.parameters.items() if of.default is REQUIRED}
     with pytest.raises(BadInput, match="has no parameter 'nonsense'") as caught:
         parts.call(name, **needed, nonsense=1)
     assert all(key in caught.value.hint for key in tool.parameters)
-    for key, (kind, default) in tool.parameters.items():
+    for key, (kind, default, *_) in tool.parameters.items():
         with pytest.raises(BadInput, match=f"{key} must be {kind.__name__}"):
             parts.call(name, **{**needed, key: [] if kind is not int else True})
         if default is REQUIRED:
@@ -61,16 +61,16 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     )
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_lesson", "csm_memory_delete", "csm_belief_scan", "csm_belief_promote", "csm_project_alias", "csm_project_merge", "csm_project_split",
-        "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",
+        "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_import", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",
         "csm_project_workspace", "csm_project_lens", "csm_import", "csm_memory_export", "csm_sync", "csm_model_add",
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
         "csm_backup_make", "csm_probe_take", "csm_checkpoint_create",
-        "csm_checkpoint_restore", "csm_goal_set", "csm_goal_done",
+        "csm_checkpoint_restore", "csm_goal_set", "csm_open_done",
         "csm_memory_candidate_generate", "csm_memory_merge", "csm_memory_archive", "csm_memory_backfill_embeddings",
         "csm_memory_tag", "csm_memory_untag", "csm_memory_link", "csm_dream_run", "csm_dream_undo",
-        "csm_distill_again", "csm_provider_add", "csm_provider_test", "csm_provider_remove", "csm_provider_embed",
+        "csm_provider_add", "csm_provider_test", "csm_provider_remove", "csm_provider_embed",
         "csm_team_join", "csm_team_leave", "csm_team_share", "csm_team_unshare", "csm_team_search",
     }  # fmt: skip
     with pytest.raises(BadInput, match="unknown tool 'csm_nothing'"):
@@ -80,7 +80,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
 #: What a dry run needs besides its defaults; `{here}` and `{there}` stand for two projects.
 DRY_RUNS: dict[str, dict[str, Any]] = {
     "csm_memory_candidate_generate": {}, "csm_memory_merge": {}, "csm_memory_archive": {}, "csm_memory_backfill_embeddings": {},
-    "csm_dream_run": {"dry_run": True}, "csm_dream_undo": {"id": "d1"}, "csm_distill_again": {"dry_run": True},
+    "csm_dream_run": {"dry_run": True}, "csm_dream_undo": {"id": "d1"},
     "csm_project_merge": {"source": "{here}", "into": "{there}", "dry_run": True},
     "csm_project_split": {"whole": "{here}", "place": "{here}/part", "dry_run": True},
     "csm_import": {"path": "{here}", "dry_run": True}, "csm_privacy_purge": {"what": "pathlib", "kind": "text", "dry_run": True},

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import say
 
 from csmd.errors import BadInput, CsmdError
 from csmd.mcp import tool_groups
@@ -14,20 +15,6 @@ from csmd.tools import named
 
 NOW = "2026-03-01T10:00:00.000Z"
 DECISION = "For the worker, let's go with Postgres for the job queue because we need LISTEN/NOTIFY."
-
-
-def say(parts: Any, place: Path, *said: str, session: str = "s1") -> None:
-    """A transcript in which the user says these things in a directory, taken in and believed."""
-    place.mkdir(parents=True, exist_ok=True)
-    lines = [parts.machine.line("user", text, session=session, cwd=str(place)) for text in said]
-    lines.append(parts.machine.line("assistant", "It is done.", session=session, cwd=str(place)))
-    parts.machine.transcript(*lines, session=session)
-    ident = parts.call("csm_sync", vectors=False)["job"]
-    for _ in range(500):
-        parts.background.step(1000.0)
-        if parts.background.context.tasks[ident].state in ("done", "failed"):
-            break
-    assert parts.background.context.tasks[ident].state == "done"
 
 
 @pytest.fixture

@@ -71,12 +71,12 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
     assert theirs["authority"] == "assistant" and "Rewrite" not in told(daemon, "g1", "startup")
     done = daemon.run("goal", "set", "Keep the zone", "--json", CLAUDE_CODE_SESSION_ID="s1")
     assert json.loads(done.stdout)["session_id"] == "s1" and "- Keep the zone (" in told(daemon, "s1", "clear")
-    daemon.call("csm_goal_done", id=json.loads(done.stdout)["id"])
+    daemon.call("csm_open_done", id=json.loads(done.stdout)["id"])
     mine = daemon.call("csm_goal_set", text="Ship the parser", project=project, by_person=True)
     assert "- Ship the parser (" in told(daemon, "g2", "startup")
     assert daemon.run("goal", "done", mine["id"]).returncode == 1
-    assert daemon.call("csm_goal_done", id=theirs["id"])["changed"]
-    daemon.call("csm_goal_done", id=mine["id"], by_person=True)
+    assert daemon.call("csm_open_done", id=theirs["id"])["closed"]
+    daemon.call("csm_open_done", id=mine["id"], by_person=True)
     assert "Ship the parser" not in told(daemon, "g3", "startup")
     assert [one["text"] for one in daemon.call("csm_goal_list", project=project)["goals"]] == []
     assert len(daemon.call("csm_goal_list", project=project, done=True)["goals"]) == 3
@@ -115,7 +115,8 @@ def test_what_people_see_fits_a_terminal(
     [
         ("csm_checkpoint_show", {"id": "k-none"}, "there is no checkpoint"),
         ("csm_checkpoint_create", {"session": "none"}, "there is no session"),
-        ("csm_goal_done", {"id": "g-none"}, "there is no goal"),
+        ("csm_open_done", {"id": "g-none"}, "nothing open is"),
+        ("csm_open_done", {"id": " "}, "nothing was named"),
         ("csm_goal_set", {"text": "a goal of nobody's"}, "a goal is a project's or a session's"),
         ("csm_goal_set", {"text": "...", "project": "/p"}, "nothing to remember"),
     ],

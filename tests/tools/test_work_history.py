@@ -57,9 +57,7 @@ def test_a_day_is_told_over_all_projects_and_from_behind_a_wall_only_where_a_per
     assert names(told) == [("shop", ""), ("vault", "")] and told["text"].startswith(
         f"# Monday, {DAY}\n\n## shop · 1 file\n"
     )
-    assert told["projects"][0]["entries"] == [
-        {"kind": "Uncommitted", "text": "Keep the prices of shop in cents (1 file)"}
-    ]
+    assert told["projects"][0]["entries"] == [{"kind": "Uncommitted", "text": "`price.py`", "id": ""}]
     assert names(parts.call("csm_today", date=DAY, project=str(vault))) == [("vault", "")]
     parts.call("csm_project_workspace", name="acme", places=str(vault), by_person=True)
     assert names(parts.call("csm_today", date=DAY)) == [("shop", "")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -136,3 +138,20 @@ def test_an_unknown_change_is_refused(viewer: Viewer, machine: Machine) -> None:
     ):
         assert answer.status == 400
     assert viewer.get("memory/m0/change").status == 400 and viewer.post("memories", {}).status == 405
+
+
+def test_all_that_waits_of_an_import_is_answered_by_one_button_and_taken_back(viewer: Viewer, machine: Machine) -> None:
+    facts = [{"type": "entity", "name": name, "entityType": "rule", "observations": [f"{name} is closed on the fifth."]}
+             for name in ("The ledger", "The harbour office")]  # fmt: skip
+    path = machine.root / "memory.jsonl"
+    path.write_text("".join(f"{json.dumps(fact)}\n" for fact in facts))
+    machine.csmd("import", str(path), "--project", str(machine.project), "--no-vectors", "--yes")
+    page = viewer.get("review")
+    assert "2 memories from MCP memory server" in page.words
+    (ident,) = set(re.findall(r'action="review/import/(\w+)"', page.text))
+    for verb, said in (("drop", "Dropped."), ("keep", "Kept.")):
+        answer = viewer.post(f"review/import/{ident}", {"do": verb})
+        assert said in leads_to(viewer, answer).words and "harbour office" not in viewer.get("review").words
+        assert "harbour office" in undo(viewer, answer, back="review").words
+    assert viewer.post(f"review/import/{ident}", {"do": "edit"}).status == 400
+    assert viewer.post("review/import/inone", {"do": "keep"}).status == 400

@@ -10,10 +10,10 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from csmd.hosts.adapter import HooksState, Memo
+from csmd.hosts.adapter import Memo
 from csmd.hosts.claude.export import VERSION as OUR_OWN
 from csmd.hosts.claude.registration import CLEANUP_DAYS, FILES
-from csmd.hosts.host_files import HOOK_SCRIPT, script_in
+from csmd.hosts.host_files import HOOK_SCRIPT, HooksState, script_in
 from csmd.hosts.json_fields import json_object, mapping, strings
 from csmd.paths import folder_name
 from csmd.text import display, markdown

@@ -15,25 +15,28 @@ from typing import Any
 
 from csmd import config
 from csmd.errors import ConfigError
-from csmd.hosts.host_files import HOOK_SCRIPT, NAME, SERVER_SCRIPT, HostFiles, Kind, Registration, runs, script_in
+from csmd.hosts.host_files import (
+    HOOK_SCRIPT,
+    NAME,
+    SERVER_SCRIPT,
+    HostFiles,
+    Kind,
+    Registration,
+    granted,
+    runs,
+    script_in,
+)  # fmt: skip
 from csmd.text import json_edits
 from csmd.text.json_edits import Item
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
-EVENTS: Mapping[str, int] = {
-    "SessionStart": 10,
-    "UserPromptSubmit": 5,
-    "Stop": 5,
-    "SubagentStop": 5,
-    "PreCompact": 5,
-    "SessionEnd": 5,
-}
+EVENTS: Mapping[str, int] = granted("session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end")
 #: Event -> the first version of the assistant that knows it; registered where every client in use does.
 #: StopFailure: a turn that ended in an error has ended too, and what came before it is read. PostCompact: the
 #: summary that goes on in the user's place is read at once, not at the next sweep.
 #: PostToolUseFailure: a failure that was solved before is answered with what solved it. (2.0.77 knows it at the latest.)
 NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
-TIMEOUTS: Mapping[str, int] = {**EVENTS, **dict.fromkeys(NEWER, 5)}
+TIMEOUTS: Mapping[str, int] = {**EVENTS, **granted("post_compact", "stop_failure", "tool_failure")}
 #: Event -> for which tools it runs: no process is started where csmd has nothing to say. The others have none.
 MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
 

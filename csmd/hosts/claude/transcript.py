@@ -16,7 +16,8 @@ from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
 from csmd.hosts.adapter import Left, Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string
+from csmd.hosts.json_fields import json_object, mapping, moment, string
+from csmd.hosts.labels import label
 from csmd.hosts.tool_calls import transcripts_written
 from csmd.privacy.redaction import Removed, redact, redact_tree
 from csmd.text import display

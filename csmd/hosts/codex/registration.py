@@ -7,22 +7,20 @@ csmd's versions; what may change is in the script that it runs (`hooks/assistant
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from csmd.hosts.claude.registration import Form, merge_hooks, remove_hooks
-from csmd.hosts.host_files import HostFiles, Kind, Question, Registration, script_in
+from csmd.hosts.host_files import HooksState, HostFiles, Kind, Question, Registration, granted, script_in
 from csmd.hosts.json_fields import json_object
 
 #: Event -> seconds that Codex grants the hook; more than 3 at a session's end brings a warning at each.
 EVENTS: Mapping[str, int] = {
-    "SessionStart": 10,
-    "UserPromptSubmit": 5,
-    "Stop": 5,
-    "SubagentStop": 5,
+    **granted("session_start", "prompt", "stop", "subagent_stop", "session_end"),
     "SessionEnd": 3,
 }
 HOOK_SCRIPT = "codex"
@@ -59,6 +57,24 @@ def remove_codex_hooks(text: str, home: Path, where: str) -> str:
 def hooks_file(folder: Path) -> Path:
     """Where Codex keeps a user's hooks, below its configuration directory."""
     return folder / "hooks.json"
+
+
+def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
+    """Whether Codex runs the hooks of a csmd home: there, and its user was asked about each.
+
+    Whether a hook has changed since it was trusted only Codex knows.
+    """
+    file = hooks_file(folder)
+    text = read(str(file))
+    if text is None or str(script(home)) not in text:
+        return "gone"
+    asked = read(str(folder / "config.toml")) or ""
+    trusted = [event for event in EVENTS if f'"{file}:{_snake(event)}:' in asked]
+    return "there" if len(trusted) == len(EVENTS) else "untrusted"
+
+
+def _snake(event: str) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
 
 
 def _asked(cwd: Path) -> list[dict[str, Any]]:

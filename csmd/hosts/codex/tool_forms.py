@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from csmd.hosts.json_fields import json_object, label, mapping, string
+from csmd.hosts.json_fields import json_object, mapping, string
+from csmd.hosts.labels import label
 from csmd.hosts.stored_calls import Call, patched_files, with_exit_code
 
 #: Tools that run a shell line, and the field that holds it: a text, or the words of a command.

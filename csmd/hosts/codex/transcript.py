@@ -10,31 +10,40 @@ environment and what hooks said, so only tool calls and their results are taken 
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from csmd import wire
-from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Reverted, Took, cut_long, tokens, without_injections
+from csmd.hosts import adapter
+from csmd.hosts.adapter import (
+    Opened,
+    Reading,
+    ReadLine,
+    Reverted,
+    Took,
+    quoted_answers,
+    refuse,
+    spoken,
+    tokens,
+    took,
+)  # fmt: skip
 from csmd.hosts.codex import tool_forms
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string
-from csmd.hosts.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree
-from csmd.text import display
+from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string
+from csmd.hosts.labels import label
+from csmd.hosts.stored_calls import call_turns, result_turn
+from csmd.hosts.stored_ids import LONGEST_ID, session_id, stream
+from csmd.privacy.redaction import Removed, redact
 from csmd.values import Turn
 from csmd.vocabulary import PROMPTS, TurnKind
 
 HOST = "codex"
 #: The context window of the models of today, as their rollouts tell it.
 WINDOW = 258_400
-#: Enough of a session's id to be one.
-LONGEST_ID = 200
 
 _FIRST = re.compile(rb'\s*\{"timestamp":\s?"[^"]*",\s?(?:"ordinal":\s?\d+,\s?)?"type":\s?"session_meta"')
 _DAY = re.compile(r"\A\d{4}/\d\d/\d\d/", re.ASCII)
@@ -42,8 +51,6 @@ _ROLLOUT = re.compile(r"(rollout-[a-zA-Z0-9.:-]+)(?:_([\w-]+))?\.jsonl", re.ASCI
 #: The thread, the part of its file's name, and the number of the line in a turn's uuid.
 _UUID = re.compile(r"([^_:]+)(?:_([\w-]+))?:(\d+)(?:[+/].*)?")
 _TURN_BEGINS = re.compile(rb'"type":\s?"task_started"')
-#: How far back it is looked for where a turn began.
-BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 #: The longest first line: it holds the prompt of the model.
 FIRST_LINE_BYTES = 4 * 1024 * 1024
 
@@ -62,7 +69,7 @@ _SUMMARY = re.compile(r"Another language model started to solve this problem[^\n
 _INPUT, _OUTPUT, _READ, _WRITTEN = "input_tokens", "output_tokens", "cached_input_tokens", "cache_write_input_tokens"
 
 
-def is_rollout(beginning: bytes) -> bool:
+def is_transcript(beginning: bytes) -> bool:
     """Whether a file's first bytes are those of a rollout."""
     return _FIRST.match(beginning) is not None
 
@@ -73,29 +80,15 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
     return (root, found[1]) if found else None
 
 
-def places(folder: Path) -> list[Path]:
-    """Where Codex keeps what was said below its configuration directory."""
-    return [folder / name for name in ("sessions", "archived_sessions", "history.jsonl")]
-
-
-def session_id(ident: str) -> str:
-    """The id under which a session is stored; "" for none."""
-    return f"{HOST}:{ident}" if ident else ""
-
-
-def spoken(text: str, counts: Counter[str]) -> str:
+def words(text: str, counts: Counter[str]) -> str:
     """A text without csmd's injections and what an editor puts above a prompt, redacted."""
     plain = wire.clean(text)
     if plain.lstrip().startswith(_EDITOR) and _REQUEST in plain:
         plain = plain.partition(_REQUEST)[2]
-    return without_injections(cut_long(plain, counts), counts)
+    return spoken(plain, counts)
 
 
-def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
-    """Whether a prompt is the user's own words, a program's or Codex' own."""
-    if WRITTEN_FOR_USER.match(said):
-        return "notification"
-    return "user" if by_person else "relayed"
+prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER, has_commands=False)
 
 
 @dataclass(slots=True)
@@ -132,11 +125,6 @@ class Thread:
         where = f"{self.ident}_{self.part}" if self.part else self.ident
         return f"{where}:{self.line}+{self.same}" if self.same else f"{where}:{self.line}"
 
-    @property
-    def stream(self) -> str:
-        """The conversation that its turns belong to."""
-        return f"{self.session}/{self.agent}" if self.agent else self.session
-
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the line."""
         return Turn(
@@ -159,7 +147,7 @@ def thread_of(line: bytes, name: str) -> Thread | None:
     return Thread(
         ident=ident,
         part=(_ROLLOUT.fullmatch(name) or ("", "", ""))[2] or "",
-        session=session_id(root or ident),
+        session=session_id(HOST, root or ident),
         agent=ident if is_agent else "",
         version=label(meta, "cli_version", 40),
         is_paginated=string(meta, "history_mode") == "paginated",
@@ -170,46 +158,33 @@ def thread_of(line: bytes, name: str) -> Thread | None:
 
 def read_from(opened: Opened) -> ReadLine:
     """How the lines of a rollout are read from a position on; the turn under way is gone through again for its origin."""
-    opened.file.seek(0)
-    thread = thread_of(opened.file.readline(FIRST_LINE_BYTES), opened.name)
+    thread = thread_of(opened.first_line(FIRST_LINE_BYTES), opened.name)
     if thread is None:
-        return _refuse
-    past = Reading(withheld=opened.withheld)
-    for line in _turn_under_way(opened):
-        with contextlib.suppress(BadInput):  # it was noted when it was read
-            read_line(line, past, thread, tool_limit=0)
-
-    def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
-        read_line(line, into, thread, tool_limit=tool_limit)
-
-    return read_next
+        return refuse
+    read = partial(read_line, thread=thread)
+    opened.go_through(opened.look_back(partial(_turn_under_way, opened.position)), read)
+    return read
 
 
-def _refuse(*_: object, **__: object) -> None:
-    raise BadInput("a line of a rollout whose first line names no thread")
-
-
-def _turn_under_way(opened: Opened) -> list[bytes]:
-    """The lines before the position from the one on that began its turn."""
-    for size in BACK_BYTES if opened.position else ():
-        before = opened.before(size)
-        began = [found.start() for found in _TURN_BEGINS.finditer(before)]
-        if began or len(before) < size:
-            return before[before.rfind(b"\n", 0, began[-1]) + 1 if began else 0 :].splitlines()
-    return []
+def _turn_under_way(position: int, before: bytes) -> list[bytes]:
+    """The lines from the one on that began the turn under way, or from the file's beginning; [] where it began earlier."""
+    began = [found.start() for found in _TURN_BEGINS.finditer(before)]
+    if not began and len(before) < position:
+        return []
+    return before[before.rfind(b"\n", 0, began[-1]) + 1 if began else 0 :].splitlines()
 
 
 def read_line(line: bytes, into: Reading, thread: Thread, *, tool_limit: int) -> None:
     """Adds what one line of a thread's rollout holds; BadInput when it is malformed."""
-    value = wire.loads(line)
-    if not isinstance(value, dict):
-        raise BadInput("a transcript line is not a JSON object")
+    value = object_in(line)
     thread.begin_line(value)
     payload, counts = mapping(value, "payload"), Removed()
     turns: list[Turn] = []
     match value.get("type"), payload.get("type"):
         case "session_meta", _ if (base := mapping(payload, "history_base")).get("thread_id") == thread.ident:
-            into.reverted.append(Reverted(stream=thread.stream, is_left=_left_behind(thread, base)))
+            into.reverted.append(
+                Reverted(stream=stream(thread.session, thread.agent), is_left=_left_behind(thread, base))
+            )
         case "retained_context", "verified_answer":
             turns = _answers(value, payload, thread, counts)
         case "turn_context", _:
@@ -230,7 +205,7 @@ def read_line(line: bytes, into: Reading, thread: Thread, *, tool_limit: int) ->
         case "response_item", _:
             turns = _tool_turns(value, payload, thread, counts, into.withheld, tool_limit)
         case "compacted", _:
-            summary = spoken(_SUMMARY.sub("", string(payload, "message"), count=1), counts)
+            summary = words(_SUMMARY.sub("", string(payload, "message"), count=1), counts)
             turns = [thread.turn(value, "summary", summary)] if summary else []
         case "token_usage_record", _:
             into.spent += _spent(payload, thread, len(into.turns) - 1)
@@ -258,17 +233,16 @@ def _answers(value: dict[str, Any], payload: dict[str, Any], thread: Thread, cou
     """The turn in which the user answers the assistant's questions, each of which is quoted."""
     asked = payload.get("questions")
     pairs = [(string(pair, "question"), string(pair, "answer")) for pair in asked or () if isinstance(pair, dict)]
-    told = "\n\n".join(f"{_quoted(question, answer)}\n{answer.strip()}" for question, answer in pairs if answer.strip())
-    said = spoken(told, counts)
+    said = words(quoted_answers((_without_taken(*pair), pair[1]) for pair in pairs), counts)
     kind: TurnKind = "user" if thread.by_person else "relayed"
     # Known as an answer by the number behind the line's, as everywhere.
     return [replace(thread.turn(value, kind, said, is_pick=True), uuid=f"{thread.uuid}/1")] if said else []
 
 
-def _quoted(question: str, answer: str) -> str:
-    """A question as somebody else's words, without what stands below it of the options that were taken."""
+def _without_taken(question: str, answer: str) -> str:
+    """A question without what stands below it of the options that were taken."""
     taken = tuple(f"{line}: " for line in answer.splitlines())
-    return "\n".join(f"> {line}" for line in question.splitlines() if not line.startswith(taken))
+    return "\n".join(line for line in question.splitlines() if not line.startswith(taken))
 
 
 def _item_turns(value: dict[str, Any], item: dict[str, Any], thread: Thread, counts: Counter[str]) -> list[Turn]:
@@ -283,7 +257,7 @@ def _item_turns(value: dict[str, Any], item: dict[str, Any], thread: Thread, cou
 
 
 def _said(value: dict[str, Any], text: str, thread: Thread, counts: Counter[str], *, is_prompt: bool) -> list[Turn]:
-    said = spoken(text, counts)
+    said = words(text, counts)
     # A sub-agent's prompt is told from the user's by its conversation, as everywhere.
     kind = prompt_kind(said, by_person=thread.by_person or bool(thread.agent)) if is_prompt else "assistant"
     return [thread.turn(value, kind, said)] if said else []
@@ -294,31 +268,17 @@ def _tool_turns(
 ) -> list[Turn]:
     """The turns of a tool call, or of what came of one."""
     kind, ident = string(payload, "type"), label(payload, "call_id", 120)
-
-    def shortened(body: str, uuid: str) -> str:
-        return display.cut_middle(wire.clean(body), limit=limit, of=f"turn {uuid}")
-
     if kind.endswith("_call_output") and ident:
-        shown = withheld.shown(ident, tool_forms.stored_result(payload.get("output")), None)
-        body = redact(wire.clean(display.strip_fenced(shown)), counts)
-        return [thread.turn(value, "tool_result", shortened(body, thread.uuid), tool_id=ident)]
+        result = tool_forms.stored_result(payload.get("output"))
+        return [result_turn(thread.turn(value, "tool_result", ""), ident, result, counts, withheld, limit)]
     if not kind.endswith("_call") or not ident:
         return []
-    turns = []
-    for place, (tool, given) in enumerate(tool_forms.calls_in(payload)):
-        uuid = f"{thread.uuid}/{place}" if place else thread.uuid
-        body = wire.dumps(redact_tree(withheld.given(ident, given), counts))
-        # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
-        writes = transcripts_written(tool, given)
-        turn = thread.turn(value, "tool_call", shortened(body, uuid), tool_name=tool, tool_id=ident, writes=writes)
-        turns.append(replace(turn, uuid=uuid))
-    return turns
+    return call_turns(thread.turn(value, "tool_call", ""), ident, tool_forms.calls_in(payload), counts, withheld, limit)
 
 
 def _spent(payload: dict[str, Any], thread: Thread, place: int) -> list[Took]:
     """The tokens of one response."""
     usage, ident = mapping(payload, "usage"), label(payload, "response_id", LONGEST_ID)
     given, made, read, written = (tokens(usage, name) for name in (_INPUT, _OUTPUT, _READ, _WRITTEN))
-    if not ident or not any((given, made)):
-        return []
-    return [Took(thread.stream, ident, (max(0, given - read - written), made, read, written), place)]
+    where = stream(thread.session, thread.agent)
+    return took(where, ident, place, given=given, made=made, read=read, written=written)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from csmd.hosts.json_fields import label, mapping, string
+from csmd.hosts.json_fields import mapping, string
+from csmd.hosts.labels import label
 from csmd.hosts.stored_calls import TURNED_DOWN, Call, patched_files, with_exit_code
 
 #: Copilot's name of a tool -> the name that is stored.

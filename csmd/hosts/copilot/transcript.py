@@ -15,32 +15,41 @@ import itertools
 import re
 from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from csmd import wire
-from csmd.errors import BadInput
-from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
+from csmd.hosts import adapter
+from csmd.hosts.adapter import (
+    BACK_BYTES,
+    Opened,
+    Reading,
+    ReadLine,
+    Took,
+    quoted_answers,
+    refuse,
+    spoken,
+    tokens,
+    took,
+)  # fmt: skip
 from csmd.hosts.copilot import tool_forms
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string, strings
-from csmd.hosts.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree
-from csmd.text import display
+from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string, strings
+from csmd.hosts.labels import label
+from csmd.hosts.stored_calls import call_turns, result_turn
+from csmd.hosts.stored_ids import LONGEST_ID, session_id, stream, uuid_in
+from csmd.privacy.redaction import Removed, redact
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"
 #: The context window that Copilot reckons with where its catalogue names no other.
 WINDOW = 128_000
-#: Enough of a session's id to be one.
-LONGEST_ID = 200
 #: Stands for what the first prompt of a session goes on from.
 ROOT = "root"
 #: The longest first line.
 FIRST_LINE_BYTES = 1024 * 1024
-#: How far back it is looked for what a line depends on; then in so much of the file's beginning.
-BACK_BYTES, BEGINNING_BYTES = (256 * 1024, 8 * 1024 * 1024), 1024 * 1024
+#: In how much of the file's beginning it is looked for what a line depends on and no longer stands shortly before it.
+BEGINNING_BYTES = 1024 * 1024
 
 _FIRST = re.compile(rb'\s*\{"type":\s?"session\.start",\s?"data":\s?\{"sessionId":')
 _FILE = re.compile(r"(?P<session>[\w-]+)/events\.jsonl", re.ASCII)
@@ -58,7 +67,6 @@ _TYPE = re.compile(rb'\s*\{"type":\s?"([\w.]{1,60})"')
 _BY_PROGRAM = re.compile(r"[^\n]{0,400}\bnon-interactive mode\b")
 #: Of a message's source: nobody but the user has typed it.
 _TYPED = ("", "user")
-_SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
 #: Text that Copilot writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system_notification|system_reminder|skill-context)[\s>]")
 
@@ -74,29 +82,7 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
     return (root, found["session"]) if found else None
 
 
-def places(folder: Path) -> list[Path]:
-    """Where Copilot keeps what was said below its configuration directory."""
-    names = ("session-state", "session-store.db", "session-store.db-wal", "command-history-state.json", "logs")
-    return [folder / name for name in names]
-
-
-def session_id(ident: str) -> str:
-    """The id under which a session is stored; "" for none."""
-    return f"{HOST}:{ident}" if ident else ""
-
-
-def spoken(text: str, counts: Counter[str]) -> str:
-    """A text without csmd's injections, redacted."""
-    return without_injections(cut_long(wire.clean(text), counts), counts)
-
-
-def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
-    """Whether a prompt is the user's own words, a command, a program's or Copilot's own."""
-    if WRITTEN_FOR_USER.match(said):
-        return "notification"
-    if _SLASH.match(said):
-        return "command"
-    return "user" if by_person else "relayed"
+prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER)
 
 
 @dataclass(slots=True)
@@ -123,13 +109,13 @@ class Session:
         elif kind == _MODE:
             self.by_person = _BY_PROGRAM.match(string(data, "content")) is None
         elif kind in _SAID:
-            self.last = label(value, "id", LONGEST_ID) or self.last
+            self.last = uuid_in(HOST, value, "id") or self.last
 
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the line."""
         is_assistant = kind == "assistant"
         return Turn(
-            uuid=label(value, "id", LONGEST_ID), session_id=session_id(self.ident), agent_id=label(value, "agentId", LONGEST_ID),
+            uuid=uuid_in(HOST, value, "id"), session_id=session_id(HOST, self.ident), agent_id=label(value, "agentId", LONGEST_ID),
             kind=kind, text=text, at=moment(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
             context=self.context if is_assistant else 0, **more,
         )  # fmt: skip
@@ -149,10 +135,9 @@ def session_of(line: bytes) -> Session | None:
 
 def read_from(opened: Opened) -> ReadLine:
     """How the lines of a transcript are read from a position on."""
-    opened.file.seek(0)
-    session = session_of(opened.file.readline(FIRST_LINE_BYTES))
+    session = session_of(opened.first_line(FIRST_LINE_BYTES))
     if session is None:
-        return _refuse
+        return refuse
     for line in _lines_depended_on(opened):
         value = json_object(line) or {}
         data = mapping(value, "data")
@@ -160,15 +145,7 @@ def read_from(opened: Opened) -> ReadLine:
             _prompt(value, data, session, Counter()) if opened.before(len(line) + 1) == line + b"\n" else None
         )
         session.follow(value, data)
-
-    def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
-        read_line(line, into, session, tool_limit=tool_limit)
-
-    return read_next
-
-
-def _refuse(*_: object, **__: object) -> None:
-    raise BadInput("a line of a transcript whose first line names no session")
+    return partial(read_line, session=session)
 
 
 def _type_of(line: bytes) -> str:
@@ -202,9 +179,7 @@ def _lines_depended_on(opened: Opened) -> list[bytes]:
 
 def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) -> None:
     """Adds what one line of a session's transcript holds; BadInput when it is malformed."""
-    value = wire.loads(line)
-    if not isinstance(value, dict):
-        raise BadInput("a transcript line is not a JSON object")
+    value = object_in(line)
     data, counts = mapping(value, "data"), Removed()
     prompt, session.prompt = session.prompt, None
     turns: list[Turn] = []
@@ -217,9 +192,12 @@ def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) 
             names = {"model": label(data, "model", 100), "message_id": label(data, "messageId", LONGEST_ID)}
             turns = [session.turn(value, "assistant", said, **names)] if said else []
         case "tool.execution_start" | "tool.user_requested":
-            turns = _calls(value, data, session, counts, into.withheld, tool_limit)
+            bare, ident = session.turn(value, "tool_call", ""), label(data, "toolCallId", LONGEST_ID)
+            turns = call_turns(bare, ident, tool_forms.calls_in(data), counts, into.withheld, tool_limit)
         case "tool.execution_complete":
-            turns = _results(value, data, session, counts, into.withheld, tool_limit)
+            if ident := label(data, "toolCallId", LONGEST_ID):
+                bare, result = session.turn(value, "tool_result", ""), tool_forms.stored_result(data)
+                turns = [result_turn(bare, ident, result, counts, into.withheld, tool_limit)]
         case "human_response.recorded" | "permission.completed":
             said = spoken(_answer(data), counts)
             turns = [session.turn(value, "user" if session.by_person else "relayed", said)] if said else []
@@ -267,45 +245,13 @@ def _answer(data: dict[str, Any]) -> str:
         return ""
     answer = string(response, "answer") or "\n".join(strings(response.get("content")))
     asked = string(response, "question") or string(response, "message")
-    # The question is the assistant's, and stands above the answer as a quotation.
-    quoted = "\n".join(f"> {line}" for line in asked.splitlines())
-    return f"{quoted}\n{answer}" if answer.strip() else string(response, "feedback")
-
-
-def _calls(
-    value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str], withheld: Withheld, limit: int
-) -> list[Turn]:
-    """The turns of a tool call."""
-    ident, uuid = label(data, "toolCallId", LONGEST_ID), label(value, "id", LONGEST_ID)
-    turns = []
-    for place, (tool, given) in enumerate(tool_forms.calls_in(data)):
-        body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, given), counts)))
-        named = f"{uuid}/{place}" if place else uuid
-        shown = display.cut_middle(body, limit=limit, of=f"turn {named}")
-        # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
-        writes = transcripts_written(tool, given)
-        turn = session.turn(value, "tool_call", shown, tool_name=tool, tool_id=ident, writes=writes)
-        turns.append(replace(turn, uuid=named))
-    return turns
-
-
-def _results(
-    value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str], withheld: Withheld, limit: int
-) -> list[Turn]:
-    """The turn of what came of a tool call."""
-    ident = label(data, "toolCallId", LONGEST_ID)
-    shown = withheld.shown(ident, tool_forms.stored_result(data), None)
-    body = redact(wire.clean(display.strip_fenced(shown)), counts)
-    body = display.cut_middle(body, limit=limit, of=f"turn {label(value, 'id', LONGEST_ID)}")
-    return [session.turn(value, "tool_result", body, tool_id=ident)] if ident else []
+    return quoted_answers([(asked, answer)]) or string(response, "feedback")
 
 
 def _spent(value: dict[str, Any], usage: dict[str, Any], session: Session, place: int) -> list[Took]:
     """The tokens of one response."""
     names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
-    ident, (given, made, read, written) = label(usage, "apiCallId", LONGEST_ID), (tokens(usage, name) for name in names)
-    if not ident or not any((given, made)):
-        return []
-    agent, stream = label(value, "agentId", LONGEST_ID), session_id(session.ident)
-    amounts = (max(0, given - read - written), made, read, written)
-    return [Took(f"{stream}/{agent}" if agent else stream, ident, amounts, place)]
+    given, made, read, written = (tokens(usage, name) for name in names)
+    where = stream(session_id(HOST, session.ident), label(value, "agentId", LONGEST_ID))
+    ident = label(usage, "apiCallId", LONGEST_ID)
+    return took(where, ident, place, given=given, made=made, read=read, written=written)

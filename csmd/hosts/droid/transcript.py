@@ -12,26 +12,24 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from csmd import wire
-from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading, ReadLine, cut_long, without_injections
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string
-from csmd.hosts.stored_calls import Call, patched_files, with_exit_code
-from csmd.hosts.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree
-from csmd.text import display
+from csmd.hosts import adapter
+from csmd.hosts.adapter import Opened, Reading, ReadLine, refuse, spoken
+from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string
+from csmd.hosts.labels import label
+from csmd.hosts.stored_calls import Call, call_turns, patched_files, result_turn, with_exit_code
+from csmd.hosts.stored_ids import LONGEST_ID, session_id, uuid_in
+from csmd.privacy.redaction import Removed, redact
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "droid"
 #: The context window of most models of today that Droid offers; a transcript names none.
 WINDOW = 200_000
-#: Enough of a session's id to be one.
-LONGEST_ID = 200
 #: The longest first line, and most bytes of a session's settings.
 FIRST_LINE_BYTES = SETTINGS_BYTES = 1024 * 1024
 
@@ -39,7 +37,6 @@ _FIRST = re.compile(rb'\s*\{"type":\s?"session_start",\s?"id":\s?"')
 _FILE = re.compile(r"([^/]+)/([\w-]+)\.jsonl", re.ASCII)
 #: The tag of a session that `droid exec` began.
 _BY_PROGRAM = "exec"
-_SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
 #: Text that Droid writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system-reminder|system-notification)>")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
@@ -63,33 +60,16 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
 def titles_in(beginning: bytes) -> Mapping[str, str]:
     """The title of a session that its user has named, by its transcript's first bytes."""
     value = json_object(beginning.partition(b"\n")[0]) or {}
-    ident, title = session_id(label(value, "id", LONGEST_ID)), string(value, "title")
+    ident, title = session_id(HOST, label(value, "id", LONGEST_ID)), string(value, "title")
     return {ident: redact(wire.clean(title), Counter())} if ident and value.get("isSessionTitleManuallySet") else {}
 
 
-def places(folder: Path) -> list[Path]:
-    """Where Droid keeps what was said below its configuration directory."""
-    return [folder / name for name in ("sessions", "history.json", "logs", "cache")]
-
-
-def session_id(ident: str) -> str:
-    """The id under which a session is stored; "" for none."""
-    return f"{HOST}:{ident}" if ident else ""
-
-
-def spoken(text: str, counts: Counter[str]) -> str:
+def words(text: str, counts: Counter[str]) -> str:
     """A text without csmd's injections and the host's reminders, redacted."""
-    plain = display.without_spans(wire.clean(text), *_REMINDER)
-    return without_injections(cut_long(plain, counts), counts)
+    return spoken(text, counts, around=_REMINDER)
 
 
-def prompt_kind(said: str, *, by_person: bool) -> TurnKind:
-    """Whether a prompt is the user's own words, a command or a program's."""
-    if WRITTEN_FOR_USER.match(said):
-        return "notification"
-    if _SLASH.match(said):
-        return "command"
-    return "user" if by_person else "relayed"
+prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +83,10 @@ class Session:
 
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, place: int, **more: Any) -> Turn:
         """A turn of the line, its `place`th."""
-        uuid = label(value, "id", LONGEST_ID)
+        uuid = uuid_in(HOST, value, "id")
         return Turn(
             uuid=f"{uuid}/{place}" if place and uuid else uuid, session_id=self.session, agent_id=self.agent, kind=kind,
-            text=text, at=moment(value), cwd=self.cwd, parent_uuid=label(value, "parentId", LONGEST_ID), **more,
+            text=text, at=moment(value), cwd=self.cwd, parent_uuid=uuid_in(HOST, value, "parentId"), **more,
         )  # fmt: skip
 
 
@@ -124,34 +104,24 @@ def session_of(line: bytes, settings: bytes) -> Session | None:
     names = [string(tag, "name") for tag in tags if isinstance(tag, dict)] if isinstance(tags, list) else []
     cwd = redact(wire.clean(string(value, "cwd")), Counter())
     return Session(
-        session_id(caller or ident), ident if caller else "", cwd, known is not None and _BY_PROGRAM not in names
+        session_id(HOST, caller or ident), ident if caller else "", cwd, known is not None and _BY_PROGRAM not in names
     )
 
 
 def read_from(opened: Opened) -> ReadLine:
     """How the lines of a transcript are read, from any position on."""
-    opened.file.seek(0)
-    session = session_of(opened.file.readline(FIRST_LINE_BYTES), opened.beside(".settings.json", SETTINGS_BYTES))
-
-    def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
-        if session is None:
-            raise BadInput("a line of a transcript whose first line names no session")
-        read_line(line, into, session, tool_limit=tool_limit)
-
-    return read_next
+    session = session_of(opened.first_line(FIRST_LINE_BYTES), opened.beside(".settings.json", SETTINGS_BYTES))
+    return refuse if session is None else partial(read_line, session=session)
 
 
 def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) -> None:
     """Adds what one line of a session's transcript holds; BadInput when it is malformed."""
-    value = wire.loads(line)
-    if not isinstance(value, dict):
-        raise BadInput("a transcript line is not a JSON object")
-    counts = Removed()
+    value, counts = object_in(line), Removed()
     match value.get("type"):
         case "message":
             turns = _message_turns(value, mapping(value, "message"), session, counts, into.withheld, tool_limit)
         case "compaction_state":
-            said = spoken(string(value, "summaryText"), counts)
+            said = words(string(value, "summaryText"), counts)
             turns = [session.turn(value, "summary", said, 0)] if said else []
         case _:
             into.skipped += 1
@@ -175,7 +145,7 @@ def _message_turns(
     if string(message, "visibility") in ("user_only", "llm_only") or not isinstance(blocks, list):
         return []
     blocks = [block for block in blocks if isinstance(block, dict)]
-    said = spoken("\n\n".join(string(block, "text") for block in blocks if block.get("type") == "text"), counts)
+    said = words("\n\n".join(string(block, "text") for block in blocks if block.get("type") == "text"), counts)
     turns: list[Turn] = []
     if said and is_prompt:
         kind = prompt_kind(said, by_person=session.by_person or bool(session.agent))
@@ -184,23 +154,16 @@ def _message_turns(
         names = {"model": label(message, "modelId", 100), "message_id": label(message, "openaiMessageId", LONGEST_ID)}
         turns = [session.turn(value, "assistant", said, 0, **names)]
 
-    def add(kind: TurnKind, body: str, **more: Any) -> None:
-        turn = session.turn(value, kind, "", len(turns), **more)
-        shown = display.cut_middle(body, limit=limit, of=f"turn {turn.uuid}")
-        turns.append(session.turn(value, kind, shown, len(turns), **more))
-
     for block in blocks:
         if block.get("type") == "tool_use":
             ident = label(block, "id", LONGEST_ID)
-            for tool, given in calls_in(label(block, "name", 120), mapping(block, "input")):
-                # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
-                writes = transcripts_written(tool, given)
-                body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, given), counts)))
-                add("tool_call", body, tool_name=tool, tool_id=ident, writes=writes)
+            for call in calls_in(label(block, "name", 120), mapping(block, "input")):
+                bare = session.turn(value, "tool_call", "", len(turns))
+                turns += call_turns(bare, ident, [call], counts, withheld, limit)
         elif block.get("type") == "tool_result":
             ident = label(block, "tool_use_id", LONGEST_ID)
-            shown = withheld.shown(ident, stored_result(block), None)
-            add("tool_result", redact(wire.clean(display.strip_fenced(shown)), counts), tool_id=ident)
+            bare = session.turn(value, "tool_result", "", len(turns))
+            turns.append(result_turn(bare, ident, stored_result(block), counts, withheld, limit))
     return turns
 
 

@@ -10,29 +10,26 @@ of a resumed session; what was read of it stays.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.hosts import gemini_parts
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, tokens
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string
+from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, quoted_answers, refuse, tokens, took
+from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string
+from csmd.hosts.labels import label
+from csmd.hosts.stored_ids import LONGEST_ID, session_id, stream
 from csmd.privacy.redaction import Removed, redact
-from csmd.text import display
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "gemini"
 #: The context window of the models of today.
 WINDOW = 1_048_576
-LONGEST_ID = 200
-#: How far back it is looked for the last prompt, and for one that took the place of another.
-BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
 #: The longest header.
 FIRST_LINE_BYTES = 64 * 1024
 
@@ -49,7 +46,7 @@ WRITTEN_FOR_USER = re.compile(r"\s*<(?:session_context|loaded_context)[\s>]")
 _NO_ANSWER = "[no response text]"
 
 
-def is_chat(beginning: bytes) -> bool:
+def is_transcript(beginning: bytes) -> bool:
     """Whether a file's first bytes are those of a transcript."""
     return _FIRST.match(beginning) is not None
 
@@ -58,16 +55,6 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
     """(project directory, session) of a transcript; a session is known by the beginning of its id."""
     found = _CHAT.fullmatch(inside)
     return (f"{root}/{found[1]}", found[2] or found[3][:8]) if found else None
-
-
-def places(folder: Path) -> list[Path]:
-    """Where Gemini CLI keeps what was said below its configuration directory."""
-    return [folder / "tmp"]
-
-
-def session_id(ident: str) -> str:
-    """The id under which a session is stored; "" for none."""
-    return f"{HOST}:{ident}" if ident else ""
 
 
 def started_in(beginning: bytes) -> str:
@@ -102,7 +89,7 @@ class Chat:
 
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of a message."""
-        uuid = f"{HOST}:{self.ident}:{label(value, 'id', LONGEST_ID)}"
+        uuid = session_id(HOST, f"{self.ident}:{label(value, 'id', LONGEST_ID)}")
         return Turn(
             uuid=uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=moment(value), cwd=self.cwd, **more,
         )  # fmt: skip
@@ -114,45 +101,27 @@ def chat_of(line: bytes, folder: str, cwd: str) -> Chat | None:
     ident, is_agent = label(head, "sessionId", LONGEST_ID), string(head, "kind") == "subagent"
     if not ident:
         return None
-    return Chat(ident, session_id(folder if is_agent else ident), ident if is_agent else "", cwd)
+    return Chat(ident, session_id(HOST, folder if is_agent else ident), ident if is_agent else "", cwd)
 
 
 def read_from(opened: Opened) -> ReadLine:
     """How the lines of a transcript are read from a position on; what was said last is gone through again."""
-    opened.file.seek(0)
-    chat = chat_of(opened.file.readline(FIRST_LINE_BYTES), opened.folder, started_in(opened.beginning))
+    chat = chat_of(opened.first_line(FIRST_LINE_BYTES), opened.folder, started_in(opened.beginning))
     if chat is None:
-        return _refuse
-    past = Reading(withheld=opened.withheld)
-    for line in _lines_of_last_prompts(opened):
-        with contextlib.suppress(BadInput):  # it was noted when it was read
-            read_line(line, past, chat, tool_limit=0)
-
-    def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
-        read_line(line, into, chat, tool_limit=tool_limit)
-
-    return read_next
+        return refuse
+    read = partial(read_line, chat=chat)
+    opened.go_through(opened.look_back(_last_prompts), read)
+    return read
 
 
-def _refuse(*_: object, **__: object) -> None:
-    raise BadInput("a line of a transcript whose first line names no session")
-
-
-def _lines_of_last_prompts(opened: Opened) -> list[bytes]:
-    """The lines before the position that hold prompts, or take one back."""
-    for size in BACK_BYTES if opened.position else ():
-        before = opened.before(size)
-        lines = [line for line in before.splitlines() if _PROMPT.search(line) or line.startswith(b'{"$rewindTo"')]
-        if lines or len(before) < size:
-            return lines
-    return []
+def _last_prompts(before: bytes) -> list[bytes]:
+    """The lines that hold prompts, or take one back."""
+    return [line for line in before.splitlines() if _PROMPT.search(line) or line.startswith(b'{"$rewindTo"')]
 
 
 def read_line(line: bytes, into: Reading, chat: Chat, *, tool_limit: int) -> None:
     """Adds what one line of a transcript holds; BadInput when it is malformed."""
-    value = wire.loads(line)
-    if not isinstance(value, dict):
-        raise BadInput("a transcript line is not a JSON object")
+    value = object_in(line)
     counts, turns, changed = Removed(), list[Turn](), mapping(value, "$set")
     match value.get("type") if label(value, "id", LONGEST_ID) else None:
         case "user":
@@ -164,7 +133,8 @@ def read_line(line: bytes, into: Reading, chat: Chat, *, tool_limit: int) -> Non
             chat.taken = chat.places.get(taken, _place(f"{HOST}:{chat.ident}:{taken}"))
         case _ if changed:
             turns = _summary_turns(changed.get("messages"), chat, counts)
-            _take_title(changed, chat, into, counts)
+            if not chat.agent:
+                into.note_title(chat.session, string(changed, "summary"), counts)
         case _:
             into.skipped += 1
     if counts:
@@ -213,7 +183,7 @@ def _answer_turns(value: dict[str, Any], chat: Chat, counts: Counter[str], into:
         rejected = string(call, "status") == "cancelled"
         for part in gemini_parts.parts_in(call.get("result")):
             response = {"id": label(call, "id", 120), **mapping(part, "functionResponse")}
-            turns.append(gemini_parts.result_turn(bare, response, counts, into.withheld, limit, rejected=rejected))
+            turns.append(gemini_parts.response_turn(bare, response, counts, into.withheld, limit, rejected=rejected))
             if string(call, "name") == "ask_user":
                 turns.append(_picked(bare, call, response, counts))
     return [turn for turn in turns if turn is not None]
@@ -228,9 +198,8 @@ def _picked(bare: Turn, call: dict[str, Any], response: dict[str, Any], counts: 
         for number, asked in enumerate(questions)
         if isinstance(answer := answers.get(str(number)), str)
     ]
-    said = gemini_parts.spoken(gemini_parts.quoted_answers(pairs), counts)
-    uuid = f"{bare.uuid}/{label(call, 'id', 120)}?"
-    return Turn(uuid=uuid, session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text=said, at=bare.at, cwd=bare.cwd) if said else None  # fmt: skip
+    said = gemini_parts.spoken(quoted_answers(pairs), counts)
+    return replace(gemini_parts.beside(bare, f"/{label(call, 'id', 120)}?"), text=said) if said else None
 
 
 def _summary_turns(messages: Any, chat: Chat, counts: Counter[str]) -> list[Turn]:
@@ -243,17 +212,9 @@ def _summary_turns(messages: Any, chat: Chat, counts: Counter[str]) -> list[Turn
     return [turn for turn in found if turn.text]
 
 
-def _take_title(changed: dict[str, Any], chat: Chat, into: Reading, counts: Counter[str]) -> None:
-    title = redact(display.squeeze(wire.clean(string(changed, "summary"))), counts)[:200]
-    if title and not chat.agent:
-        into.titles[chat.session], into.title_at[chat.session] = title, len(into.turns)
-
-
 def _spent(value: dict[str, Any], chat: Chat, place: int) -> list[Took]:
     """The tokens of one message, as it is known so far."""
     used = mapping(value, "tokens")
     given, made, thought, read = (tokens(used, name) for name in ("input", "output", "thoughts", "cached"))
-    if not any((given, made)):
-        return []
-    stream = f"{chat.session}/{chat.agent}" if chat.agent else chat.session
-    return [Took(stream, label(value, "id", LONGEST_ID), (max(0, given - read), made + thought, read, 0), place)]
+    ident, where = label(value, "id", LONGEST_ID), stream(chat.session, chat.agent)
+    return took(where, ident, place, given=given, made=made + thought, read=read)

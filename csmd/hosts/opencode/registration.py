@@ -7,13 +7,13 @@ does nothing.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
 from csmd import config, wire
 from csmd.errors import ConfigError
-from csmd.hosts.host_files import HostFiles, Kind, Question, Registration, script_in
+from csmd.hosts.host_files import HooksState, HostFiles, Kind, Question, Registration, script_in
 from csmd.paths import is_directory
 from csmd.text import json_edits
 
@@ -92,6 +92,12 @@ def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
     if json_edits.is_blank(text) or str(script(wanted.home)) in text:
         return ""
     return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
+
+
+def hooks_state(host: str, _folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
+    """Whether the plugin of a csmd home is there."""
+    text = read(str(plugin_file(host)))
+    return "there" if text is not None and str(script(home)) in text else "gone"
 
 
 def _loaded(host: str, line: str, _home: Path) -> dict[str, str] | None:

@@ -12,17 +12,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string
-from csmd.hosts.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree
-from csmd.text import display
+from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, quoted_answers, refuse, spoken, tokens
+from csmd.hosts.json_fields import json_object, mapping, moment, string
+from csmd.hosts.labels import label
+from csmd.hosts.stored_calls import Call, call_turns, result_turn, with_exit_code
+from csmd.hosts.stored_ids import LONGEST_ID, session_id, stream
+from csmd.privacy.redaction import Removed, redact
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
@@ -31,7 +31,6 @@ OPENCODE, KILO = "opencode", "kilo"
 DATABASES: Mapping[str, str] = {OPENCODE: "opencode.db", KILO: "kilo.db"}
 #: The context window where nobody says another one.
 WINDOW = 200_000
-LONGEST_ID = 200
 
 _FIRST = re.compile(rb'\{"database":"(\w*)')
 _SESSION = re.compile(r"ses_\w+", re.ASCII)
@@ -54,7 +53,7 @@ _TURNED_DOWN = re.compile(r"The user rejected permission to use this specific to
 _REJECTED = "The user doesn't want to proceed with this tool use"
 
 
-def is_session(host: str, beginning: bytes) -> bool:
+def is_transcript(host: str, beginning: bytes) -> bool:
     """Whether a transcript's first bytes are those of a session of this host; a database by another name is OpenCode's."""
     first = _FIRST.match(beginning)
     return first is not None and (first[1].decode() == KILO) == (host == KILO)
@@ -65,12 +64,6 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
     return (root, inside) if _SESSION.fullmatch(inside) else None
 
 
-def places(host: str, folder: Path) -> list[Path]:
-    """Where the host keeps what was said below its directory of data."""
-    database = DATABASES[host]
-    return [folder / name for name in (database, f"{database}-wal", "storage", "tool-output")]
-
-
 def titles_in(host: str, beginning: bytes) -> dict[str, str]:
     """The title of the session of which these are the first bytes; {} for a sub-agent's."""
     head = json_object(beginning)
@@ -78,16 +71,6 @@ def titles_in(host: str, beginning: bytes) -> dict[str, str]:
     if not head or not ident or string(head, "root") != ident or not title or _UNTITLED.match(title):
         return {}
     return {session_id(host, ident): redact(wire.clean(title), Counter())}
-
-
-def session_id(host: str, ident: str) -> str:
-    """The id under which a session is stored; "" for none."""
-    return f"{host}:{ident}" if ident else ""
-
-
-def spoken(text: str, counts: Counter[str]) -> str:
-    """A text without csmd's injections, redacted."""
-    return without_injections(cut_long(wire.clean(text), counts), counts)
 
 
 def typed(text: str) -> tuple[str, bool]:
@@ -141,10 +124,10 @@ def _denies_questions(rule: object) -> bool:
 def read_from(host: str, opened: Opened) -> ReadLine:
     """How the messages of a session are read; each stands for itself."""
     session, titles = session_of(host, opened.beginning), titles_in(host, opened.beginning)
+    if session is None:
+        return refuse
 
     def read_next(line: bytes, into: Reading, *, tool_limit: int) -> None:
-        if session is None:
-            raise BadInput("a message of a session that has no id")
         read_message(line, into, session, tool_limit=tool_limit)
         into.titles |= titles
         into.title_at |= dict.fromkeys(titles, len(into.turns))
@@ -224,16 +207,13 @@ class _Message:
         state, ident = mapping(part, "state"), label(part, "callID", 120)
         if not ident:
             return []
-        name, given = stored_call(label(part, "tool", 100), mapping(state, "input"))
-        body = wire.dumps(redact_tree(self.withheld.given(ident, given), self.counts))
-        # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
-        writes = transcripts_written(name, given)
-        call = self._turn("tool_call", self._cut(body), tool_name=name, tool_id=ident, writes=writes)
+        calls = [stored_call(label(part, "tool", 100), mapping(state, "input"))]
+        turns = call_turns(self._turn("tool_call", ""), ident, calls, self.counts, self.withheld, self.tool_limit)
         if state.get("status") not in ("completed", "error"):
-            return [call]
-        shown = self.withheld.shown(ident, stored_result(state), None)
-        result = redact(wire.clean(display.strip_fenced(shown)), self.counts)
-        return [call, self._turn("tool_result", self._cut(result), tool_id=ident), *self._answers(part)]
+            return turns
+        bare, result = self._turn("tool_result", ""), stored_result(state)
+        turns.append(result_turn(bare, ident, result, self.counts, self.withheld, self.tool_limit))
+        return [*turns, *self._answers(part)]
 
     def _answers(self, part: dict[str, Any]) -> list[Turn]:
         """The turn in which the user answers the assistant's questions, each of which is quoted."""
@@ -245,19 +225,15 @@ class _Message:
             or not (isinstance(asked, list) and isinstance(picked, list))
         ):
             return []
-        said = []
-        for question, answers in zip(asked, picked, strict=False):
-            words = ", ".join(str(answer) for answer in answers) if isinstance(answers, list) else ""
-            if words and isinstance(question, dict):
-                quoted = "\n".join(f"> {line}" for line in string(question, "question").splitlines())
-                said.append(f"{quoted}\n{words}")
-        text = spoken("\n\n".join(said), self.counts)
+        pairs = [
+            (string(question, "question"), ", ".join(map(str, answers)) if isinstance(answers, list) else "")
+            for question, answers in zip(asked, picked, strict=False)
+            if isinstance(question, dict)
+        ]
+        text = spoken(quoted_answers(pairs), self.counts)
         # Known as an answer by the number behind the line's, as everywhere.
         uuid = f"{self.key}/{self.made}"
         return [replace(self._turn("user", text, is_pick=True), uuid=uuid)] if text else []
-
-    def _cut(self, body: str) -> str:
-        return display.cut_middle(wire.clean(body), limit=self.tool_limit, of=f"turn {self._uuid()}")
 
     def _amounts(self) -> tuple[int, int, int, int]:
         made = tokens(self.usage, "output") + tokens(self.usage, "reasoning")
@@ -268,11 +244,10 @@ class _Message:
         amounts, session = self._amounts(), self.session
         if self.is_prompt or not any(amounts):
             return []
-        stream = f"{session.session}/{session.agent}" if session.agent else session.session
-        return [Took(stream, self.key, amounts, place)]
+        return [Took(stream(session.session, session.agent), self.key, amounts, place)]
 
 
-def stored_call(name: str, given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def stored_call(name: str, given: dict[str, Any]) -> Call:
     """A tool call by the names of `csmd/hosts/tool_calls.py`; tools of others keep theirs."""
     known = _TOOLS.get(name)
     return (known, {_FIELDS.get(key, key): value for key, value in given.items()}) if known else (name, given)
@@ -284,4 +259,4 @@ def stored_result(state: dict[str, Any]) -> str:
         error = string(state, "error")
         return _TURNED_DOWN.sub(_REJECTED, error) if _TURNED_DOWN.match(error) else f"Error: {error}"
     printed, code = string(state, "output"), mapping(state, "metadata").get("exit")
-    return f"Exit code {code}\n{printed}" if type(code) is int and code else printed
+    return with_exit_code(printed, str(code)) if type(code) is int else printed

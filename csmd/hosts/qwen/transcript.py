@@ -10,23 +10,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from csmd import wire
-from csmd.errors import BadInput
 from csmd.hosts import gemini_parts
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, tokens
+from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, quoted_answers, tokens, took
 from csmd.hosts.claude.transcript import ROOT
-from csmd.hosts.json_fields import json_object, label, mapping, moment, string
+from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string
+from csmd.hosts.labels import label
+from csmd.hosts.stored_ids import LONGEST_ID, uuid_in
 from csmd.privacy.redaction import Removed, redact
-from csmd.text import display
 from csmd.values import Turn
 
 HOST = "qwen"
 #: The context window of the models of today.
 WINDOW = 262_144
-LONGEST_ID = 200
 #: How far back a call is looked for that an excluded file keeps out.
 BEFORE_BYTES = 64 * 1024
 
@@ -40,7 +38,7 @@ _TYPED = ("", "mid_turn_user_message")
 _BY_PERSON = ("", "real_user")
 
 
-def is_chat(beginning: bytes) -> bool:
+def is_transcript(beginning: bytes) -> bool:
     """Whether a file's first bytes are those of a transcript."""
     return _FIRST.match(beginning) is not None
 
@@ -49,16 +47,6 @@ def place_of(root: str, inside: str) -> tuple[str, str] | None:
     """(project directory, session) of a transcript."""
     found = _CHAT.fullmatch(inside)
     return (f"{root}/{found[1]}", found[2] or found[3]) if found else None
-
-
-def places(folder: Path) -> list[Path]:
-    """Where Qwen Code keeps what was said below its configuration directory."""
-    return [folder / name for name in ("projects", "tmp")]
-
-
-def session_id(ident: str) -> str:
-    """The id under which a session is stored; "" for none."""
-    return f"{HOST}:{ident}" if ident else ""
 
 
 def read_from(opened: Opened) -> ReadLine:
@@ -73,10 +61,7 @@ def read_from(opened: Opened) -> ReadLine:
 
 def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
     """Adds what one line of a transcript holds; BadInput when it is malformed."""
-    value = wire.loads(line)
-    if not isinstance(value, dict):
-        raise BadInput("a transcript line is not a JSON object")
-    counts, turns = Removed(), list[Turn]()
+    value, counts, turns = object_in(line), Removed(), list[Turn]()
     bare, subtype = _bare(value, counts), string(value, "subtype")
     match value.get("type"), subtype:
         case (("user" | "assistant" | "tool_result"), _) if bare is not None:
@@ -86,9 +71,7 @@ def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
         case "system", "chat_compression" if bare is not None:
             turns = _summary_turns(value, bare, counts)
         case "system", "custom_title" if bare is not None:
-            title = redact(display.squeeze(wire.clean(string(mapping(value, "systemPayload"), "customTitle"))), counts)
-            if title:
-                into.titles[bare.session_id], into.title_at[bare.session_id] = title[:200], len(into.turns)
+            into.note_title(bare.session_id, string(mapping(value, "systemPayload"), "customTitle"), counts)
         case _:
             into.skipped += 1
     if counts:
@@ -98,13 +81,13 @@ def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
 
 def _bare(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
     """A turn with the record's ids, time and directory and no text; None for a record without ids."""
-    uuid, session = label(value, "uuid", LONGEST_ID), label(value, "sessionId", LONGEST_ID)
+    uuid, session = uuid_in(HOST, value, "uuid"), uuid_in(HOST, value, "sessionId")
     is_agents = value.get("isSidechain") is True
     agent = label(value, "agentId", LONGEST_ID) if is_agents else ""
     if not uuid or not session or (is_agents and not agent):
         return None
     return Turn(
-        uuid=uuid, session_id=session_id(session), agent_id=agent, kind="assistant", text="", at=moment(value),
+        uuid=uuid, session_id=session, agent_id=agent, kind="assistant", text="", at=moment(value),
         cwd=redact(wire.clean(string(value, "cwd")), counts), version=label(value, "version", 40),
     )  # fmt: skip
 
@@ -129,7 +112,7 @@ def _said_turn(value: dict[str, Any], bare: Turn, counts: Counter[str]) -> Turn 
     if not is_typed:
         return replace(bare, kind="notification", text=said)
     is_prompt = not subtype and not bare.agent_id
-    parent = label(value, "parentUuid", LONGEST_ID) or (ROOT if is_prompt else "")
+    parent = uuid_in(HOST, value, "parentUuid") or (ROOT if is_prompt else "")
     return replace(
         bare, kind=gemini_parts.prompt_kind(said), text=said, is_prompt_line=is_prompt, parent_uuid=parent if is_prompt else "",
     )  # fmt: skip
@@ -144,7 +127,7 @@ def _tool_turns(value: dict[str, Any], bare: Turn, counts: Counter[str], into: R
             turns.append(gemini_parts.call_turn(bare, call, counts, into.withheld, limit))
         elif response := mapping(part, "functionResponse"):
             rejected = string(outcome, "status") == "cancelled"
-            turns.append(gemini_parts.result_turn(bare, response, counts, into.withheld, limit, rejected=rejected))
+            turns.append(gemini_parts.response_turn(bare, response, counts, into.withheld, limit, rejected=rejected))
             if string(response, "name") == "ask_user_question":
                 turns.append(_picked(bare, outcome, counts))
     return [turn for turn in turns if turn is not None]
@@ -154,7 +137,7 @@ def _picked(bare: Turn, outcome: dict[str, Any], counts: Counter[str]) -> Turn |
     """What the user answered to the assistant's questions; None where they did not."""
     answers = gemini_parts.parts_in(mapping(outcome, "resultDisplay").get("answers"))
     pairs = [(string(answer, "question"), string(answer, "answer")) for answer in answers]
-    said = gemini_parts.spoken(gemini_parts.quoted_answers(pairs), counts)
+    said = gemini_parts.spoken(quoted_answers(pairs), counts)
     return replace(bare, uuid=f"{bare.uuid}/answers", kind="user", text=said) if said else None
 
 
@@ -171,4 +154,4 @@ def _spent(value: dict[str, Any], bare: Turn, place: int) -> list[Took]:
     given, made, read = (
         tokens(used, name) for name in ("promptTokenCount", "candidatesTokenCount", "cachedContentTokenCount")
     )
-    return [Took(bare.stream, bare.uuid, (max(0, given - read), made, read, 0), place)] if any((given, made)) else []
+    return took(bare.stream, bare.uuid, place, given=given, made=made, read=read)

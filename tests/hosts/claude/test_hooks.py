@@ -11,7 +11,9 @@ from hosts.claude.test_transcript import DATA, DEEP, FENCED, REMINDER, bytes_of,
 
 from csmd.errors import BadInput
 from csmd.hosts.claude import hooks
+from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.values import Failure
+from csmd.vocabulary import EVENTS
 
 
 @pytest.mark.parametrize(
@@ -28,12 +30,12 @@ from csmd.values import Failure
 )
 def test_of_an_error_and_of_a_compaction_the_hook_keeps_no_words(name: str, known: str, more: dict[str, str]) -> None:
     body = bytes_of({"session_id": "s1", "cwd": "/p", "transcript_path": "/t.jsonl", "hook_event_name": name, **more})
-    event = hooks.decode_event(body, name=name, event_id="e1", at="t", counts=Counter())
+    event = hooks.HOOKS.decode_event(body, name=name, event_id="e1", at="t", counts=Counter())
     assert event is not None
     assert (event.name, event.text, event.source, event.transcript_path) == (
         known, "", more.get("trigger", ""), "/t.jsonl",
     )  # fmt: skip
-    assert hooks.turn_of_event(event) is None and hooks.encode_answer(event.name, "words") == b""
+    assert hooks.HOOKS.turn_of_event(event) is None and hooks.HOOKS.encode_answer(event.name, "words") == b""
 
 
 FAILED: dict[str, Any] = {
@@ -61,19 +63,19 @@ def test_of_a_tool_that_failed_the_hook_tells_what_its_transcript_will_and_nothi
     changes: dict[str, Any], failure: Failure | None
 ) -> None:
     body = bytes_of({**FAILED, **changes})
-    event = hooks.decode_event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
+    event = hooks.HOOKS.decode_event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
     assert (event.failure if event else None) == failure
     if event is not None:
-        assert (event.name, event.text, hooks.turn_of_event(event)) == ("tool_failure", "", None)
+        assert (event.name, event.text, hooks.HOOKS.turn_of_event(event)) == ("tool_failure", "", None)
         assert (
-            json.loads(hooks.encode_answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
+            json.loads(hooks.HOOKS.encode_answer(event.name, "words"))["hookSpecificOutput"]["hookEventName"]
             == "PostToolUseFailure"
         )
 
 
 def test_of_an_endless_failure_both_ends_are_looked_at() -> None:
     body = bytes_of({**FAILED, "error": "Exit code 1\n" + "x " * 3_000_000 + "\nthe end"})
-    event = hooks.decode_event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
+    event = hooks.HOOKS.decode_event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
     assert event is not None and event.failure is not None
     assert len(event.failure.said) < 40_000 and event.failure.said.endswith("the end")
 
@@ -101,9 +103,9 @@ def test_a_real_payload_becomes_an_event_or_nothing(version: str) -> None:
     found = []
     for body in (DATA / version / "hooks.jsonl").read_bytes().splitlines():
         payload = json.loads(body)
-        event = hooks.decode_event(body, name=payload["hook_event_name"], event_id="e1", at="t", counts=Counter())
+        event = hooks.HOOKS.decode_event(body, name=payload["hook_event_name"], event_id="e1", at="t", counts=Counter())
         if event is None:
-            assert payload["hook_event_name"] not in hooks.EVENTS or payload["agent_type"] == ""
+            assert payload["hook_event_name"] not in EVENT_OF or payload["agent_type"] == ""
             continue
         found.append((event.name, event.source, event.text))
         assert (event.id, event.at, event.session_id) == ("e1", "t", payload["session_id"])
@@ -119,7 +121,7 @@ def test_a_real_payload_becomes_an_event_or_nothing(version: str) -> None:
 
 def event(**payload: Any) -> Any:
     name = payload.pop("name", "UserPromptSubmit")
-    return hooks.decode_event(
+    return hooks.HOOKS.decode_event(
         bytes_of({"session_id": "s1", **payload}), name=name, event_id="e1", at="t", counts=Counter()
     )
 
@@ -136,33 +138,35 @@ def test_the_summariser_of_a_compaction_is_no_sub_agent() -> None:
 
 @pytest.mark.parametrize("name", ["PreToolUse", "", "sessionstart", "SessionStart ", "Nothing"])
 def test_an_event_csmd_does_not_need_is_nothing_whatever_its_payload(name: str) -> None:
-    assert hooks.decode_event(b"\xff{", name=name, event_id="e1", at="t", counts=Counter()) is None
+    assert hooks.HOOKS.decode_event(b"\xff{", name=name, event_id="e1", at="t", counts=Counter()) is None
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b"{}", b'{"session_id":7}', b'{"session_id":""}', b'{"session_id":"\\u0000"}',
                                   bytes_of({"session_id": "s" * 201}), b"[" * DEEP])  # fmt: skip
 def test_a_malformed_payload_is_bad_input(body: bytes) -> None:
     with pytest.raises(BadInput):
-        hooks.decode_event(body, name="Stop", event_id="e1", at="t", counts=Counter())
+        hooks.HOOKS.decode_event(body, name="Stop", event_id="e1", at="t", counts=Counter())
 
 
 def test_a_prompt_is_redacted_and_counted_and_its_provisional_turn_is_the_transcripts() -> None:
     counts: Counter[str] = Counter()
     said = f"{REMINDER}my key: sk-ant-{'e5' * 20} <private>and this</private> {FENCED} \0end"
     body = bytes_of({"session_id": "s1", "prompt": said, "cwd": "/p", "source": "x\ud800"})
-    found = hooks.decode_event(body, name="UserPromptSubmit", event_id="e1", at="t", counts=counts)
+    found = hooks.HOOKS.decode_event(body, name="UserPromptSubmit", event_id="e1", at="t", counts=counts)
     assert found is not None and found.source == "x?"
     assert counts == {"anthropic-key": 1, "private-tag": 1}
-    turn = hooks.turn_of_event(found)
+    turn = hooks.HOOKS.turn_of_event(found)
     (from_transcript,) = read(user(said)).turns
     assert turn is not None and (turn.uuid, turn.kind, turn.text) == ("hook:e1", "user", from_transcript.text)
 
 
 def test_a_turn_is_reported_only_by_events_with_words() -> None:
-    assert hooks.turn_of_event(event(prompt="/hello x")).kind == "command"
-    assert hooks.turn_of_event(event(prompt="<task-notification>x")).kind == "notification"
-    assert hooks.turn_of_event(event(name="Stop", last_assistant_message="done")).kind == "assistant"
-    assert hooks.turn_of_event(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
+    assert hooks.HOOKS.turn_of_event(event(prompt="/hello x")).kind == "command"
+    assert hooks.HOOKS.turn_of_event(event(prompt="<task-notification>x")).kind == "notification"
+    assert hooks.HOOKS.turn_of_event(event(name="Stop", last_assistant_message="done")).kind == "assistant"
+    assert (
+        hooks.HOOKS.turn_of_event(event(name="SubagentStop", agent_id="a", last_assistant_message="r")).stream == "s1/a"
+    )
     for silent in (
         event(prompt=""),
         event(prompt=FENCED),
@@ -170,15 +174,15 @@ def test_a_turn_is_reported_only_by_events_with_words() -> None:
         event(name="SessionStart", prompt="x"),
         event(name="Stop"),
     ):
-        assert hooks.turn_of_event(silent) is None
+        assert hooks.HOOKS.turn_of_event(silent) is None
 
 
 def test_only_events_that_inject_are_answered() -> None:
-    for name in hooks.EVENTS.values():
-        found = hooks.encode_answer(name, "remember")
-        assert bool(found) == (name in hooks.INJECTING)
-        assert hooks.encode_answer(name, "") == b""
-        if name in hooks.PLAIN:
+    for name, rule in EVENTS.items():
+        found = hooks.HOOKS.encode_answer(name, "remember")
+        assert bool(found) == rule.injects
+        assert hooks.HOOKS.encode_answer(name, "") == b""
+        if name == "pre_compact":
             assert found == b"remember\n"
         elif found:
             assert json.loads(found)["hookSpecificOutput"]["additionalContext"] == "remember"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from csmd.errors import BadInput
 from csmd.hosts import adapter, json_fields
 from csmd.hosts.claude import hooks, transcript
+from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.values import Turn
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "claude"
@@ -652,11 +653,11 @@ def ends_well(data: bytes) -> None:
 
 def event_texts(body: bytes) -> list[str]:
     found = []
-    for name in hooks.EVENTS:
-        event = hooks.decode_event(body, name=name, event_id="e1", at="t", counts=Counter())
+    for name in EVENT_OF:
+        event = hooks.HOOKS.decode_event(body, name=name, event_id="e1", at="t", counts=Counter())
         if event is not None:
             found += [event.session_id, event.cwd, event.transcript_path, event.text, event.source, event.agent_id]
-            hooks.turn_of_event(event)
+            hooks.HOOKS.turn_of_event(event)
     return found
 
 

@@ -4,75 +4,22 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
-import copilot_oracle
 import pytest
-from transcript_home import Home, check
+from transcript_home import Home
 
-from csmd.exclusions import Excludes, Withheld
-from csmd.hosts import adapters
+from csmd.exclusions import Withheld
 from csmd.hosts.adapter import Opened, Reading
 from csmd.hosts.copilot import transcript
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "copilot" / "session-state"
-SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
-SAMPLES = SHARED / "assistants" / "samples" / "copilot-1.0.102"
 MAIN, FORK, PROGRAM = (f"c0b11070-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
 AGENT = "c0b11070-0000-4000-8000-0000000000a9"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    made = Home(tmp_path)
-    yield made
-    made.store.close()
-
-
 def lines_of(session: str) -> list[bytes]:
     return (DATA / session / "events.jsonl").read_bytes().splitlines(keepends=True)
-
-
-@pytest.mark.invariant("Every turn exactly once, whatever the assistant")
-def test_what_is_stored_of_sessions_is_what_an_independent_reader_finds(home: Home) -> None:
-    for _ in range(2):
-        home.read(DATA)
-        check(home.streams(), copilot_oracle.of_tree(DATA))
-    assert {host for (host,) in home.rows("select host from sessions")} == {"copilot"}
-
-
-def test_a_transcript_that_grows_line_by_line_is_stored_like_a_whole_one(home: Home, tmp_path: Path) -> None:
-    for session in (MAIN, FORK, PROGRAM):
-        path = tmp_path / "session-state" / session / "events.jsonl"
-        path.parent.mkdir(parents=True)
-        for line in lines_of(session):
-            with path.open("ab") as file:
-                file.write(line)
-            home.tail(path)
-    check(home.streams(), copilot_oracle.of_tree(DATA))
-    listed = set(home.rows("select distinct uuid from turns"))
-    assert len(listed) == len(home.rows("select seq from turns"))
-    parents = home.rows("select uuid, parent_uuid from turns where kind in ('user', 'relayed') order by uuid")
-    (tmp_path / "whole").mkdir()
-    whole = Home(tmp_path / "whole")
-    whole.read(DATA)
-    assert whole.rows("select uuid, parent_uuid from turns where kind in ('user', 'relayed') order by uuid") == parents
-    whole.store.close()
-
-
-@pytest.mark.parametrize("case", ["session", "subagent", "claude_hooks"])
-def test_the_samples_of_the_real_client_are_stored_as_they_were_said(home: Home, tmp_path: Path, case: str) -> None:
-    if not (SAMPLES / case).is_dir():
-        pytest.skip(f"no samples of the real client at {SAMPLES}")
-    tree = tmp_path / "tree"
-    for path in sorted((SAMPLES / case).rglob("events.jsonl")):  # in the order of the steps: a file has grown
-        grown = tree / path.parent.name / path.name
-        grown.parent.mkdir(parents=True, exist_ok=True)
-        home.tail(Path(shutil.copyfile(path, grown)))
-    check(home.streams(), copilot_oracle.of_tree(tree))
 
 
 @pytest.mark.invariant("Only the user becomes the user, and nothing leaves csmd's fence")
@@ -127,10 +74,7 @@ def test_what_a_rewind_undoes_counts_no_more(home: Home, tmp_path: Path) -> None
 
 def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> None:
     home.read(DATA)
-    named = [
-        (name, json.loads(text))
-        for name, text in home.rows("select tool_name, text from turns where kind = 'tool_call'")
-    ]
+    named = home.calls()
     assert {given["command"] for name, given in named if name == "Bash"} == {
         "make test", "rm -r tables", "ls tables", "git status",
     }  # fmt: skip
@@ -139,7 +83,7 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
         ("Write", "docs/cents.md"),
     }  # fmt: skip
     assert ("mcp__csmd__recall", {"query": "fares"}) in named and "Task" in {name for name, _ in named}
-    results = [text for (text,) in home.rows("select text from turns where kind = 'tool_result'")]
+    results = home.results()
     assert sorted(text for text in results if "Exit code" in text) == [
         "Exit code 1\nls: tables: no such directory", "Exit code 2\nfare_test.go:12: got 4.1, want 410",
     ]  # fmt: skip
@@ -196,41 +140,6 @@ def test_who_types_is_known_from_the_beginning_of_a_long_transcript_without_a_lo
     assert file.bytes_read < 12 * 1024 * 1024 < len(before)
 
 
-def test_tokens_are_counted_once_and_apart_from_what_was_cached(home: Home) -> None:
-    for _ in range(2):
-        home.read(DATA)
-    used = home.rows("select s.id, sum(input), sum(output), sum(cache_read) from usage u join sessions s on s.seq = u.session_seq group by s.id order by s.id")  # fmt: skip
-    assert {row[0]: row[1:] for row in used}[f"copilot:{MAIN}/{AGENT}"] == (350, 21, 300)
-
-
-def test_what_an_excluded_file_held_is_not_kept(home: Home) -> None:
-    home.tail(DATA / MAIN / "events.jsonl", excludes=Excludes(files=("docs/**", "**/docs/**")))
-    texts = [text for (text,) in home.rows("select text from turns")]
-    assert not any("All fares are cents" in text for text in texts)
-
-
-def test_a_transcript_is_known_by_its_first_line_and_by_its_name() -> None:
-    beginnings = [path.read_bytes()[:4096] for path in DATA.rglob("*.jsonl")]
-    assert all(adapters.of_transcript(beginning).host == "copilot" for beginning in beginnings)
-    assert adapters.place_of("/c/session-state", f"{MAIN}/events.jsonl") == ("/c/session-state", MAIN)
-    assert adapters.of_session(f"copilot:{MAIN}").host == "copilot"
-
-
-@pytest.mark.parametrize("first", [b'{"type":"session.start","data":{"sessionId":7}}', b'{"type":"session.start","data":{"sessionId":""}}'])  # fmt: skip
-def test_a_transcript_without_a_session_is_no_conversation(home: Home, tmp_path: Path, first: bytes) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_bytes(first + b"\n" + lines_of(MAIN)[5])
-    home.tail(path)
-    assert home.streams() == {}
-
-
-def test_notices_in_the_users_name_are_known_again_in_the_store() -> None:
-    for said in ("<system_notification>\n", " <skill-context name='x'>\n"):
-        assert transcript.prompt_kind(said, by_person=True) == "notification"
-        assert adapters.is_notice(said) and adapters.is_written_for_user(said)
-    assert transcript.prompt_kind("/etc/hosts is wrong", by_person=True) == "user"
-
-
 def test_who_types_is_known_where_the_host_said_it_long_before(home: Home, tmp_path: Path) -> None:
     """Behind 300 KB of output, with a sub-agent's prompt of the model in between."""
     lines = lines_of(PROGRAM)
@@ -246,3 +155,7 @@ def test_who_types_is_known_where_the_host_said_it_long_before(home: Home, tmp_p
         home.tail(path)
     kinds = {kind for kind, text in home.streams()[f"copilot:{PROGRAM}"] if text.startswith(("Summarise", "And once"))}
     assert kinds == {"relayed"}
+
+
+def test_a_path_is_no_command() -> None:
+    assert transcript.prompt_kind("/etc/hosts is wrong", by_person=True) == "user"

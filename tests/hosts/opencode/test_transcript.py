@@ -13,7 +13,9 @@ from typing import Any
 
 import opencode_oracle
 import pytest
+import transcript_home
 from opencode_database import FROM_RUN, Database
+from transcript_home import NOW, Streams
 
 from csmd.capture import transcripts, whole_text
 from csmd.exclusions import Excludes
@@ -21,57 +23,35 @@ from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
 from csmd.paths import name_of_transcript
 from csmd.store import cursors, sessions
-from csmd.store.core import Store
 from csmd.store.turns import left_out
 from csmd.text import tokens
 
-NOW = "2027-06-01T00:00:00.000Z"
 SHARED = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[4] / "shared" / "eval").parent
 SAMPLES = SHARED / "assistants" / "samples"
 HOUR_MS = 3_600_000
 
 
-class Home:
-    """A store on a real file, a database that a client writes, and `now`, the time at which it is read."""
+class Home(transcript_home.Home):
+    """A home with a database that a client writes, and `now`, the time at which it is read."""
 
     def __init__(self, root: Path) -> None:
-        self.root, self.now = root, NOW
-        self.store = Store(root / "csmd.db", now=NOW)
+        super().__init__(root)
+        self.now = NOW
         self.database = Database(root / "opencode" / "opencode.db")
         self.ferry = str(root / "ferry")
 
-    def read(self, path: Path | None = None, **more: Any) -> list[transcripts.Tail]:
+    def read(self, path: Path | None = None, **more: Any) -> list[transcripts.Tail]:  # type: ignore[override]
         return [self.tail(one, **more) for one in transcripts.transcripts(path or self.database.path)]
 
     def tail(self, path: Path, **more: Any) -> transcripts.Tail:
-        more = {"now": lambda: self.now, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
-        return transcripts.tail(self.store, path, **more)
+        return super().tail(path, **{"now": lambda: self.now, **more})
 
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        return self.store.read(lambda rows: list(rows.all(query)))
-
-    def streams(self) -> dict[str, list[tuple[str, str]]]:
-        found: dict[str, list[tuple[str, str]]] = {}
-        for stream, kind, text in self.rows(
-            "select s.id, t.kind, t.text from session_turn st join turns t on t.seq = st.turn_seq "
-            "join sessions s on s.seq = st.session_seq where st.rewound = 0 order by s.id, st.ordinal"
-        ):
-            found.setdefault(stream, []).append((kind, text))
-        return found
+    def streams(self, *, standing: bool = True) -> Streams:
+        return super().streams(standing=standing)
 
     def check(self, path: Path | None = None, host: str = "opencode") -> None:
-        """What is stored is what the oracle finds; of a call its words, of a result what was printed."""
-        stored, told = self.streams(), opencode_oracle.of_database(path or self.database.path, host)
-        assert stored.keys() == told.keys()
-        for stream, turns in stored.items():
-            assert [kind for kind, _ in turns] == [kind for kind, _ in told[stream]], stream
-            for (kind, text), (_, words) in zip(turns, told[stream], strict=True):
-                if kind == "tool_call":
-                    assert json.dumps(words, ensure_ascii=False)[1:-1] in text
-                elif kind == "tool_result":
-                    assert text.strip().endswith(words.strip())
-                else:
-                    assert text == words
+        """What is stored is what the oracle finds."""
+        transcript_home.check(self.streams(), opencode_oracle.of_database(path or self.database.path, host))
 
 
 @pytest.fixture

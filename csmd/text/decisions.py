@@ -1,0 +1,113 @@
+"""Whether a sentence decides how things are to be from then on, in whatever words; pure.
+
+It leaves one thing for another (switches.py), sets a value, says what will be so, or wants something throughout or not at
+all. The words stand in data/decision_words.txt, a class for each question; the rest is the order of a few closed classes.
+Words are those of a sentence in small letters, without what opens it (sentence.py). English only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from csmd import data
+from csmd.text.switches import find_switch, holds_now, may_switch
+
+_WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("sentence_words.txt")
+_PRONOUNS, _TROUBLE, _NOTHING = (_OF_SENTENCES[name] for name in ("pronoun.en", "trouble.en", "nothing.en"))
+_HOW, _ONE, _SKIPPED = _WORDS["how"], _WORDS["one"], _WORDS["adverb"]
+#: A number, what it is where it sets nothing (a version, a measure of a look), and how many words its unit has at most.
+_NUMBER, _NO_SETTING = (
+    re.compile(r"\d[\d.,_]*(?:[a-z]{1,2}|%)?"),
+    re.compile(r"\d+(?:\.\d+){2,}|\d[\d.]*(?:px|em|pt|vh|vw)"),
+)
+UNIT_WORDS = 2
+
+
+def decides(text: str, words: Sequence[str]) -> bool:
+    """Whether an English sentence says how things are to be from then on: not what is supposed, and not what is done once."""
+    words = tuple(words)
+    if words[:1] == ("if",) or not _WORDS["soon"].isdisjoint(words):
+        return False
+    request = next((size for size in (3, 2, 1) if "_".join(words[:size]) in _OF_SENTENCES["request.en"]), 0)
+    is_of_several = "_".join(words[:request]) in _OF_SENTENCES["of_several.en"]
+    if _sets_value(words[request:]) or (
+        is_of_several and _holds("".join(words[request : request + 1])) and _is_done_so(words[request:], least=2)
+    ):
+        return True
+    if (
+        (not request and _foresees(words))
+        or _wants_throughout(words)
+        or (may_switch(words) and find_switch(text) is not None)
+    ):
+        return True
+    is_now = any(word in ("now", "again") for word in words[-2:])
+    return is_now and _TROUBLE.isdisjoint(words) and holds_now(text)
+
+
+def _sets_value(words: Sequence[str]) -> bool:
+    """Whether an order sets a value that goes on to hold: "cap the retries at 5"; no look of something, and no version."""
+    if words[:1] == () or words[0] not in _WORDS["adjust"] or words[1:2] == () or words[1] in _PRONOUNS:
+        return False
+    at = next((at for at in range(2, len(words)) if words[at - 1] in ("to", "at") and _NUMBER.fullmatch(words[at])), 0)
+    unit = [word for word in words[at + 1 :] if word[0].isalnum()]
+    if not at or len(unit) > UNIT_WORDS or not _WORDS["looks_unit"].isdisjoint(unit):
+        return False
+    return not _NO_SETTING.fullmatch(words[at]) and not (words[at - 2] == "version" and "." in words[at])
+
+
+def _foresees(words: Sequence[str]) -> bool:
+    """Whether a sentence says how things will be: "we'll keep dates as text", "the API is going to be versioned by header"."""
+    for at, word in enumerate(words):
+        if word in ("will", "won't", "gonna"):
+            subject, start = words[:at], at + 1
+        elif word.endswith("'ll"):
+            subject, start = (*words[:at], word.removesuffix("'ll")), at + 1
+        elif words[at : at + 2] == ("going", "to") and at:
+            subject, start = (*words[: at - 1], words[at - 1].removesuffix("'re")), at + 2
+        else:
+            continue
+        named = [word for word in subject if word[0].isalnum()]
+        if not named or named[0] in _PRONOUNS or named[0] in _WORDS["person"]:
+            return False
+        rest = tuple(word for word in words[start:] if word not in _SKIPPED)
+        if rest[:1] == ("be",) and rest[1:2] and _holds(rest[1]) and rest[1].endswith("ing"):
+            return len(rest) > 2 and rest[2] not in _ONE
+        if rest[:1] == ("be",):
+            return not _HOW.isdisjoint(rest[1:]) or (
+                len(rest) == 2 and rest[1].endswith("s") and named[-1].endswith("s")
+            )
+        is_of_things = named[0] != "we" and _is_done_so(rest, least=1) and _TROUBLE.isdisjoint(rest)
+        return len(rest) > 1 and ((_holds(rest[0]) and rest[1] not in _PRONOUNS) or is_of_things)
+    return False
+
+
+def _holds(verb: str) -> bool:
+    """Whether a verb says what is so as long as it is: keep, storing."""
+    base = verb.removesuffix("ing")
+    return not _WORDS["hold"].isdisjoint((verb, base, f"{base}e", base[:-1]))
+
+
+def _is_done_so(words: Sequence[str], *, least: int) -> bool:
+    """Whether a verb says how: "represent colours as hex strings", "log in by passkey"; at least `least` words come before it."""
+    at = next((at for at, word in enumerate(words) if at and word in _HOW), 0)
+    is_how = at > 0 and words[at + 1 : at + 2] != () and words[at + 1] not in _ONE
+    return is_how and (at >= least or words[:2] == ("go", "with")) and words[1] not in _PRONOUNS
+
+
+def _wants_throughout(words: Sequence[str]) -> bool:
+    """Whether a user wants something of everything, in one way throughout, or not at all: "I don't want jQuery in here"."""
+    plain = tuple(word for word in words if word[0].isalnum() and word != "really")
+    if plain[:1] == ("no",):
+        return len(plain) > 2 and plain[-1] in ("here", "anywhere", "ever") and _NOTHING.isdisjoint(plain)
+    size = next((size for size in (3, 2) if "_".join(plain[:size]) in _WORDS["wish"]), 0)
+    if size:
+        rest = plain[size:]
+        to = next((at for at, word in enumerate(rest) if at and word == "to"), 0)
+        stays = to > 0 and rest[to + 1 : to + 2] in (("be",), ("stay",)) and (rest[0] == "the" or rest[0] not in _ONE)
+        is_throughout = bool(rest) and rest[0] in _WORDS["throughout"]
+        return is_throughout or (stays and not _HOW.isdisjoint(rest[to:]))
+    size = next((size for size in (4, 3) if "_".join(plain[:size]) in _WORDS["no_wish"]), 0)
+    is_bare = plain[size : size + 1] != () and plain[size] not in _ONE
+    is_at_large = plain[size : size + 1] in (("a",), ("an",), ("the",)) and plain[-1] in _WORDS["at_large"]
+    return size > 0 and (is_bare or is_at_large)

@@ -1,0 +1,85 @@
+"""Which sentences decide how things are to be from then on; each class of words is needed by one of them."""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+import pytest
+
+from csmd import data
+from csmd.text import decisions, sentence
+
+#: A sentence -> whether it decides.
+SAID: dict[str, bool] = {
+    "set the ledger limit to 40 rows": True,
+    "please cap ledgers at 40 kb": True,
+    "let's lower the ledger limit to 1.5": True,
+    "set the margin of the ledger to 40 pixels": False,
+    "set the margin of the ledger to 40px": False,
+    "bump the ledger version to 1.4": False,
+    "bump the ledger to 1.4.2": False,
+    "lower it to 40": False,
+    "we'll keep ledgers as text": True,
+    "we will always keep ledgers": True,
+    "we won't be storing ledgers": True,
+    "ledgers are going to be read by column": True,
+    "clerks are going to sign by thumb": True,
+    "clerks will sign by the door": False,
+    "our keys will be ULIDs": True,
+    "we won't support old ledgers": True,
+    "we aren't going to use ledgers": True,
+    "we'll keep it": False,
+    "we'll keep the ledger open tomorrow": False,
+    "we'll look at the ledger": False,
+    "I'll keep ledgers": False,
+    "there will be ledgers in rows": False,
+    "it will be kept in memory": False,
+    "can you ensure ledgers will be kept in memory": False,
+    "let's pause, a ledger can go without any rows": False,
+    "the ledger will be ready": False,
+    "if we drop Redis we'll use Valkey": False,
+    "I don't want ledgers in here": True,
+    "I'd like all ledgers closed": True,
+    "I want the ledger closed": False,
+    "I want the ledger to be kept in memory": True,
+    "I don't want to wait": False,
+    "I don't want this ledger": False,
+    "I don't want a ledger": False,
+    "I don't want a ledger in this repo": True,
+    "can you set the ledger limit to 40 rows": True,
+    "no ledgers here": True,
+    "no change here": False,
+    "let's represent ledgers as rows": True,
+    "let's go with rows for ledgers": True,
+    "let's write a ledger": False,
+    "let's keep ledgers": False,
+    "Redis is out, Valkey is in": True,
+    "the till listens on 8082 now": True,
+    "the till fails on 8082 now": False,
+}
+
+
+def check(module: ModuleType, said: str) -> bool:
+    return module.decides(said, sentence.parse(said).words)
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_a_sentence_decides_or_does_not(said: str) -> None:
+    assert check(decisions, said) is SAID[said]
+    assert sentence.parse(said).settles is SAID[said]
+
+
+@pytest.mark.parametrize("word_class", sorted(data.word_table("decision_words.txt")))
+def test_each_class_of_words_is_needed(word_class: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = data.word_table
+    monkeypatch.setattr(
+        data,
+        "word_table",
+        lambda name: whole(name) | ({word_class: frozenset()} if name == "decision_words.txt" else {}),
+    )
+    spec = importlib.util.find_spec("csmd.text.decisions")
+    assert spec is not None and spec.loader is not None
+    without = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(without)
+    assert any(check(without, said) is not SAID[said] for said in SAID)
