@@ -92,7 +92,7 @@ UNSIGNED: dict[str, set[str]] = {
     "capture.transcripts": {"spans_of", "with_times"},
     "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
     "dream.page_files": {"write_page"},
-    "dream.steps": {"_candidate_id", "plan_everywhere", "read_snapshot"},
+    "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "dream.transfer": {"open_file"},
     "dream.undo": {"_side_json", "_write_text", "read_text"},
 }

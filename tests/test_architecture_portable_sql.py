@@ -87,11 +87,8 @@ PLACEHOLDERS = {
     "_elsewhere('x')": "x.at < :since and x.seq <> :session",
     "_FRESH": "('startup', 'clear')",
     "kinds": "('memory', 'near')",
-    "held": "m.seq not in (select twin.seq from memories twin where twin.twin_of > 0) and true",
-    "_TWINS": "(select twin.seq from memories twin where twin.twin_of > 0)",
-    "tagged": "from memories m cross join memory_topics x where true and x.memory_seq = m.seq",
-    "produced": "from memories m cross join provenance p where true and p.memory_seq = m.seq",
-    "of_place": "true",
+    "IS_LISTED": "in (:listed)",  # which csmd.team.postgres says otherwise
+    "between": "from_project in (1, 2) and to_project in (1, 2)",
     "of_turns": "true",
     "of": "n.at >= :since",
     "of_session": "n.session_id = :session",

@@ -112,10 +112,6 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
     else:
         yield "no memory would change" + (f", {many(len(files), 'file')} would{more}" if files else ", and no file")
     yield from _hidden(value["hidden"])
-    if value["uncompared"]:
-        were = "was" if value["uncompared"] == 1 else "were"
-        few = f"{many(value['uncompared'], 'memory')} {were}"
-        yield f"{few} compared by words only: a dream compares all by meaning, too"
     yield from _asked(value.get("asks"), whole=whole)
     yield dim(f"nothing is done yet; a dream by itself: {value['verdict']}")
 

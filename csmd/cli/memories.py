@@ -269,6 +269,8 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
 
 #: Memories of a gate that are listed unless --limit says otherwise: of one project, of several, of one topic.
 MOST_HERE, MOST_ANYWHERE, MOST_OF_TOPIC = 8, 3, 12
+#: No topic has more.
+ALL_OF_TOPIC = 5000
 _SPAN = re.compile(r"(\d+)\s*(d|w)")
 _DAYS = {"d": 1, "w": 7}
 
@@ -305,7 +307,11 @@ def memories(
 ) -> None:  # fmt: skip
     """List what is remembered here."""
     place = verb.project_params(project, all_projects)
-    answer = verb.ask("csm_memory_by_topic", topic=topic, **place) if topic else verb.ask("csm_memory_list", **place)
+    answer = (
+        verb.ask("csm_memory_by_topic", topic=topic, limit=ALL_OF_TOPIC, **place)
+        if topic
+        else verb.ask("csm_memory_list", **place)
+    )
     rows = [
         row
         for row in answer["memories"]
@@ -673,7 +679,11 @@ def topics(name: str, everything: bool, **options: Any) -> None:
     With NAME the memories that are about it.
     """
     if name:
-        verb.reply("csm_memory_by_topic", partial(show_topic, everything=everything), {"topic": name, **options})
+        verb.reply(
+            "csm_memory_by_topic",
+            partial(show_topic, everything=everything),
+            {"topic": name, "limit": ALL_OF_TOPIC, **options},
+        )
     else:
         verb.reply("csm_memory_topics", partial(show_topics, everything=everything), options)
 

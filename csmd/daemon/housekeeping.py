@@ -223,6 +223,8 @@ def describe_backups(database: Path) -> dict[str, Any]:
 PROBE_S = 600
 #: How often it is looked whether something is due; a start is for catching up.
 RETENTION_S = 900.0
+#: How often the parts of full-text indexes are merged.
+MERGE_S = 900.0
 #: A write holds the writer for a few milliseconds: a hook still gets its answer in time.
 BATCH_TURNS = 100
 

@@ -29,7 +29,7 @@ from csmd.daemon.team_exchange import TeamExchange
 from csmd.embedding.models import Embedder
 from csmd.hosts import adapters
 from csmd.paths import is_there
-from csmd.store import events, files
+from csmd.store import events, files, fulltext
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.registry import ToolContext
@@ -163,6 +163,10 @@ class Background(threading.Thread):
             Chore("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
             Chore("team", lambda jobs_pass: self.team.step(jobs_pass.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
+            Chore(
+                "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
+                first_s=housekeeping.MERGE_S, repeats=True, quiet=True,
+            ),
             Chore("backup", lambda _: housekeeping.daily_backup(context), when="idle", every_s=housekeeping.LOOK_S, quiet=True),
         )  # fmt: skip
 

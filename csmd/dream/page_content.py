@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 from itertools import accumulate, islice
 
 from csmd.dream import actions, narrator, page_format
@@ -205,19 +206,21 @@ def sureness(memory: Memory) -> tuple[object, ...]:
     return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
 
 
+def has_text(memory: Memory) -> bool:
+    """Whether a memory says something that lasts, to somebody who was not there."""
+    return bool(compose.standalone_text(memory)) and not evidence.find_transience(memory)
+
+
 def build_sections(
     memories: Sequence[Memory], heading_for: Callable[[Memory], str], order: Sequence[str],
-    annotations: Annotations = NOTHING, room: int = PAGE_LINES,
+    annotations: Annotations = NOTHING, room: int = PAGE_LINES, may_show: Callable[[Memory], bool] = has_text,
 ) -> tuple[Section, ...]:  # fmt: skip
     """The surest memories under their headings, in each the pinned ones first, then the newest."""
     considered = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
     total = Counter(map(heading_for, memories))
     total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
 
-    def has_text(memory: Memory) -> bool:
-        return bool(compose.standalone_text(memory)) and not evidence.find_transience(memory)
-
-    usable = list(filter(has_text, considered))
+    usable = list(filter(may_show, considered))
     quoted = {
         (memory.project_seq, tokens.normalise(quote)) for memory in usable for quote in _QUOTED.findall(memory.scene)
     }
@@ -286,7 +289,7 @@ def is_ours(heading: str) -> bool:
 
 def build_page(
     place: Place, memories: Sequence[Memory], *, facts: Sequence[Fact] = (), themes: Sequence[str] = (),
-    annotations: Annotations = NOTHING, was: Read = NOBODYS,
+    annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page | None:  # fmt: skip
     """The page of a place, None where nothing is known of a project; the user's page is there from the beginning.
 
@@ -294,9 +297,8 @@ def build_page(
     """
     moved = _find_moved(memories, annotations, was)
     lasting = drop_old_plans(memories) if place.seq else memories
-    sections = build_sections(
-        [memory for memory in lasting if memory.id not in moved], find_heading, ORDER, annotations
-    )
+    own = [memory for memory in lasting if memory.id not in moved]
+    sections = build_sections(own, find_heading, ORDER, annotations, may_show=may_show)
     texts = [item.text for section in sections for item in section.items] + [item.text for item in moved.values()]
     counted = [fact for fact in facts if not (narrator.is_covered(fact, texts) or actions.core(fact) in texts)]
     if counted:
@@ -364,7 +366,7 @@ LINES = 40
 
 def build_theme_page(
     theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
-    *, annotations: Annotations = NOTHING, was: Read = NOBODYS,
+    *, annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page:  # fmt: skip
     """What is known of a theme, project by project; of a single project only what its own page does not list (`listed`)."""
     headings = {seq: link_to(place) for seq, place in places.items()}
@@ -373,7 +375,7 @@ def build_theme_page(
     moved = _find_moved(memories, annotations, was)
     on_own_page = [memory for memory in memories if len(places) == 1 and memory.id in listed and memory.id not in moved]
     own = [memory for memory in memories if memory.id not in moved and memory not in on_own_page]
-    sections = build_sections(own, lambda memory: headings[memory.project_seq], order, annotations, LINES)
+    sections = build_sections(own, lambda memory: headings[memory.project_seq], order, annotations, LINES, may_show)
     also = f" (also {display.join_names(theme.also)})" if theme.also else ""
     names = [(places[seq].title or places[seq].name) if seq else EVERYWHERE.lower() for seq in sorted(places)]
     of = (
@@ -404,6 +406,8 @@ STILL_OVERLAP, STILL_CONTAINED = 0.35, 0.6
 #: One of more memories than MOST is split where another topic takes a part of at least LEAST_ALONE and not nearly all. It
 #: stays split above STILL_MANY, and each part from half as many on.
 MOST, STILL_MANY, NEARLY_ALL = 40, 30, 0.8
+#: Themes that have a page at most: those that have one already, then the largest. The index lists fewer.
+MOST_THEMES = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,7 +425,7 @@ class Theme:
         return [*filter(None, (self.name.removesuffix(f": {self.part}"), self.part)), *self.also]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ThemeSources:
     """What themes are made of: topic -> memories, memory -> project, themes with a page, memories on other pages."""
 
@@ -429,6 +433,15 @@ class ThemeSources:
     project_of: Mapping[str, int]
     paged: Mapping[str, Theme] = field(default_factory=dict)
     listed: Collection[str] = frozenset()
+
+    @cached_property
+    def topics_of(self) -> Mapping[str, Collection[str]]:
+        """Memory -> its topics."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for name, members in self.tagged.items():
+            for ident in members:
+                found[ident].append(name)
+        return found
 
     def theme(self, name: str) -> Theme:
         """The memories of a topic; of projects in which it is hardly found any more those that stand on its page."""
@@ -460,7 +473,8 @@ class ThemeSources:
         """A theme that is too broad, as parts by the other topics of its memories; memories without one stay."""
         rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
         while len(rest) > (STILL_MANY if before else MOST):
-            inside = {name: rest & set(members) for name, members in self.tagged.items() if name != theme.name}
+            beside = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
+            inside = {name: rest & set(self.tagged[name]) for name in sorted(beside)}
             fitting = [
                 name
                 for name, members in inside.items()
@@ -482,7 +496,7 @@ class ThemeSources:
 
 
 def choose_themes(sources: ThemeSources) -> list[Theme]:
-    """The themes that have a page, by name: those that are mostly one merged, those that are too broad split.
+    """The themes that have a page, by name: those that are mostly one merged, those that are too broad split, MOST_THEMES at most.
 
     A merged theme has the name of the one that has a page, else of the larger one.
     """
@@ -502,7 +516,11 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
             also = (*kept.also, theme.name)
             merged[place] = Theme(name=kept.name, members=kept.members | theme.members, also=also)
     split = [part for theme in merged for part in sources.split(theme)]
-    return sorted(filter(sources.deserves_page, filter(sources.recurs, split)), key=lambda theme: theme.name)
+    chosen = filter(sources.deserves_page, filter(sources.recurs, split))
+    first = heapq.nsmallest(
+        MOST_THEMES, chosen, key=lambda one: (one.name not in sources.paged, -len(one.members), one.name)
+    )
+    return sorted(first, key=lambda theme: theme.name)
 
 
 # --- the index

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePath
 from typing import Literal, NamedTuple
 
@@ -65,6 +65,7 @@ def build_pages(
     every = [memory for of_place in memories.values() for memory in of_place]
     tags = topics.of_memories(rows, [memory.seq for memory in every])
     annotations, waiting = _read_annotations(rows, every)
+    may_show = cache(page_content.has_text)  # of a memory that stands on several pages once
     pages: list[Page] = []
     for seq, place in places.items():
         row = page_rows.get(place.path)
@@ -75,14 +76,14 @@ def build_pages(
             place, memories[seq], themes=sorted(numbers, key=lambda name: (-numbers[name], name)),
             facts=[fact for fact in facts
                    if fact.project_seq == seq and page_content.counted_hash(fact.text, key) not in left_out],
-            annotations=replace(annotations, new=waiting.get(seq, ())), was=was,
+            annotations=replace(annotations, new=waiting.get(seq, ())), was=was, may_show=may_show,
         )  # fmt: skip
         pages += [page] if page else []
         yield
     listed = frozenset(item.id for page in pages for section in page.sections for item in section.items)
     common = {seq: place for seq, place in places.items() if not place.walled}
     current = [memory for seq in common for memory in page_content.drop_old_plans(memories[seq])]
-    themed = yield from _build_theme_pages(page_rows, current, tags, common, annotations, listed)
+    themed = yield from _build_theme_pages(page_rows, current, tags, common, annotations, listed, may_show)
     times = {place.path: [memory.confirmed_at for memory in memories[seq]] for seq, place in common.items()}
     latest = {path: max(stated, default="") for path, stated in times.items()}
     indexed = [page for page in pages if page.path in latest]
@@ -108,7 +109,7 @@ def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotatio
 
 def _build_theme_pages(
     page_rows: Mapping[str, PageRow], memories: Sequence[Memory], tags: Mapping[int, Sequence[topics.Tagged]],
-    places: Mapping[int, Place], annotations: Annotations, listed: frozenset[str],
+    places: Mapping[int, Place], annotations: Annotations, listed: frozenset[str], may_show: Callable[[Memory], bool],
 ) -> Generator[None, None, list[Page]]:  # fmt: skip
     tagged: dict[str, set[str]] = defaultdict(set)
     for memory in memories:
@@ -135,7 +136,9 @@ def _build_theme_pages(
         of_theme = [by_id[ident] for ident in sorted(theme.members)]
         there = {seq: places[seq] for seq in {memory.project_seq for memory in of_theme}}
         was = last.get(path, NOBODYS)
-        page = page_content.build_theme_page(theme, path, of_theme, there, listed, annotations=annotations, was=was)
+        page = page_content.build_theme_page(
+            theme, path, of_theme, there, listed, annotations=annotations, was=was, may_show=may_show
+        )
         pages.append(page)
         yield
     return pages

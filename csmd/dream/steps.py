@@ -35,8 +35,6 @@ Facts = Mapping[int, Sequence[Fact]]
 Steps = Generator[None, None, T]
 #: Runs a function that reads the store, and returns its result.
 Read = Callable[[Callable[[Rows], Any]], Any]
-#: Which of some memories of a place are near: (rows, place, row keys) -> pairs of row keys.
-Near = Callable[[Rows, Place, Sequence[int]], set[tuple[int, int]]]
 #: Memories of one read, memories whose vectors one read compares, actions of one write (each takes 3 ms, and hooks wait
 #: behind it), and how often a scope that changes meanwhile is planned: what changes again is left to the next dream.
 READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
@@ -45,18 +43,16 @@ READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
 # --- planning
 
 
-def plan_everywhere(read: Read, *, now: str, facts: Facts, near: Near = dreams.near_pairs) -> Steps[DreamPlan]:
-    """Plans what a dream would do now, everywhere; `facts` are those of each project, by its row key.
-
-    Comparing vectors takes longest: `near` may compare only some, where the caller waits.
-    """
+def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
+    """Plans what a dream would do now, everywhere; `facts` are those of each project, by its row key."""
     planned: list[Action] = []
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
     for place in read(dreams.dream_places):
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
-        pairs = yield from compare_vectors(read, place, _alive(snapshot), near=near)
+        alive = _alive(snapshot)
+        pairs = yield from compare_vectors(read, alive, alive)
         memories = {ident: changed.get(ident, memory) for ident, memory in snapshot.memories.items()}
         memories |= {ident: changed.get(ident, memory) for ident, memory in lifted[place.everywhere].items()}
         plan, left = yield from plan_project(_with_near(replace(snapshot, memories=memories), pairs))
@@ -129,15 +125,22 @@ def _candidate_id(fact: Fact) -> str:
     return candidates.identity("belief", fact.project_seq, fact.fingerprint, "")
 
 
-def compare_vectors(
-    read: Read, place: Place, seqs: Sequence[int], *, near: Near = dreams.near_pairs
-) -> Steps[set[tuple[int, int]]]:
-    """The pairs of row keys whose vectors are near."""
-    pairs: set[tuple[int, int]] = set()
-    for part in parts_of(seqs, COMPARED):
-        pairs |= read(lambda rows, part=part: near(rows, place, part))  # type: ignore[misc]
+def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
+    """The pairs of row keys whose vectors are near, of some memories with those of a scope."""
+    own, signs = set(seqs), dreams.Signs(read(dreams.model_of_memories), [], [])
+    number = 0  # of the vectors that are compared with all behind them: those stand first
+    for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
+        for part in parts_of(some, READ):
+            found = read(partial(dreams.signs_of, model=signs.model, seqs=part))
+            signs.seqs.extend(found.seqs)
+            signs.codes.extend(found.codes)
+            yield
+        number = len(signs.codes) if some is seqs else number
+    near: list[dreams.NearPair] = []
+    for places in parts_of(range(number), COMPARED):
+        near += read(partial(dreams.near_behind, signs=signs, part=places))
         yield
-    return pairs
+    return dreams.nearest(near)
 
 
 def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
@@ -172,7 +175,7 @@ def carry_out_everywhere(
             is_unchanged = digest == store.read(partial(dreams.dreamt_digest, place=place))
             alive = [] if is_unchanged else _alive(snapshot)
             fresh = [seq for seq in alive if seq not in compared]
-            near |= yield from compare_vectors(store.read, place, fresh)
+            near |= yield from compare_vectors(store.read, fresh, alive)
             compared.update(fresh)
             plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
             # Only where all were compared now: the vector of one that was compared before may be newer.

@@ -82,7 +82,7 @@ def standalone_text(memory: Memory) -> str:
     return "" if refers_back(parse(text)) or is_passing(text, speaker) else text
 
 
-@cached(4096)
+@cached(16_384)  # a memory stands on up to four pages, which are built one after the other
 def _durable_text(text: str, by_assistant: bool) -> str:
     if _UNDECIDED.search(text):
         return ""

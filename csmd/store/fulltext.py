@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from csmd.store.sqlite import Row, Rows, in_keys
+from csmd.store.sqlite import Row, Rows, full_text_tables, in_keys
 
 
 class Index(NamedTuple):
@@ -54,6 +54,25 @@ SEARCHED = "turns t indexed by turns_searchable on t.seq = n.turn_seq and t.sear
 MOST_ROWS = 20_000
 #: Words in no more rows than these are counted first: with them there is often no room left for one to be counted further.
 FEW_ROWS = 2_000
+
+
+#: Pages that one write merges, and how many parts of one size are merged: as few as can be.
+MERGED_PAGES, MERGED_PARTS = 32, 2
+
+
+def merge(rows: Rows) -> bool:
+    """Merges some of the parts that writes leave in the full-text indexes; whether there may be more to merge.
+
+    Each part is looked into for every word, and writes themselves leave up to four of each size.
+    """
+    for table in full_text_tables(rows):
+        if rows.number(f"select v from {table}_config where k = 'usermerge'") != MERGED_PARTS:  # noqa: S608
+            rows.run(f"insert into {table} ({table}, rank) values ('usermerge', :parts)", parts=MERGED_PARTS)  # noqa: S608
+        before = rows.connection.total_changes()
+        rows.run(f"insert into {table} ({table}, rank) values ('merge', :pages)", pages=MERGED_PAGES)  # noqa: S608
+        if rows.connection.total_changes() - before > 1:  # as SQLite says that one knows
+            return True
+    return False
 
 
 def match_expression(terms: Sequence[str]) -> str:

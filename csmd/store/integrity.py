@@ -181,6 +181,16 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
     return found[:SHOWN]
 
 
+def _differing(counted: str, kept: str) -> str:
+    """The number of rows that are counted and not kept, or the other way round; a kept row of nothing but zeros is none."""
+    numbers = {"graph_counts": "memories + topics + sessions + tagged + produced", "link_counts": "number"}[kept]
+    rows = f"select * from {kept} where {numbers} <> 0"  # noqa: S608
+    return (
+        f"select (select count(*) from (select * from {counted} except {rows})) + "  # noqa: S608
+        f"(select count(*) from ({rows} except select * from {counted}))"
+    )
+
+
 #: What is wrong -> how many rows it is wrong of.
 _COUNTED = {
     "turns: {} in no session's order": (
@@ -197,6 +207,8 @@ _COUNTED = {
     "counters: {} below zero": "select count(*) from counters where value < 0",
     "cursors: {} below zero": "select count(*) from cursors where position < 0",
     "files: {} read to a place before the beginning": "select count(*) from files where position < 0",
+    "graph_counts: {} projects are counted otherwise": _differing("graph_counted", "graph_counts"),
+    "link_counts: {} relationships are counted otherwise": _differing("links_counted", "link_counts"),
 }
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from csmd.errors import StoreError
 from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
 from csmd.store import vectors
-from csmd.store.sqlite import Row, Rows, as_value, column_values, columns, in_keys
+from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
 from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 from csmd.vocabulary import Authority
 
@@ -51,8 +51,6 @@ _BELIEF = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
     "superseded_by", "used_at",
 )  # fmt: skip
-#: Memories whose provenance one statement reads.
-PART = 500
 
 
 def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session_seq: int, text_hash: str) -> bool:
@@ -86,13 +84,15 @@ def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Sta
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
     """The memories `m` that fulfil a condition, in the order that it may end with, each with its provenance."""
     found = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
-    sources: dict[int, list[Row]] = {}
-    for start in range(0, len(found), PART):
-        seqs = [row[_SEQ] for row in found[start : start + PART]]
-        sources |= rows.grouped(
-            f"select memory_seq, uuid, session_id, at, role from provenance where {in_keys('memory_seq', seqs)} "  # noqa: S608
-            "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid"
+    sources = (
+        {}
+        if not found
+        else rows.grouped(
+            f"select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED} "  # noqa: S608
+            "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid",
+            listed=listed(row[_SEQ] for row in found),
         )
+    )
     return [
         as_value(
             Memory,
@@ -180,7 +180,7 @@ def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
 
 def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
     """Memories by row key."""
-    return {memory.seq: memory for memory in where(rows, in_keys("m.seq", seqs))}
+    return {memory.seq: memory for memory in where(rows, f"m.seq {IS_LISTED}", listed=listed(seqs))}
 
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:

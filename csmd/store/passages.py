@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from csmd.store.fulltext import WORDS
-from csmd.store.sqlite import Rows, in_keys
+from csmd.store.sqlite import IS_LISTED, Rows, in_keys, listed
 from csmd.text import prose, quotations
 from csmd.text.display import ARROW
 from csmd.vocabulary import TurnKind
@@ -51,7 +51,8 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Passage]:
         f"case when p.text <> '' then 'assistant' else t.kind end, p.start_at, p.end_at, {WORDS}, t.at, "
         f"case when s.parent = '' then s.id else s.parent end, r.root, {quoting} "
         "from passages p join turns t on t.seq = p.turn_seq join sessions s on s.seq = p.session_seq "
-        f"join projects r on r.seq = p.project_seq where {in_keys('p.seq', seqs)}"
+        f"join projects r on r.seq = p.project_seq where p.seq {IS_LISTED}",
+        listed=listed(seqs),
     )
     names = tuple(Passage.__annotations__)
     passages = {}

@@ -23,7 +23,7 @@ from csmd.values import Project
 #: Made again by triggers, or by the stages that own them, so that they read everything once more.
 NOT_TAKEN = frozenset(
     {"migrations", "cursors", "files", "vector_models", "vectors", "vector_codes", "embed_again", "tallies",
-     "passage_threads", "dreamt_scopes"}
+     "passage_threads", "dreamt_scopes", "graph_counts", "link_counts"}
 )  # fmt: skip
 #: Which rows of a table are taken, by new keys: passages are made of their turns again but for the words of tool calls,
 #: which outlive the calls' input.

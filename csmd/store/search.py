@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.store.fulltext import SEARCHED, rows_with, text_hits
-from csmd.store.sqlite import Rows, as_value, in_keys
+from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
 from csmd.vocabulary import TurnKind
 
 #: So many passages are looked for to find one turn each.
@@ -44,7 +44,8 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
         TurnRow,
         "select t.seq, t.uuid, t.kind, t.text, t.at, s.seq, case when s.parent = '' then s.id else s.parent end, "  # noqa: S608
         "p.root, p.seq from turns t join sessions s on s.seq = t.session_seq join projects p on p.seq = t.project_seq "
-        f"where {in_keys('t.seq', seqs)}",
+        f"where t.seq {IS_LISTED}",
+        listed=listed(seqs),
     )
     return {turn.seq: turn for turn in turns}
 

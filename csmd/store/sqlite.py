@@ -242,6 +242,16 @@ def in_keys(column: str, keys: Iterable[int] | None) -> str:
     return "true" if keys is None else f"{column} in ({', '.join(str(int(key)) for key in keys) or 'null'})"
 
 
+#: The condition that a column holds one of the row keys `listed`, which `listed` writes: however many they are the statement
+#: is the same, so that it is prepared once. To prepare it takes longer than to read a few rows.
+IS_LISTED = "in (select value from json_each(:listed))"
+
+
+def listed(keys: Iterable[int]) -> str:
+    """Row keys as the value of IS_LISTED."""
+    return f"[{','.join(map(str, keys))}]"
+
+
 def columns(kind: type[Any], alias: str, **instead: str) -> str:
     """The columns of a class's fields, in their order: `alias.name`, or what `instead` says of a name."""
     return ", ".join(instead.get(name, f"{alias}.{name}") for name in _annotations(kind))

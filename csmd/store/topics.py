@@ -9,8 +9,6 @@ from typing import NamedTuple
 from csmd.store.sqlite import Rows, as_value, in_keys
 
 RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
-#: The row keys of twins, by an index of them alone: where all memories are counted, to read the row of each takes longer.
-_TWINS = "(select twin.seq from memories twin where twin.twin_of > 0)"
 
 
 class Due(NamedTuple):
@@ -28,6 +26,19 @@ class Tagged:
     name: str
     by_whom: str
     weight: float
+
+
+class Member(NamedTuple):
+    """A memory that is about a topic, as far as a list of them needs it; `by_whom` and `weight` are those of the tag."""
+
+    seq: int
+    id: str
+    text: str
+    by_whom: str
+    weight: float
+    superseded_by: str
+    pinned: bool
+    confidence: float
 
 
 def due_projects(rows: Rows) -> list[Due]:
@@ -159,16 +170,17 @@ def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str
     )
 
 
-def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Tagged]:
-    """The memories of some places (None: all) that are about a topic, by row key."""
+def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Member]:
+    """The memories of some places (None: all) that are about a topic, by row key; the rest of each is read by `memories`."""
     # A memory's topics are those of its project; `cross join` keeps SQLite from beginning with all memories.
     found = rows.all(
-        "select x.memory_seq, t.name, x.by_whom, x.weight from topics t cross join memory_topics x "  # noqa: S608
-        "cross join memories m where t.name = :name and x.topic_seq = t.seq and x.weight > 0 and m.seq = x.memory_seq "
+        "select m.seq, m.id, m.text, x.by_whom, x.weight, m.superseded_by, m.pinned, m.confidence "  # noqa: S608
+        "from topics t cross join memory_topics x cross join memories m "
+        "where t.name = :name and x.topic_seq = t.seq and x.weight > 0 and m.seq = x.memory_seq "
         f"and m.twin_of = 0 and {in_keys('t.project_seq', places)} order by x.memory_seq",
         name=name,
     )
-    return {seq: as_value(Tagged, tagged) for seq, *tagged in found}
+    return {row[0]: Member._make(row) for row in found}
 
 
 def edges(
@@ -227,31 +239,17 @@ def remove_link(rows: Rows, one: int, other: int, relationship: str) -> bool:
 
 def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many memories, topics, sessions and edges (TAGGED, PRODUCED) there are in some places, None: all."""
-    held = f"m.seq not in {_TWINS} and {in_keys('m.project_seq', projects)}"
-    tagged = f"from memories m cross join memory_topics x where {held} and x.memory_seq = m.seq and x.weight > 0"
-    produced = (
-        f"from memories m cross join provenance p where {held} and p.memory_seq = m.seq and p.session_id <> '' "
-        "and p.role <> 'beside'"
-    )
-    of_place = in_keys("project_seq", projects)
-    ((number, distinct),) = rows.all(f"select count(*), count(distinct x.topic_seq) {tagged}")
-    return {
-        "memories": rows.number(f"select count(*) from memories m where {held}"),  # noqa: S608
-        "topics": distinct,
-        "sessions": rows.number(
-            f"select count(*) from sessions where parent = '' and host <> 'probe' and {of_place}"  # noqa: S608
-        ),
-        "tagged": number,
-        "produced": rows.number(f"select count(*) from (select distinct p.session_id, m.seq {produced}) d"),  # noqa: S608
-    }
+    names = ("memories", "topics", "sessions", "tagged", "produced")
+    sums = ", ".join(f"coalesce(sum({name}), 0)" for name in names)
+    (counts,) = rows.all(f"select {sums} from graph_counts where {in_keys('project_seq', projects)}")  # noqa: S608
+    return dict(zip(names, map(int, counts), strict=True))
 
 
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each relationship there are between memories of some places (None: all)."""
-    return dict(
-        rows.all(
-            "select l.relationship, count(*) from memories m cross join links l cross join memories o "  # noqa: S608
-            f"where m.seq not in {_TWINS} and {in_keys('m.project_seq', projects)} and l.from_seq = m.seq "
-            f"and o.seq = l.to_seq and o.seq not in {_TWINS} and {in_keys('o.project_seq', projects)} group by l.relationship order by 2 desc, 1"
-        )
+    between = f"{in_keys('from_project', projects)} and {in_keys('to_project', projects)}"
+    found = rows.all(
+        f"select relationship, sum(number) from link_counts where {between} "  # noqa: S608
+        "group by relationship having sum(number) > 0 order by 2 desc, 1"
     )
+    return {relationship: int(number) for relationship, number in found}

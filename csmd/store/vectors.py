@@ -13,7 +13,7 @@ from typing import Any
 from csmd.errors import StoreError
 from csmd.store import cursors
 from csmd.store.fulltext import WORDS
-from csmd.store.sqlite import Row, Rows, in_keys
+from csmd.store.sqlite import IS_LISTED, Row, Rows, listed
 
 #: vec0 allocates a whole chunk for each partition: 64 keeps a hundred projects at 10 MB, not 158 (facts: dependencies).
 VECTOR_CHUNK_ROWS = 64
@@ -302,9 +302,9 @@ def distances(rows: Rows, kind: str, model: int, vector: bytes, row_seqs: Sequen
     sql = (
         "select v.row_seq, min(vec_distance_l2(t.embedding, vec_int8(:vector))) from vectors v "  # noqa: S608
         f"cross join {vector_table(kind, model)} t on t.rowid = v.seq "
-        f"where v.kind = :kind and {in_keys('v.row_seq', row_seqs)} and v.model_seq = :model group by v.row_seq"
+        f"where v.kind = :kind and v.row_seq {IS_LISTED} and v.model_seq = :model group by v.row_seq"
     )
-    squares = rows.all(sql, vector=vector, kind=kind, model=model)
+    squares = rows.all(sql, vector=vector, kind=kind, model=model, listed=listed(row_seqs))
     return {seq: distance**2 for seq, distance in squares}
 
 

@@ -16,7 +16,7 @@ from psycopg.adapt import Dumper
 
 from csmd.cache import cached
 from csmd.errors import StoreError
-from csmd.store.sqlite import Row, Rows, in_keys
+from csmd.store.sqlite import IS_LISTED, Row, Rows, in_keys
 
 SCHEMA = Path(__file__).with_name("server.sql")
 #: The version of the schema that this csmd knows, and the least version of pgvector: it goes on looking where the rules
@@ -25,6 +25,7 @@ VERSION, LEAST_VECTOR = 1, (0, 8)
 CONNECT_S, STATEMENT_MS = 10, 60_000
 #: A text in quotes, a parameter, a sign that psycopg would take for one.
 _NAMED = re.compile(r"'(?:[^']|'')*'|(?<![:\w]):([a-z_]\w*)|%")
+_IS_LISTED = "in (select cast(value as bigint) from json_array_elements_text(cast(:listed as json)))"
 
 
 class _BoolAsNumber(Dumper):
@@ -72,6 +73,18 @@ class ServerRows(Rows):
         except psycopg.Error as error:
             raise as_store_error(error) from error
 
+    def with_table(self, sql: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+        """Performs one statement in which TABLE stands for these rows, as `v` with columns of these names; none for no rows."""
+        if not rows:
+            return
+        row = f"({', '.join(f'%({name})s' for name in names)})"
+        try:
+            with psycopg.ClientCursor(self.server) as cursor:
+                written = ", ".join(cursor.mogrify(row, _storable(values)) for values in rows)
+                cursor.execute(sql.replace("TABLE", f"(values {written}) as v ({', '.join(names)})").encode())
+        except psycopg.Error as error:
+            raise as_store_error(error) from error
+
     @contextmanager
     def transaction(self, *, write: bool) -> Iterator[None]:
         """One transaction; a read sees one moment. Rolled back when anything is raised."""
@@ -104,14 +117,14 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cached(500)
 def _in_its_words(sql: str) -> str:
-    """A statement with its parameters as psycopg names them; quoted text stays as it is."""
+    """A statement with its parameters as psycopg names them, and lists of keys as PostgreSQL reads them; what stands in quotes stays."""
 
     def named(match: re.Match[str]) -> str:
         if match.group(1):
             return f"%({match.group(1)})s"
         return match.group().replace("%", "%%")
 
-    return _NAMED.sub(named, sql)
+    return _NAMED.sub(named, sql.replace(IS_LISTED, _IS_LISTED))
 
 
 # --- connecting

@@ -234,5 +234,21 @@ end $$;
 -- As in a home: which memories are somebody else's.
 create view team_memories with (security_invoker = true) as
   select seq as memory_seq, author from memories where author <> session_user;
+-- As a home keeps them: counted here from what may be seen.
+create view graph_counts with (security_invoker = true) as
+  select p.seq as project_seq,
+    (select count(*) from memories m where m.project_seq = p.seq and m.twin_of = 0) as memories,
+    (select count(distinct x.topic_seq) from memories m join memory_topics x on x.memory_seq = m.seq
+      where m.project_seq = p.seq and m.twin_of = 0 and x.weight > 0) as topics,
+    (select count(*) from sessions s where s.project_seq = p.seq and s.parent = '' and s.host <> 'probe') as sessions,
+    (select count(*) from memories m join memory_topics x on x.memory_seq = m.seq
+      where m.project_seq = p.seq and m.twin_of = 0 and x.weight > 0) as tagged,
+    (select count(distinct (m.seq, o.session_id)) from memories m join provenance o on o.memory_seq = m.seq
+      where m.project_seq = p.seq and m.twin_of = 0 and o.session_id <> '' and o.role <> 'beside') as produced
+  from projects p;
+create view link_counts with (security_invoker = true) as
+  select a.project_seq as from_project, b.project_seq as to_project, l.relationship, count(*) as number
+  from links l join memories a on a.seq = l.from_seq join memories b on b.seq = l.to_seq
+  where a.twin_of = 0 and b.twin_of = 0 group by a.project_seq, b.project_seq, l.relationship;
 grant usage on schema csmd to public;
-grant select on server, vector_models, team_memories to public;
+grant select on server, vector_models, team_memories, graph_counts, link_counts to public;

@@ -11,6 +11,7 @@ from typing import Any
 from csmd.store import memories
 from csmd.store.sqlite import Rows, in_keys
 from csmd.team import postgres
+from csmd.team.postgres import ServerRows
 from csmd.vocabulary import NEVER
 
 #: The columns of a memory as a record has them (csmd/store/exports.py).
@@ -21,7 +22,9 @@ COLUMNS = (
 DAYS = ("hot_until", "warm_until", "archive_at")
 #: What hangs on a memory and is written anew with it.
 _CHILDREN = ("provenance", "memory_topics", "symptoms", "refutations", "scenes", "vectors")
-_OWN = "(select seq from memories where id = :id and author = session_user)"
+_OWN = "(select seq from memories where id = any(:idents) and author = session_user)"
+#: The rows that are given, each with one's own memory of its `id`.
+_JOINED = "TABLE join memories m on m.id = v.id and m.author = session_user"
 #: In a memory that is told to colleagues: it is a person's, and holds.
 _TOLD = "(m.authority = 'user' or m.pinned = 1) and m.superseded_by = '' and m.tier <> 'archive' and m.twin_of = 0"
 #: How much the ranks of words and of meaning are evened out before they are added (reciprocal rank fusion).
@@ -45,70 +48,74 @@ def put_projects(rows: Rows, shares: Iterable[Mapping[str, Any]], gone: Iterable
     return made
 
 
-def put_memories(rows: Rows, records: Sequence[Mapping[str, Any]], projects: Mapping[str, int]) -> None:
+def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], projects: Mapping[str, int]) -> None:
     """Writes memories with all that hangs on them, by their ids: those that are there already become as they are now."""
-    names = ["project_seq", *COLUMNS, *DAYS]
+    names = ("project_seq", *COLUMNS, *DAYS)
     changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "id")
-    rows.many(
-        f"insert into memories ({', '.join(names)}) values ({', '.join(f':{name}' for name in names)}) "  # noqa: S608
+    rows.with_table(
+        f"insert into memories ({', '.join(names)}) select * from TABLE "  # noqa: S608
         f"on conflict (author, id) do update set {changed}, version = memories.version + 1, changed = pg_current_xact_id()",
+        names,
         [_values(record, projects) for record in records],
     )
-    idents = [{"id": record["id"]} for record in records]
+    idents = [record["id"] for record in records]
     for table in _CHILDREN:
-        rows.many(f"delete from {table} where memory_seq = {_OWN}", idents)  # noqa: S608
-    rows.many(f"delete from links where from_seq = {_OWN} or to_seq = {_OWN}", idents)  # noqa: S608
-    rows.many("delete from belief_changes where memory_id = :id and author = session_user", idents)
-    rows.many(
-        "delete from gone where id = :id and author = session_user and project_seq in "
-        "(select project_seq from memories where id = :id and author = session_user)",
-        idents,
+        rows.run(f"delete from {table} where memory_seq in {_OWN}", idents=idents)  # noqa: S608
+    rows.run(f"delete from links where from_seq in {_OWN} or to_seq in {_OWN}", idents=idents)  # noqa: S608
+    rows.run("delete from belief_changes where memory_id = any(:idents) and author = session_user", idents=idents)
+    rows.run(
+        "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq and m.id = any(:idents) "
+        "and g.author = session_user and m.author = session_user",
+        idents=idents,
     )
-    for table, of_table in _LISTS.items():
-        _put_children(rows, table, of_table, records)
+    for table, columns in _LISTS.items():
+        lists = ((record["id"], row) for record in records for row in record[_FIELDS.get(table, table)])
+        hanging = [{"id": ident, **dict(zip(columns, row, strict=True))} for ident, row in lists]
+        _hang(rows, f"{table} (memory_seq, {', '.join(columns)})", columns, hanging)
     tags = [
         {"id": record["id"], "name": name, "by_whom": by, "weight": weight}
         for record in records
         for name, by, weight in record["tags"]
     ]
-    of_project = f"(select project_seq from memories where seq = {_OWN})"  # noqa: S608
-    rows.many(f"insert into topics (project_seq, name) values ({of_project}, :name) on conflict do nothing", tags)  # noqa: S608
-    rows.many(
-        f"insert into memory_topics (memory_seq, topic_seq, by_whom, weight) select {_OWN}, t.seq, :by_whom, :weight "  # noqa: S608
-        f"from topics t where t.name = :name and t.project_seq = {of_project} on conflict do nothing",
+    rows.with_table(
+        f"insert into topics (project_seq, name) select distinct m.project_seq, v.name from {_JOINED} on conflict do nothing",  # noqa: S608
+        ("id", "name"),
+        tags,
+    )
+    rows.with_table(
+        "insert into memory_topics (memory_seq, topic_seq, by_whom, weight) select m.seq, t.seq, v.by_whom, v.weight "  # noqa: S608
+        f"from {_JOINED} join topics t on t.name = v.name and t.project_seq = m.project_seq on conflict do nothing",
+        ("id", "name", "by_whom", "weight"),
         tags,
     )
     # An edge comes with either of its ends: with the later one both are there.
-    rows.many(
+    ends = ("from_id", "to_id", "relationship", "weight", "at")
+    rows.with_table(
         "insert into links (from_seq, to_seq, relationship, weight, created_at) "
-        "select a.seq, b.seq, :relationship, :weight, :at from memories a, memories b where a.id = :from_id and b.id = :to_id "
-        "and a.author = session_user and b.author = session_user on conflict do nothing",
-        [
-            dict(zip(("from_id", "to_id", "relationship", "weight", "at"), edge, strict=True))
-            for record in records
-            for edge in record["edges"]
-        ],
+        "select a.seq, b.seq, v.relationship, v.weight, v.at from TABLE join memories a on a.id = v.from_id "
+        "join memories b on b.id = v.to_id where a.author = session_user and b.author = session_user on conflict do nothing",
+        ends,
+        [dict(zip(ends, edge, strict=True)) for record in records for edge in record["edges"]],
     )
-    rows.many(
-        "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) "
-        "values (:id, :change, :before, :after, :reason, :by, :at, :undone_at)",
+    noted = ("id", "change", "before", "after", "reason", "by", "at", "undone_at")
+    rows.with_table(
+        "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) select * from TABLE",
+        noted,
         [{"id": record["id"], **change} for record in records for change in record["changes"]],
     )
     vectors = [
-        {"id": record["id"], "model": model, "start": start, "end": end, "vector": bytes.fromhex(vector)}
+        {"id": record["id"], "name": name, "start": start, "until": end, "vector": bytes.fromhex(vector)}
         for record in records
-        for model, start, end, vector in record["vectors"]
+        for name, start, end, vector in record["vectors"]
     ]
-    made = {
-        key: postgres.ensure_model(rows, *key) for key in {(item["model"], len(item["vector"])) for item in vectors}
-    }
-    rows.many(
+    made = {key: postgres.ensure_model(rows, *key) for key in {(item["name"], len(item["vector"])) for item in vectors}}
+    for item in vectors:
+        item["model"], item["vector"] = made[item["name"], len(item["vector"])], postgres.as_list(item["vector"])
+    rows.with_table(
         "insert into vectors (memory_seq, model_seq, start_at, end_at, embedding) "  # noqa: S608
-        f"values ({_OWN}, :model, :start, :end, :vector) on conflict do nothing",
-        [
-            {**item, "model": made[item["model"], len(item["vector"])], "vector": postgres.as_list(item["vector"])}
-            for item in vectors
-        ],
+        f"select m.seq, v.model, v.start, v.until, cast(v.vector as halfvec) from {_JOINED} on conflict do nothing",
+        ("id", "model", "start", "until", "vector"),
+        vectors,
     )
 
 
@@ -125,15 +132,10 @@ _LISTS = {
 _FIELDS = {"provenance": "sources", "scenes": "scene"}
 
 
-def _put_children(rows: Rows, table: str, names: Sequence[str], records: Sequence[Mapping[str, Any]]) -> None:
-    rows.many(
-        f"insert into {table} (memory_seq, {', '.join(names)}) values ({_OWN}, {', '.join(f':{name}' for name in names)})",  # noqa: S608
-        [
-            {"id": record["id"], **dict(zip(names, row, strict=True))}
-            for record in records
-            for row in record[_FIELDS.get(table, table)]
-        ],
-    )
+def _hang(rows: ServerRows, into: str, columns: Sequence[str], hanging: Sequence[Mapping[str, Any]]) -> None:
+    """Adds what hangs on memories, each row with the `id` of its memory."""
+    chosen = ", ".join(f"v.{name}" for name in columns)
+    rows.with_table(f"insert into {into} select m.seq, {chosen} from {_JOINED}", ("id", *columns), hanging)  # noqa: S608
 
 
 def put_digest(rows: Rows, digest: Mapping[str, Any], projects: Mapping[str, int]) -> None:

@@ -28,7 +28,7 @@ from csmd.values import Statement
 
 Json = dict[str, Any]
 #: How many memories, digests and projects one exchange sends at most, and how long it may take.
-SENT_AT_ONCE, LIMIT_S = 50, 120.0
+SENT_AT_ONCE, LIMIT_S = 200, 120.0
 #: Variables that say where libpq finds a password and certificates.
 PASSWORD_FILE = "PGPASSFILE"  # noqa: S105
 #: The origin of a memory that a colleague said.

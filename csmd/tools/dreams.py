@@ -18,7 +18,7 @@ from csmd.dream import narrator, page_files, steps, undo
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
 from csmd.store import dreams, ledger
-from csmd.store.dreams import Dream, Place
+from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
 from csmd.tools.present import as_json, roots
@@ -28,8 +28,6 @@ from csmd.vocabulary import INDEX
 TOOLS = Tools()
 
 MOST = 1000
-#: Seconds for which a preview compares vectors: whoever asked waits, and a dream has all the time there is.
-COMPARING_S = 3.0
 
 
 def dream_json(rows: Rows, dream: Dream) -> Json:
@@ -60,23 +58,12 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
     The plan over all projects, what may be seen of it: planning changes nothing and is no dream.
     """
     seen, root_of, now = places(rows, project, asking), roots(rows), ctx.now()
-    left_s, uncompared = COMPARING_S, 0
-
-    def near(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
-        nonlocal left_s, uncompared
-        if left_s <= 0:
-            uncompared += len(seqs)
-            return set()
-        began = ctx.monotonic()
-        pairs = dreams.near_pairs(rows, place, seqs)
-        left_s -= ctx.monotonic() - began
-        return pairs
 
     def read(run: Callable[[Rows], Any]) -> Any:
         return run(rows)
 
     facts = yield from count_facts(read)
-    plan = yield from steps.plan_everywhere(read, now=now, facts=facts, near=near)
+    plan = yield from steps.plan_everywhere(read, now=now, facts=facts)
     actions = [action for action in plan.actions if seen is None or action.project_seq in seen]
     yield
     files = yield from page_files.preview_changes(
@@ -95,7 +82,6 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
             if seen is None or file.path in (markdown.USER, INDEX) or not on.isdisjoint(seen)
         ],
         "hidden": 0 if project else len(plan.actions) - len(actions),
-        "uncompared": uncompared,
         "asks": _questions(ctx, rows, seen, now=now),
     }
 

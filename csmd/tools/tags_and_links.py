@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import TypeVar
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import remember, supersession, topic_tagging
@@ -23,7 +24,7 @@ from csmd.values import Link, Memory
 
 TOOLS = Tools()
 
-MOST = 200
+MOST, MOST_OF_TOPIC = 200, 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd draws, and what does so.
@@ -137,7 +138,10 @@ def _weight(typed: str) -> float:
     return round(weight, 3)
 
 
-def _surest_first(rows: Iterable[Memory]) -> list[Memory]:
+M = TypeVar("M", Memory, topics.Member)
+
+
+def _surest_first(rows: Iterable[M]) -> list[M]:
     """Memories in the order in which they are shown: what holds first, then what is pinned or surest."""
     return sorted(
         rows, key=lambda memory: (bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id)
@@ -157,16 +161,17 @@ def _topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 
 @TOOLS.add("csm_memory_by_topic")
-def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None) -> Json:
-    """List the memories that are about a topic."""
+def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None, limit: int = 50) -> Json:
+    """List the memories that are about a topic, the surest first."""
     name = topic_tagging.name_of(topic)
-    tags = topics.members(rows, name, seen)
-    members = _surest_first(memories.by_seqs(rows, list(tags)).values())
+    members = topics.members(rows, name, seen)
+    shown = _surest_first(members.values())[: between(limit, MOST_OF_TOPIC)]
+    whole = memories.by_seqs(rows, [member.seq for member in shown])
     listed = [
-        {**row, "tagged_by": tags[memory.seq].by_whom, "weight": tags[memory.seq].weight}
-        for memory, row in zip(members, memories_json(rows, members), strict=True)
+        {**row, "tagged_by": member.by_whom, "weight": member.weight}
+        for member, row in zip(shown, memories_json(rows, [whole[member.seq] for member in shown]), strict=True)
     ]
-    return {"topic": name, "memories": listed}
+    return {"topic": name, "memories": listed, "of": len(members)}
 
 
 @TOOLS.add("csm_memory_by_type")

@@ -2,6 +2,7 @@
 
     python tests/bench/bench_dream.py [--eval DIR] [--dreams 30] [--out DIR] [--notes DIR] [--example docs/example]
     python tests/bench/bench_dream.py --memories 2000
+    python tests/bench/bench_dream.py --homes DIR [--sizes 10000,30000,100000] [--chart docs/dream.svg]
 
 The labelled set is read twice into a new store, session by session in the order of time: once without dreams, once
 with `--dreams` of them spread over it, in the very steps of the daemon's, each three hours after the last turn before
@@ -9,6 +10,9 @@ it; the daily files are written by the same clock, whose days are UTC's. `--note
 puts a part of it in the place of the example in docs/: the index, the largest project and themes, the fullest days. Told are the memories that are put forward, how many of them say what another one says, the labels of importance 3
 that a search for their words finds among memories (of those found without dreams, with dreams), the scorer's precision
 of what is put forward, and the CPU of a dream. Nothing is embedded.
+
+`--homes` dreams for the first time over homes of these sizes (tests/bench/big_store.py, with vectors), which are made in DIR
+where they are not there; their topics are found before. Told is the processor of each step, as JSON, and drawn in `--chart`.
 
 `--memories` makes one project of sentences of random words, one in twenty of them a repetition, and plans and carries
 out one dream over it.
@@ -25,7 +29,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -33,6 +37,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import big_store
+import charts
 from labelled import folder_of, scorer_of
 
 from csmd.config import child_environment, load
@@ -42,7 +48,7 @@ from csmd.daemon.jobs import Background
 from csmd.dream import day_files
 from csmd.dream import steps as stage
 from csmd.embedding.models import Embedder
-from csmd.memory import remember, upkeep
+from csmd.memory import remember, topic_tagging, upkeep
 from csmd.store import belief_changes, dreams, files, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
@@ -66,7 +72,13 @@ def main() -> int:
         "--notes", type=Path, help="keep the memory directory as the dreams left it here, which must be new"
     )
     parser.add_argument("--example", type=Path, help="put a part of it in the place of the example that is here")
+    parser.add_argument("--homes", type=Path, help="dream over homes of --sizes instead, which are kept here")
+    parser.add_argument("--sizes", default="10000,30000,100000")
+    parser.add_argument("--chart", type=Path)
     args = parser.parse_args()
+    if args.homes:
+        of_homes(args.homes, [int(size) for size in args.sizes.split(",")], args.chart)
+        return 0
     if args.memories:
         at_size(args.memories)
         return 0
@@ -98,8 +110,8 @@ def main() -> int:
 
 
 @contextmanager
-def daemon() -> Iterator[tuple[Store, Background, ToolContext]]:
-    """The parts of a daemon in a home of their own, stepped by hand."""
+def daemon(database: Path | None = None) -> Iterator[tuple[Store, Background, ToolContext]]:
+    """The parts of a daemon in a home of their own, with a copy of a database if one is given, stepped by hand."""
     with tempfile.TemporaryDirectory(prefix="csmd-") as home:
         os.environ["CSMD_HOME"], os.environ["CLAUDE_CONFIG_DIR"] = home, f"{home}/claude"
         config = load()
@@ -108,6 +120,8 @@ def daemon() -> Iterator[tuple[Store, Background, ToolContext]]:
         paths = config.paths
         for folder in (paths.home, paths.run_dir, paths.spool, paths.models, paths.memory):
             files.make_private(folder)
+        if database:
+            shutil.copyfile(database, paths.database)
         store = Store(paths.database, now=now_iso())
         embedder = Embedder(None, idle_s=60, environment=child_environment())
         background = Background(store, config, embedder)
@@ -249,6 +263,33 @@ def is_found(store: Store, tools: ToolContext, scorer: Any, label: dict[str, Any
     hits = ask(store, tools, "csm_memory_search", query=label["memory"], limit=10, kind="memory")["hits"]
     evidence = [{"uuid": uuid, "quote": label["quote"]} for uuid in label["uuids"]]
     return any(scorer.shows({"uuids": hit["source_uuids"], "text": hit["text"]}, evidence) for hit in hits)
+
+
+# --- over homes
+
+
+def of_homes(homes: Path, sizes: list[int], chart: Path | None) -> None:
+    """Dreams over a copy of each home; prints the processor seconds of each step."""
+    lines: dict[str, list[float]] = defaultdict(list)
+    for size in sizes:
+        made = big_store.build(homes / f"m{size}", turns=10 * size, memories=size)
+        with daemon(made) as (store, background, _):
+            while topic_tagging.step(store, force=True, reading=False):
+                pass
+            dream = store.write(lambda rows: dreams.begin(rows, why="bench", sessions=0, now=now_iso()))
+            took: dict[str, float] = {}
+            for name, step in STEPS.items():
+                began = time.process_time()
+                for _ in step(background.dreaming, dream):
+                    pass
+                took[name] = round(time.process_time() - began, 2)
+            print(json.dumps({"size": size, "dream_s": round(sum(took.values()), 2), **took}), flush=True)
+            lines["the first dream"].append(sum(took.values()))
+            lines["consolidating"].append(took["consolidating"])
+            lines["writing pages"].append(took["writing pages"])
+    if chart and len(sizes) > 1:
+        title = "the first dream, seconds of processor"
+        chart.write_text(charts.draw([charts.Chart(title, sizes, lines, "memories", is_log=True)]))
 
 
 # --- at a size

@@ -92,9 +92,12 @@ SIZED = {1000: "1k", 10_000: "10k", 100_000: "100k"}
 #: What is measured of a graph and of a home at several sizes; (name, key, unit, limit).
 OF_SIZES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
     "graph": (
-        ("store, by a bare FTS5 insert", "store_by_fts", "times", 3.0), ("store", "store_us", "us", 30.0),
+        ("store, by a bare FTS5 insert", "store_by_fts", "times", 3.0),
+        ("store, by an FTS5 insert that is written", "store_by_written", "times", 3.0), ("store", "store_us", "us", 30.0),
         ("store in bulk", "bulk_us", "us", 86.0), ("tag", "tag_us", "us", 100.0), ("link", "link_us", "us", 200.0),
         ("by topic", "by_topic_us", "us", 77.0), ("recall of ten", "recall_us", "us", 98.0), ("stats", "stats_us", "us", 480.0),
+        ("by topic, whole memories", "by_topic_whole_us", "us", 1000.0),
+        ("recall of ten, whole memories", "recall_whole_us", "us", 300.0), ("the whole ranking", "ranked_us", "us", 10_000.0),
     ),
     "home": (
         ("database for a turn", "bytes", "bytes", 2000.0),

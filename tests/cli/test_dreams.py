@@ -20,7 +20,7 @@ ACTION: dict[str, Any] = {
     "evidence": ["m000000002b"], "confidence": 0.8, "confidence_was": 0.7, "tier": "durable", "tier_was": "daily",
 }  # fmt: skip
 PLAN: dict[str, Any] = {
-    "verdict": "next dream after 2 more sessions and 19 h", "did": {"merge": 1, "raise": 1, "archive": 13}, "hidden": 2, "uncompared": 0,
+    "verdict": "next dream after 2 more sessions and 19 h", "did": {"merge": 1, "raise": 1, "archive": 13}, "hidden": 2,
     "actions": [
         {**ACTION, "project": "", "do": "raise", "id": "", "text": "Tests run with `mise run test`, 41 of 43 times", "other": "",
          "other_text": "", "reason": "seen in 12 sessions", "confidence_was": None, "tier": "", "tier_was": ""},
@@ -84,7 +84,6 @@ def at_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
                                  "15 changes would be made: 1 merged, 1 learnt, 13 archived; 2 not shown (--all)", "2 changes in projects",
                                  "files in memory/", "  write   projects/shop-0123ab.md\n          2 lines gone"]),
         (dreams.show_plan, {**PLAN, "actions": [], "did": {}, "projects": [], "hidden": 0}, ["no memory would change, 2 files would\n"]),
-        (dreams.show_plan, {**PLAN, "uncompared": 1200}, ["1,200 memories were compared by words only: a dream compares all by meaning"]),
         (dreams.show_ran, {"id": "d0123456789", "done": DONE["did"], "changes": 9, "took_s": 1.21},
          ["dreamt as d0123456789: 3 merged, 2 surer, 4 files written, 1.2 s", "csmd dream undo d0123456789   takes it back"]),
         (dreams.show_ran, {"id": "d0123456789", "done": {}, "changes": 0, "took_s": 0.1}, ["Dream d0123456789: nothing to do."]),

@@ -403,14 +403,10 @@ def with_a_double(parts: Any) -> str:
 
 
 @pytest.mark.invariant("The files that a plan lists are the files that the dream writes")
-def test_what_a_dream_did_is_told_and_taken_back(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_dream_did_is_told_and_taken_back(parts: Any) -> None:
     with_a_double(parts)
     listed = parts.call("csm_memory_list")
     plan = parts.call("csm_dream_plan")
-    assert plan["uncompared"] == 0
-    monkeypatch.setattr("csmd.tools.dreams.COMPARING_S", 0.0)
-    hurried = parts.call("csm_dream_plan")
-    assert hurried["uncompared"] > 0 and hurried["actions"] == plan["actions"], "what is asked for is answered in time"
     assert plan["did"] == {"merge": 1} and plan["actions"][0]["phase"] == "consolidate", plan
     would = {f"memory/{one['path']}" for one in plan["files"]}
     job = parts.call("csm_dream_run", force=True)["job"]

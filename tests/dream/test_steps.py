@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
@@ -358,6 +359,39 @@ def test_what_is_near_in_meaning_is_compared_and_what_was_overturned_gives_way(s
     assert memory_of(store, old).superseded_by == new
     assert memory_of(store, old).confidence < 0.8
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
+
+
+def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(store: Store) -> None:
+    chance, length, size = random.Random(5), 127 / 0.25, 384
+    centres = [[chance.gauss(0, 1) for _ in range(size)] for _ in range(8)]
+    stored: dict[int, list[int]] = {}
+    for number in range(60):
+        memory = read(store, say(store, f"note {number} of the crawler", day=1, number=number))
+        blend = 0.4 + 0.6 * chance.random()  # likenesses of two of a centre from 0.3 to 1
+        raw = [blend * centre + (1 - blend) * chance.gauss(0, 1) for centre in centres[number % len(centres)]]
+        norm = sum(value * value for value in raw) ** 0.5
+        stored[memory.seq] = [max(-127, min(127, round(length * value / norm))) for value in raw]
+
+    def embed(rows: Rows) -> None:
+        model = vectors.ensure_model(rows, "m", size, now=NOW)
+        for seq, vector in stored.items():
+            part = seq, 0, 0, 9, bytes(value % 256 for value in vector)
+            vectors.add(rows, "memory", model, [part], reached=seq)
+
+    def like(one: list[int], other: list[int]) -> float:
+        return 1 - sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) / (2 * length**2)
+
+    store.write(embed)
+    expected: set[tuple[int, int]] = set()
+    for seq, vector in stored.items():
+        likeness = sorted(((like(vector, other), at) for at, other in stored.items() if at != seq), reverse=True)
+        near = [at for share, at in likeness if share >= dreams.LIKE][: dreams.NEAREST]
+        expected |= {(min(seq, at), max(seq, at)) for at in near}
+    place = store.read(look_in)
+    every = sorted(stored)
+    found = run_to_end(stage.compare_vectors(store.read, every, every))
+    assert found == expected == store.read(lambda rows: dreams.near_pairs(rows, place, every)) and len(found) > 20
+    assert run_to_end(stage.compare_vectors(store.read, every[:1], every)) <= found
 
 
 def test_a_scope_in_which_nothing_changed_is_not_compared_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

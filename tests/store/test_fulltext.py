@@ -259,3 +259,20 @@ def test_whose_a_words_rows_are_is_read_from_an_index_without_their_texts(store:
         return " ".join(str(step[-1]) for step in found)
 
     assert re.search(r"SEARCH b USING COVERING INDEX \w+ \(project_seq=\? AND rowid=\?\)", store.read(plan))
+
+
+def test_the_parts_of_an_index_are_merged_bit_by_bit_and_searches_find_the_same(store: Store, given: Any) -> None:
+    def parts(rows: Rows) -> int:
+        return rows.number("select count(distinct segid) from memories_fts_idx")
+
+    for number in range(40):
+        memory = given.memory(f"m{number}", f"the heron flies by tree {number}")
+        store.write(lambda rows, memory=memory: memories.insert(rows, memory, text_hash=memory.id))
+    many = store.read(parts)
+    found = store.read(lambda rows: fulltext.text_hits(rows, "memory", ["heron", "7"], projects=None, limit=9))
+    for _ in range(100):
+        if not store.write(fulltext.merge):
+            break
+    assert store.read(parts) < min(many, 5)
+    assert store.read(lambda rows: fulltext.text_hits(rows, "memory", ["heron", "7"], projects=None, limit=9)) == found
+    assert not store.write(fulltext.merge) and store.write(integrity) == []
