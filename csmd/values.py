@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from csmd.hook_events import EventName
 from csmd.vocabulary import (
     Authority,
     CandidateKind,
     CandidateStatus,
     Category,
     Decay,
-    EventName,
     Form,
     Gate,
     HitKind,

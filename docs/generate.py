@@ -241,7 +241,7 @@ def filled(text: str) -> str:
 
 def with_event_names(text: str) -> str:
     """A script of the hook, which imports nothing of csmd's, with names of events as the table of events has them."""
-    from csmd.vocabulary import EVENTS
+    from csmd.hook_events import EVENTS
 
     names = {
         "INJECTING": [rule.hook for rule in EVENTS.values() if rule.injects],

@@ -49,6 +49,7 @@ VOCABULARY = {
     "errors",
     "file_lines",
     "exclusions",
+    "hook_events",
     "machine",
     "parameters",
     "values",

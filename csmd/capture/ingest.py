@@ -20,6 +20,7 @@ from pathlib import Path
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
+from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.privacy.fingerprints import HIDDEN, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, Removed, storable_path
@@ -28,7 +29,7 @@ from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import Event, Project, Turn
-from csmd.vocabulary import EVENTS, PROBE_SESSION, PROBE_TEXT
+from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The event of a payload, and what was redacted in it by kind.
 Decoded = tuple[Event | None, Counter[str]]

@@ -15,6 +15,7 @@ from csmd import wire
 from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent, warning
 from csmd.errors import CsmdError
+from csmd.hook_events import EVENTS
 from csmd.installer import foreign_files
 from csmd.text import display
 from csmd.text.ages import when
@@ -22,7 +23,6 @@ from csmd.text.display import amount, said_by, squeeze
 from csmd.vocabulary import (
     AUTHORITY_RANK,
     CATEGORIES,
-    EVENTS,
     GATE_PRIORITY,
     Authority,
     Gate,

@@ -31,6 +31,7 @@ from csmd.daemon.context import LookupLog, now_iso
 from csmd.daemon.injection import Injection
 from csmd.daemon.jobs import Background
 from csmd.errors import BadInput, CsmdError, DeadlineExceeded, StoreError
+from csmd.hook_events import EVENTS
 from csmd.hosts.adapters import ADAPTERS
 from csmd.privacy.redaction import withhold
 from csmd.store import activity, files
@@ -39,7 +40,6 @@ from csmd.store.sqlite import Rows
 from csmd.tools import TOOLS, named
 from csmd.tools.registry import ToolContext
 from csmd.values import Event
-from csmd.vocabulary import EVENTS
 from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 from csmd.errors import CsmdError
 from csmd.extraction import work as harvest
 from csmd.extraction.work import ENTRY, SENTENCE, Entry, Item, Stated, Work, check_of, fold
+from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
@@ -24,7 +25,6 @@ from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount, cut
 from csmd.text.tokens import keyed_hash
-from csmd.vocabulary import EVENTS
 
 Why = Literal["compaction", "end", "settled"]
 Outcome = Literal["failing", "rejected", "corrected", "committed", "checked", "unchecked", "answered", "unanswered"]

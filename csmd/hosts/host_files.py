@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from csmd import config
 from csmd.errors import ConfigError
+from csmd.hook_events import EVENTS, EventName
 from csmd.text import json_edits
-from csmd.vocabulary import EVENTS, EventName
 
 #: csmd's own script that handles every event, and the one that starts the memory server, which assistants know by NAME.
 HOOK_SCRIPT = "csmd_hook.py"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from csmd.hook_events import EVENTS
 from csmd.hosts.tool_calls import TODO_LIST
 from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
-from csmd.vocabulary import EVENTS
 
 #: The cursors of who reads digests: gone with them, so that what rests on them is made again.
 DIGEST, SELF = "digest", "self"

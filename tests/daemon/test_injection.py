@@ -11,10 +11,10 @@ from machine import ask, event_frames
 from csmd.capture import project_identity
 from csmd.daemon import injection
 from csmd.errors import DeadlineExceeded
+from csmd.hook_events import EVENTS
 from csmd.store import projects, turns
 from csmd.store.sqlite import Rows
 from csmd.values import Event, Turn
-from csmd.vocabulary import EVENTS
 
 NOW = "2026-03-01T10:00:00.000Z"
 PROMPTS = ["why is the heron grey?", "who feeds the stork?", "when did the crane leave?"]

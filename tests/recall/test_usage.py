@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from csmd.hook_events import EventName
 from csmd.memory import remember
 from csmd.recall import usage
 from csmd.store import events, memories, projects, receipts, turns
@@ -15,7 +16,7 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import BriefItem, Event, Project, Provenance, Statement, Turn
-from csmd.vocabulary import EventName, TurnKind
+from csmd.vocabulary import TurnKind
 
 
 class Case(NamedTuple):

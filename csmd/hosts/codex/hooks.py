@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from csmd.hook_events import EventName
 from csmd.hosts.codex.transcript import HOST, prompt_kind, words
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.json_fields import string
-from csmd.vocabulary import EventName
 
 
 def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from csmd import wire
+from csmd.hook_events import EventName
 from csmd.hosts.adapter import spoken
 from csmd.hosts.copilot.transcript import HOST, prompt_kind
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.json_fields import string
-from csmd.vocabulary import EventName
 
 #: Copilot's words for how a process began. What its start is told stands before the whole conversation and in no
 #: transcript: a process that resumes a session has nothing of what the one before was told.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import gemini_parts, hook_payloads
 from csmd.hosts.gemini.registration import OWN_NAMES
 from csmd.hosts.gemini.transcript import HOST, final_message
 from csmd.hosts.hook_payloads import Hooks
-from csmd.vocabulary import EVENTS, EventName
 
 
 def _prepare(value: dict[str, Any], _name: EventName) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from csmd.hook_events import EventName
 from csmd.hosts import gemini_parts
 from csmd.hosts.hook_payloads import Hooks, words_in
 from csmd.hosts.json_fields import string
 from csmd.hosts.qwen.transcript import HOST
-from csmd.vocabulary import EventName
 
 
 def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:

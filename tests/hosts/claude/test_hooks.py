@@ -10,10 +10,10 @@ import pytest
 from hosts.claude.test_transcript import DATA, DEEP, FENCED, REMINDER, bytes_of, read, user
 
 from csmd.errors import BadInput
+from csmd.hook_events import EVENTS
 from csmd.hosts.claude import hooks
 from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.values import Failure
-from csmd.vocabulary import EVENTS
 
 
 @pytest.mark.parametrize(
