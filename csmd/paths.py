@@ -145,3 +145,11 @@ def folder_name(path: str) -> str:
         digits = "0123456789abcdefghijklmnopqrstuvwxyz"[rest] + digits
         if not number:
             return f"{name[:LONGEST_NAME]}-{digits}"
+
+
+def text_of(path: Path) -> str:
+    """The text of a file, "" where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

@@ -23,7 +23,7 @@ QUOTED = re.compile(r"`[^`]*`")
 LEFT: dict[str, tuple[int, int]] = {
     "capture": (1, 0),
     "cli": (10, 0),
-    "daemon": (22, 1),
+    "daemon": (22, 0),
     "doctor": (1, 0),
     "dream": (27, 0),
     "exclusions.py": (1, 0),
@@ -33,7 +33,7 @@ LEFT: dict[str, tuple[int, int]] = {
     "memory": (51, 0),
     "parameters.py": (1, 0),
     "recall": (108, 0),
-    "store": (104, 0),
+    "store": (100, 0),
     "team": (2, 0),
     "text": (30, 0),
     "tools": (8, 0),

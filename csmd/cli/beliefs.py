@@ -12,8 +12,9 @@ import click
 
 from csmd.cli import render, verb
 from csmd.cli.memories import evidence_for, memories_about, show_injection
-from csmd.cli.render import Line, Screen, block, bold, dim, join, many, pair, percent, warning, when
+from csmd.cli.render import Line, Screen, block, bold, dim, join, many, pair, percent, warning
 from csmd.errors import CsmdError, DaemonUnreachable
+from csmd.text.ages import when
 from csmd.text.display import amount, squeeze
 from csmd.vocabulary import REVIEW_ALL, REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, REVIEW_UNDO, PacketKind
 

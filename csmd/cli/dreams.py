@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, RawLine, Screen, bold, dim, glued, join, many, percent, tilde, warning, when
+from csmd.cli.render import Line, RawLine, Screen, bold, dim, glued, join, many, percent, tilde, warning
+from csmd.text.ages import when
 from csmd.text.display import short_session, squeeze
 
 #: The verbs of this module.

@@ -18,11 +18,12 @@ import click
 
 from csmd import client, wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, age, dim, glued, pair, pairs, size, warning, when
+from csmd.cli.render import Line, Screen, dim, glued, pair, pairs, size, warning
 from csmd.config import child_environment, default_paths
 from csmd.errors import CsmdError
 from csmd.installer import plan, service
 from csmd.paths import Paths, is_directory, is_file, is_there
+from csmd.text.ages import age, when
 from csmd.text.display import amount
 
 #: The verbs of this module.

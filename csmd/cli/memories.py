@@ -13,10 +13,11 @@ import click
 
 from csmd import wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent, warning, when
+from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent, warning
 from csmd.errors import CsmdError
 from csmd.installer import foreign_files
 from csmd.text import display
+from csmd.text.ages import when
 from csmd.text.display import amount, said_by, squeeze
 from csmd.vocabulary import (
     AUTHORITY_RANK,

@@ -9,11 +9,12 @@ from typing import Any
 import click
 
 from csmd.cli import render, status, verb
-from csmd.cli.render import Line, Screen, ago, bold, dim, many
+from csmd.cli.render import Line, Screen, bold, dim, many
 from csmd.cli.verb_table import HIDDEN
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonUnreachable
 from csmd.installer import service
+from csmd.text.ages import ago
 
 #: The verbs of this module.
 VERBS = verb.Verbs()

@@ -13,12 +13,14 @@ import click
 
 from csmd import exclusions
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, bold, dim, pair, tilde, when
+from csmd.cli.render import Line, Screen, bold, dim, pair, tilde
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.exclusions import Pauses
 from csmd.installer import foreign_files, plan
 from csmd.paths import is_directory, is_there
+from csmd.text import ages
+from csmd.text.ages import when
 from csmd.text.display import amount, squeeze
 
 #: The verbs of this module.
@@ -309,7 +311,7 @@ def show_resumed(value: dict[str, Any], *, now: str) -> Screen:
         yield "csmd was not paused"
         return
     length = (datetime.fromisoformat(now) - datetime.fromisoformat(value["since"])).total_seconds()
-    after = f"after {render.age(length)}: " if length > 0 else ""
+    after = f"after {ages.age(length)}: " if length > 0 else ""
     yield f"resumed {after}what is said from now on is captured again"
     if not value["daemon"]:
         yield "no daemon runs now: csmd start"

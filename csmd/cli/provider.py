@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, ago, bold, dim, many, pairs, when
+from csmd.cli.render import Line, Screen, bold, dim, many, pairs
 from csmd.errors import CsmdError
+from csmd.text.ages import ago, when
 
 #: The verbs of this module.
 VERBS = verb.Verbs()

@@ -1,4 +1,4 @@
-"""How screens look at 80 columns: lines, tables, amounts, ages, widths.
+"""How screens look at 80 columns: lines, tables, amounts, widths.
 
 A screen is a sequence of lines and strings, of which "" is an empty line. `show` prints it. A style is words: `bold`,
 `dim`, a colour. They are painted here: a console of rich takes as long to load as everything else of `csmd status`.
@@ -22,12 +22,9 @@ from csmd import config
 from csmd.text import display
 from csmd.text.display import amount
 
-#: From here on a date says more than an age.
-MOST_AGO_S = 60 * 86_400
 #: A space at which no line is broken.
 GLUE = "\u00a0"
 _GAP = re.compile(rf"[^\S{GLUE}]+")
-_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 #: Columns of a terminal that does not say, and those that a label takes.
 COLUMNS, LABEL = 80, 9
 #: A terminal narrower than that is scrolled sideways.
@@ -36,7 +33,7 @@ MIN_WIDTH = 20
 PROGRESS_PROJECT = 30
 
 
-# --- words for amounts and times
+# --- words for amounts
 
 
 def many(number: int, noun: str) -> str:
@@ -55,48 +52,6 @@ def told_in_week(week: dict[str, int]) -> str:
     tokens = amount(week["tokens"], "token") if week["tokens"] < 10_000 else f"{week['tokens'] / 1000:.0f}k tokens"
     injections, facts = amount(week["injections"], "time"), amount(week["items"], "fact")
     return f"told {injections} this week: {facts}, {week['used']} used{share}, {tokens}"
-
-
-def age(seconds: float) -> str:
-    """A length of time in its two greatest units: `3 d 4 h`."""
-    parts = []
-    for name, length in _UNITS:
-        number, seconds = divmod(seconds, length)
-        parts += [f"{int(number)} {name}"] if number else []
-    return " ".join(parts[:2]) or "0 s"
-
-
-def ago(stamp: str, now: str) -> str:
-    """How long before `now` a stored time was, in its greatest unit; its date when that is long ago or unknown."""
-    if not stamp or stamp.startswith("1970"):
-        return "never"
-    try:
-        past = (datetime.fromisoformat(now) - datetime.fromisoformat(stamp)).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return when(stamp)
-    if past < -60 or past > MOST_AGO_S:  # the clock of who wrote it was ahead, or it is long past
-        return when(stamp)[:10]
-    unit, length = next((row for row in _UNITS if past >= row[1]), ("s", 1))
-    return f"{max(0, int(past / length))} {unit} ago"
-
-
-def when(stamp: str) -> str:
-    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say anything)."""
-    if not stamp or stamp.startswith("1970"):
-        return "never"
-    try:
-        return datetime.fromisoformat(stamp).astimezone().strftime("%Y-%m-%d %H:%M")
-    except (OverflowError, ValueError):
-        return stamp[:16].replace("T", " ")
-
-
-def clock(stamp: str, *, today: str = "") -> str:
-    """The time of day of a stored time, here; the date where it is another one than `today`, both take 8 columns."""
-    try:
-        moment = datetime.fromisoformat(stamp).astimezone()
-    except (OverflowError, ValueError):
-        return "--:--:--"
-    return moment.strftime("%H:%M:%S" if not today or moment.date().isoformat() == today else "%y-%m-%d")
 
 
 def today() -> str:

@@ -31,12 +31,12 @@ from csmd.cli.render import (
     plain,
     raw,
     table,
-    when,
 )
 from csmd.config import assistant_session
 from csmd.errors import CsmdError
 from csmd.paths import is_there
 from csmd.text import display
+from csmd.text.ages import when
 from csmd.text.display import amount, cut, squeeze
 
 #: The verbs of this module.

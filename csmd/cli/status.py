@@ -16,13 +16,14 @@ import click
 import csmd
 from csmd import config, wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, ago, bold, cells, dim, fitted, glued, last_part, many, plain, tilde, warning
+from csmd.cli.render import Line, Screen, bold, cells, dim, fitted, glued, last_part, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.hosts.registrations import CLAUDE
 from csmd.installer import plan, service
 from csmd.paths import Paths, is_there
-from csmd.text import display
+from csmd.text import ages, display
+from csmd.text.ages import ago
 from csmd.vocabulary import GATE_PRIORITY
 
 #: The verbs of this module.
@@ -100,7 +101,7 @@ def headline(value: dict[str, Any]) -> str:
     value = {**DEFAULTS, **value}
     pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
     pages_amiss = len(pages["restored"]) + len(pages["unread"])
-    until = render.when(paused["until"]) if paused and paused.get("until") else "you resume it"
+    until = ages.when(paused["until"]) if paused and paused.get("until") else "you resume it"
     trouble = render.join(
         value["alarms"] and many(len(value["alarms"]), "alarm"),
         value["degraded"] and f"{many(len(value['degraded']), 'part')} degraded",
@@ -125,7 +126,7 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
     if value["paused"]:
         yield "paused", "nothing is captured, and no session is told anything", WARNING
         by = f" by {value['paused']['by']}" if value["paused"].get("by") else ""
-        yield "", f"since {render.when(value['paused']['since'])}{by}", ""
+        yield "", f"since {ages.when(value['paused']['since'])}{by}", ""
         yield "", "try: csmd resume", ""
     yield from (("degraded", what, WARNING) for what in value["degraded"])
     yield from _pages(value["pages"]) if value["pages"] else ()
@@ -159,7 +160,7 @@ def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
     by = {"": "", "detached": ", detached"}.get(value["service"], f", under {value['service']}")
     yield (
         "daemon",
-        f"csmd {value['version']}, running for {render.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}",
+        f"csmd {value['version']}, running for {ages.age(daemon['uptime_s'])}, pid {daemon['pid']}{by}",
         "",
     )
     if value["service_note"]:
@@ -220,7 +221,7 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
     if backfill := value["backfill"]:
         done = backfill.get("sessions_done", 0)
         to_read = f", {render.size(backfill['bytes_left'])} left" if backfill.get("bytes_left") else ""
-        eta = f", about {render.age(backfill['eta_s'])}" if backfill.get("eta_s") else ""
+        eta = f", about {ages.age(backfill['eta_s'])}" if backfill.get("eta_s") else ""
         yield "back-fill", f"{done:,} of {many(done + backfill['sessions_left'], 'past session')} in{to_read}{eta}", ""
     for job in value["jobs"]:
         done = f" {job['done']:,} of {job['total']:,}" if job.get("total") else ""
@@ -443,7 +444,7 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     """One thing on one line: the time, the project, what it is, its words."""
     what = render.NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
     name = fitted(plain(item["name"]) or "-", TAIL_NAME)
-    head = f"{render.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
+    head = f"{ages.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
     return fitted(head + render.words_of(item), width)
 
 

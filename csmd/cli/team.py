@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, ago, bold, dim, join, many, pairs, when
+from csmd.cli.render import Line, Screen, bold, dim, join, many, pairs
+from csmd.text.ages import ago, when
 
 #: The verbs of this module.
 VERBS = verb.Verbs()

@@ -74,7 +74,7 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """A row of the table, which nobody ordered, as they do a Task.
+    """A row of the table: work that begins by itself, where a Task is ordered.
 
     `name` is for the log and for error reports, `step` returns something true if it did anything.
 

@@ -27,9 +27,9 @@ from csmd.doctor.host_settings import Registered, Source, registered_commands
 from csmd.errors import ConfigError
 from csmd.hosts.host_files import SERVER_SCRIPT
 from csmd.hosts.registrations import CLAUDE, FILES
-from csmd.installer import foreign_files, plan, service
-from csmd.paths import Paths, is_directory, is_file, is_there
-from csmd.text import display
+from csmd.installer import foreign_files, home_disk, plan
+from csmd.paths import Paths, is_directory, is_file, is_there, text_of
+from csmd.text import ages, display
 
 #: fail: sessions are not captured, or wrongly. warn: that may be so. note: good to know.
 #: unasked: needs a daemon, and none answers.
@@ -374,7 +374,7 @@ def paused(scene: Scene) -> Iterator[Finding]:
     """Is capture not paused?"""
     paused = (scene.status or {}).get("paused")
     if paused:
-        until = f"until {render.when(paused['until'])}" if paused.get("until") else "until you resume it"
+        until = f"until {ages.when(paused['until'])}" if paused.get("until") else "until you resume it"
         yield warn(f"capture is paused {until}")
 
 
@@ -444,7 +444,7 @@ def spool(scene: Scene) -> Iterator[Finding]:
         return
     age_s = _age_s(waiting[0].name, scene.now_s)
     events = f"{display.amount(len(waiting), 'event')} {'waits' if len(waiting) == 1 else 'wait'}"
-    oldest = f"{events} in the spool, the oldest for {render.age(age_s)}"
+    oldest = f"{events} in the spool, the oldest for {ages.age(age_s)}"
     if scene.status is None:
         yield note(f"{oldest}: a daemon takes them in")
     elif age_s > SPOOL_PATIENCE_S:
@@ -498,7 +498,7 @@ def hung_mark(scene: Scene) -> Iterator[Finding]:
 @check("nothing has to be done; a shorter CSMD_HOME brings it back")
 def socket(scene: Scene) -> Iterator[Finding]:
     """Does the socket lie in the home?"""
-    path = service.read_text(scene.paths.endpoint).strip()
+    path = text_of(scene.paths.endpoint).strip()
     if path and not path.startswith(f"{scene.paths.home}/"):
         yield note(f"the path of {scene.paths.home} is too long for a socket: it is {path}")
 
@@ -509,7 +509,7 @@ def clock(scene: Scene) -> Iterator[Finding]:
     if scene.newest_turn:
         ahead = datetime.fromisoformat(scene.newest_turn).timestamp() - scene.now_s
         if ahead > AHEAD_S:
-            yield warn(f"the newest turn is of {render.when(scene.newest_turn)}, {render.age(ahead)} from now: "
+            yield warn(f"the newest turn is of {ages.when(scene.newest_turn)}, {ages.age(ahead)} from now: "
                        "the clock is behind, or was ahead then")  # fmt: skip
     built = Path(csmd.__file__).stat().st_mtime
     if scene.now_s < built - 86_400:
@@ -559,7 +559,7 @@ def shared_settings(scene: Scene) -> Iterator[Finding]:
     """In a container: are the assistant's files its own?"""
     if not any(is_there(mark) for mark in CONTAINER_MARKS) and not scene.env.get("container"):
         return
-    points = service.mount_points()
+    points = home_disk.mount_points()
     for folder in scene.dirs:
         if folder in points or folder / "projects" in points:
             yield warn(f"this is a container, and {folder} is mounted into it: sessions of elsewhere stand in it, "
@@ -630,8 +630,6 @@ def config_dirs(scene: Scene) -> Iterator[Finding]:
 
 
 LOW_BYTES, LEAST_BYTES = 200_000_000, 10_000_000
-#: File systems on which SQLite's write-ahead log and sockets are unreliable.
-NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p drvfs fuse.sshfs afs ceph fuse.glusterfs virtiofs afpfs".split())
 LIMITS = Path("/proc/sys/fs/inotify")
 #: csmd needs one instance; editors and browsers take some each.
 FEW_INSTANCES = 16
@@ -693,8 +691,8 @@ def _room(place: Path, finding: Callable[[str, str], Finding], why: str) -> Iter
 def file_system(scene: Scene) -> Iterator[Finding]:
     """Is the home on a disk of this machine?"""
     home = Path(os.path.realpath(scene.paths.home))
-    kind, mount = service.file_system(home)
-    if kind in NETWORK:
+    kind, mount = home_disk.file_system(home)
+    if kind in home_disk.NETWORK:
         yield warn(f"{home} is on {kind} ({mount}): its locks cannot be relied on, and a lost connection stops capture")
 
 

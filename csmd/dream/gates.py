@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from csmd.config import Settings
 from csmd.text import display
+from csmd.text.ages import format_span
 from csmd.text.display import amount
 
 #: Runnable processes a core from which on the machine is busy, whoever it works for.
@@ -206,14 +207,3 @@ DO: Mapping[str, str] = {
 NOT_FORCEABLE = ("lock", "storage")
 #: The gates that an overdue dream passes: what failed or was undone still waits, and the lock is another's.
 OVERDUE_PASSES = ("time", "sessions", "quiet")
-
-
-#: Unit, its seconds, the fewest of it for which it is used.
-UNITS = (("d", 86_400, 3), ("h", 3600, 1), ("min", 60, 0))
-
-
-def format_span(length: timedelta, *, up: bool = False) -> str:
-    """A length of time in its greatest unit, in days from the third on: `19 h`; rounded down, or `up`."""
-    seconds = max(length.total_seconds(), 0.0)
-    unit, size = next(((unit, size) for unit, size, least in UNITS if seconds >= size * least), ("min", 60))
-    return f"{math.ceil(seconds / size) if up else int(seconds / size)} {unit}"

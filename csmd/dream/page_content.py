@@ -207,7 +207,7 @@ def sureness(memory: Memory) -> tuple[object, ...]:
 
 
 def has_text(memory: Memory) -> bool:
-    """Whether a memory says something that lasts, to somebody who was not there."""
+    """Whether a memory says something that lasts, to a reader who was not there."""
     return bool(compose.standalone_text(memory)) and not evidence.find_transience(memory)
 
 
@@ -437,11 +437,11 @@ class ThemeSources:
     @cached_property
     def topics_of(self) -> Mapping[str, Collection[str]]:
         """Memory -> its topics."""
-        found: dict[str, list[str]] = defaultdict(list)
+        names_of: dict[str, list[str]] = defaultdict(list)
         for name, members in self.tagged.items():
             for ident in members:
-                found[ident].append(name)
-        return found
+                names_of[ident].append(name)
+        return names_of
 
     def theme(self, name: str) -> Theme:
         """The memories of a topic; of projects in which it is hardly found any more those that stand on its page."""
@@ -473,8 +473,8 @@ class ThemeSources:
         """A theme that is too broad, as parts by the other topics of its memories; memories without one stay."""
         rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
         while len(rest) > (STILL_MANY if before else MOST):
-            beside = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
-            inside = {name: rest & set(self.tagged[name]) for name in sorted(beside)}
+            others = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
+            inside = {name: rest & set(self.tagged[name]) for name in sorted(others)}
             fitting = [
                 name
                 for name, members in inside.items()
@@ -518,7 +518,7 @@ def choose_themes(sources: ThemeSources) -> list[Theme]:
     split = [part for theme in merged for part in sources.split(theme)]
     chosen = filter(sources.deserves_page, filter(sources.recurs, split))
     first = heapq.nsmallest(
-        MOST_THEMES, chosen, key=lambda one: (one.name not in sources.paged, -len(one.members), one.name)
+        MOST_THEMES, chosen, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)
     )
     return sorted(first, key=lambda theme: theme.name)
 

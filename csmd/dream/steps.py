@@ -131,9 +131,9 @@ def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> St
     number = 0  # of the vectors that are compared with all behind them: those stand first
     for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
         for part in parts_of(some, READ):
-            found = read(partial(dreams.signs_of, model=signs.model, seqs=part))
-            signs.seqs.extend(found.seqs)
-            signs.codes.extend(found.codes)
+            more = read(partial(dreams.signs_of, model=signs.model, seqs=part))
+            signs.seqs.extend(more.seqs)
+            signs.codes.extend(more.codes)
             yield
         number = len(signs.codes) if some is seqs else number
     near: list[dreams.NearPair] = []

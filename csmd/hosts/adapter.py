@@ -1,6 +1,6 @@
 """What csmd asks of an assistant's adapter, and the values that it answers with; pure.
 
-Each assistant has a folder below `csmd/hosts` with an `ADAPTER`, listed in `csmd/hosts/adapters.py`. A transcript's lines
+Each assistant has a folder below `csmd/hosts` and a row in `csmd/hosts/adapters.py`. A transcript's lines
 become Turns, a hook's payload an Event, a text an answer. What is stored is the same for all: tool calls go by the
 names and fields of `csmd/hosts/tool_calls.py`, and a session's id begins with its host's name, save Claude Code's. The
 settings that an assistant is registered in stand in `registration.py` of its folder, which the installer imports.

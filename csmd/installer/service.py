@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import csmd
 from csmd import client, config, wire
 from csmd.errors import BadInput, ConfigError, CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.installer import foreign_files, plan
+from csmd.installer import foreign_files, home_disk, plan
 from csmd.installer.foreign_files import make_private, write_atomic
-from csmd.paths import Paths, mark_of
+from csmd.paths import Paths, mark_of, text_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -168,6 +168,10 @@ def _failure(result: subprocess.CompletedProcess[str] | None) -> str:
     return (result.stderr.strip() or f"exit code {result.returncode}").splitlines()[0] if result.returncode else ""
 
 
+#: Advice for a WSL without systemd, its older default.
+ENABLE_SYSTEMD = "put the lines [boot] and systemd=true into /etc/wsl.conf, run `wsl --shutdown`, then `csmd install`"
+
+
 def find_manager(paths: Paths, *, platform: str = sys.platform) -> Manager | str:
     """The manager that can run this home's daemon, or the reason why none can."""
     kind = "launchd" if platform == "darwin" else "systemd"
@@ -176,7 +180,7 @@ def find_manager(paths: Paths, *, platform: str = sys.platform) -> Manager | str
     if kind == "launchd":
         agent = Manager(paths, folders[0] / file, kind)
         return agent if agent.is_reachable() else "launchd keeps no agents for you here (no session at the screen)"
-    advice = f"; {ENABLE_SYSTEMD}" if is_wsl() else ""
+    advice = f"; {ENABLE_SYSTEMD}" if home_disk.is_wsl() else ""
     import shutil
 
     if shutil.which("systemctl", path=config.manager_environment().get("PATH")) is None:
@@ -313,48 +317,6 @@ def _utf8(word: str) -> str:
     return word
 
 
-# --- Windows' Linux (WSL)
-
-#: Types of file systems of Windows' drives, by version and configuration of WSL.
-WINDOWS_DISKS = frozenset({"9p", "v9fs", "drvfs", "virtiofs"})
-#: Advice for a WSL without systemd, its older default.
-ENABLE_SYSTEMD = "put the lines [boot] and systemd=true into /etc/wsl.conf, run `wsl --shutdown`, then `csmd install`"
-#: Files in which Linux names its version and its mounts.
-KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
-_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
-
-
-def is_wsl() -> bool:
-    """Whether this is a kernel of Microsoft's."""
-    return "microsoft" in read_text(KERNEL).lower()
-
-
-def check_home_disk(home: Path) -> None:
-    """ConfigError for a home on a drive of Windows: neither SQLite's log nor sockets work there."""
-    disk, _ = file_system(home)
-    if is_wsl() and (disk in WINDOWS_DISKS if disk else _DRIVE.match(str(home))):
-        raise ConfigError(
-            f"{home} is on a drive of Windows, where SQLite's write-ahead log and Unix sockets do not work",
-            hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd",
-        )
-
-
-def mount_points() -> dict[Path, str]:
-    """Mount point -> type of its file system; of two on one place the later, which is the one that is seen."""
-    points = {}
-    for _device, mount, kind, *_ in (row for line in read_text(MOUNTS).splitlines() if len(row := line.split(" ")) > 2):
-        # The table writes a blank as \040.
-        points[Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), mount))] = kind
-    return points
-
-
-def file_system(place: Path) -> tuple[str, Path | None]:
-    """The type of the file system of a path, and where it is mounted; ("", None) where that is unknown."""
-    points = mount_points()
-    mount = next((folder for folder in (place, *place.parents) if folder in points), None)
-    return (points[mount], mount) if mount else ("", None)
-
-
 # --- installing the unit
 
 
@@ -391,7 +353,7 @@ class Plan:
 
 def plan_unit(paths: Paths, *, wanted: bool = True) -> Plan:
     """The plan for the service of this home; nothing is written. ConfigError where there can be none."""
-    check_home_disk(paths.home)
+    home_disk.check(paths.home)
     manager = find_manager(paths) if wanted else "as --no-service asks"
     return Plan(manager=None, why=manager) if isinstance(manager, str) else plan_for(manager)
 
@@ -400,7 +362,7 @@ def plan_for(manager: Manager) -> Plan:
     """The plan for a unit of this manager; ConfigError when another file is in its place."""
     after, before = manager.text(), None
     if manager.file.exists() or manager.file.is_symlink():
-        before = "" if manager.file.is_symlink() else read_text(manager.file)
+        before = "" if manager.file.is_symlink() else text_of(manager.file)
         if mark_in_unit(before) != mark_in_unit(after):
             raise ConfigError(
                 f"{manager.file} is there already, and it is not this home's unit",
@@ -458,7 +420,7 @@ def remove(paths: Paths) -> bool:
         if manager.is_reachable():
             manager.run_if_loaded("stop")
             manager.run("disable")
-        if mark_in_unit(read_text(manager.file)):
+        if mark_in_unit(text_of(manager.file)):
             manager.file.unlink()
         manager.forget()
     for folder in reversed(recorded["folders"]):
@@ -543,7 +505,7 @@ def lifetime_note(paths: Paths, kind: str) -> str:
 
 def start(paths: Paths) -> dict[str, Any]:
     """Starts the daemon and waits until it answers; its status, with `started` False when it ran already."""
-    check_home_disk(paths.home)
+    home_disk.check(paths.home)
     for folder in (paths.home, paths.run_dir):
         make_private(folder)
     child: subprocess.Popen[bytes] | None = None
@@ -571,7 +533,7 @@ def start(paths: Paths) -> dict[str, Any]:
                         manager.run("enable")  # `csmd stop` disabled it
                         refusal, diagnosis = manager.start(), " ".join(manager.command("diagnosis"))
                 elif failure := _start_failure(paths, child, refusal):
-                    what, hint = split_complaint(read_text(paths.complaint))
+                    what, hint = split_complaint(text_of(paths.complaint))
                     raise CsmdError(f"the daemon ended at once: {what or failure}", hint=hint or diagnosis)
                 time.sleep(0.02)
         finally:
@@ -583,7 +545,7 @@ def start(paths: Paths) -> dict[str, Any]:
 def _start_failure(paths: Paths, child: subprocess.Popen[bytes] | None, refusal: str) -> str:
     """How the daemon ended before it answered; "" while it may still start."""
     if child is None:
-        return refusal or ("it could not run" if read_text(paths.complaint) else "")
+        return refusal or ("it could not run" if text_of(paths.complaint) else "")
     return "" if child.poll() is None else f"exit code {child.returncode}"
 
 
@@ -657,7 +619,7 @@ def split_complaint(text: str) -> tuple[str, str]:
 
 def _waiting(paths: Paths) -> DaemonUnreachable | None:
     """That the daemon that runs waits for the key of its database, and what to do."""
-    what, hint = split_complaint(read_text(paths.waits_mark))
+    what, hint = split_complaint(text_of(paths.waits_mark))
     return DaemonUnreachable(f"the daemon waits, and hooks spool: {what}", hint=hint) if what else None
 
 
@@ -665,7 +627,7 @@ def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreach
     """The same error with the reason why the last daemon ended, where it is known."""
     if running_service(paths) is not None:
         return _waiting(paths) or error
-    what, hint = split_complaint(read_text(paths.complaint))
+    what, hint = split_complaint(text_of(paths.complaint))
     if what:
         return DaemonUnreachable(f"{error.what}; the last one ended at once: {what}", hint=hint or error.hint)
     manager = recorded_manager(paths)
@@ -675,11 +637,3 @@ def explain_unreachable(paths: Paths, error: DaemonUnreachable) -> DaemonUnreach
             hint=f"csmd start; why it died: {' '.join(manager.command('diagnosis'))}",
         )
     return error
-
-
-def read_text(path: Path) -> str:
-    """The text of a file, "" where it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""

@@ -631,14 +631,14 @@ def model_of_memories(rows: Rows) -> int:
 
 def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
     """The signs of the vectors of some memories by a model."""
-    found = rows.all(
+    coded = rows.all(
         "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
         "on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq "
         f"where v.kind = 'memory' and v.row_seq {IS_LISTED} and v.model_seq = :model order by v.row_seq, v.seq",
         model=model,
         listed=listed(seqs),
     )
-    return Signs(model, [seq for seq, _ in found], [int.from_bytes(code, "little") for _, code in found])
+    return Signs(model, [seq for seq, _ in coded], [int.from_bytes(code, "little") for _, code in coded])
 
 
 def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]:
@@ -647,23 +647,23 @@ def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]
     Signs are compared first, at 0.1 us each, and whole vectors only where these let them be near.
     """
     most = int(FAR_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
-    found: list[NearPair] = []
+    pairs: list[NearPair] = []
     for at in part:
         seq, code = signs.seqs[at], signs.codes[at]
         behind = (n for n, other in enumerate(signs.codes[at + 1 :], at + 1) if (code ^ other).bit_count() <= most)
         close = sorted({signs.seqs[n] for n in behind} - {seq})
         for vector in vectors.of_row(rows, "memory", seq, model=signs.model) if close else ():
             distances = vectors.distances(rows, "memory", signs.model, vector, close)
-            found += [(seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= LIKE]
-    return found
+            pairs += [(seq, other, far) for other, far in distances.items() if 1 - far / (2 * _LENGTH) >= LIKE]
+    return pairs
 
 
-def nearest(found: Iterable[NearPair]) -> set[tuple[int, int]]:
+def nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
     """Pairs of row keys, the smaller first: of each memory those with its NEAREST."""
     near: dict[int, dict[int, float]] = defaultdict(dict)
-    for pair in found:
-        for one, other in (pair[:2], pair[1::-1]):
-            near[one][other] = min(pair[2], near[one].get(other, pair[2]))
+    for pair in pairs:
+        for seq, other in (pair[:2], pair[1::-1]):
+            near[seq][other] = min(pair[2], near[seq].get(other, pair[2]))
     return {
         (min(seq, other), max(seq, other))
         for seq, distances in near.items()

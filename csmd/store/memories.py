@@ -77,8 +77,8 @@ def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Sta
         "x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
     )
-    found = rows.all(sql, seq=seq, limit=limit)
-    return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in found]
+    stated = rows.all(sql, seq=seq, limit=limit)
+    return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in stated]
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
@@ -191,13 +191,13 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
         return {}
     values = {f"uuid{place}": uuid for place, uuid in enumerate(wanted)}
     uuid_names = ", ".join(f":{name}" for name in values)
-    found = rows.all(
+    sources = rows.all(
         f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq",  # noqa: S608
         **values,
     )
-    known = by_seqs(rows, sorted({seq for _, seq in found}))
+    known = by_seqs(rows, sorted({seq for _, seq in sources}))
     by_uuid: dict[str, dict[int, Memory]] = defaultdict(dict)
-    for uuid, seq in found:
+    for uuid, seq in sources:
         if seq in known:
             by_uuid[uuid][seq] = known[seq]
     by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}

@@ -173,14 +173,14 @@ def list_topics(rows: Rows, places: Sequence[int] | None) -> list[tuple[int, str
 def members(rows: Rows, name: str, places: Sequence[int] | None) -> dict[int, Member]:
     """The memories of some places (None: all) that are about a topic, by row key; the rest of each is read by `memories`."""
     # A memory's topics are those of its project; `cross join` keeps SQLite from beginning with all memories.
-    found = rows.all(
+    tagged = rows.all(
         "select m.seq, m.id, m.text, x.by_whom, x.weight, m.superseded_by, m.pinned, m.confidence "  # noqa: S608
         "from topics t cross join memory_topics x cross join memories m "
         "where t.name = :name and x.topic_seq = t.seq and x.weight > 0 and m.seq = x.memory_seq "
         f"and m.twin_of = 0 and {in_keys('t.project_seq', places)} order by x.memory_seq",
         name=name,
     )
-    return {row[0]: Member._make(row) for row in found}
+    return {row[0]: Member._make(row) for row in tagged}
 
 
 def edges(
@@ -248,8 +248,8 @@ def graph_counts(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
 def relationships(rows: Rows, projects: Sequence[int] | None) -> dict[str, int]:
     """How many links of each relationship there are between memories of some places (None: all)."""
     between = f"{in_keys('from_project', projects)} and {in_keys('to_project', projects)}"
-    found = rows.all(
+    counts = rows.all(
         f"select relationship, sum(number) from link_counts where {between} "  # noqa: S608
         "group by relationship having sum(number) > 0 order by 2 desc, 1"
     )
-    return {relationship: int(number) for relationship, number in found}
+    return {relationship: int(number) for relationship, number in counts}

@@ -74,7 +74,7 @@ class ServerRows(Rows):
             raise as_store_error(error) from error
 
     def with_table(self, sql: str, names: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-        """Performs one statement in which TABLE stands for these rows, as `v` with columns of these names; none for no rows."""
+        """Performs one statement in which TABLE means these rows, as `v` with columns of these names; none for no rows."""
         if not rows:
             return
         row = f"({', '.join(f'%({name})s' for name in names)})"
@@ -117,7 +117,7 @@ def _storable(values: Mapping[str, Any]) -> dict[str, Any]:
 
 @cached(500)
 def _in_its_words(sql: str) -> str:
-    """A statement with its parameters as psycopg names them, and lists of keys as PostgreSQL reads them; what stands in quotes stays."""
+    """A statement with its parameters as psycopg names them, and lists of keys as PostgreSQL reads them; what is quoted stays."""
 
     def named(match: re.Match[str]) -> str:
         if match.group(1):

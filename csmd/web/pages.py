@@ -11,8 +11,9 @@ from typing import Any, TypeVar, get_args
 from csmd.cli import dreams as dream_words
 from csmd.cli import memories as memory_words
 from csmd.cli import sessions as session_words
-from csmd.cli.render import dream_state, many, recording_state, when
+from csmd.cli.render import dream_state, many, recording_state
 from csmd.errors import BadInput
+from csmd.text.ages import when
 from csmd.text.display import cut
 from csmd.vocabulary import Gate
 

@@ -24,11 +24,12 @@ from starlette.staticfiles import StaticFiles
 
 import csmd
 from csmd import client
-from csmd.cli.render import ago, many, percent, tilde, when
+from csmd.cli.render import many, percent, tilde
 from csmd.config import user_home
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
 from csmd.paths import Paths
 from csmd.text import display
+from csmd.text.ages import ago, when
 from csmd.vocabulary import OWNER, REVIEW_KEYS, REVIEW_LATER, REVIEW_UNDO
 from csmd.web import changes, pages
 from csmd.web.access import Access

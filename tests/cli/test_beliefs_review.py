@@ -152,7 +152,7 @@ def test_show_says_where_it_was_said_how_sure_it_is_and_when_it_fades(seeded: Ma
     told = " ".join(shown.split())
     assert "no, that's wrong: > the config key is database_url, not db_url" in told
     assert f"user: {PREFERENCE}" in told and "assistant: It is done." in told, "two turns on each side"
-    assert "at a session's start" in told and "when a prompt matches, for good" in told
+    assert "at every session's start" in told and "when a prompt matches, for good" in told
     value = json.loads(seeded.run("show", row["id"], "--json").stdout)
     assert sum(one["effect"] for one in value["sure"]["factors"]) == pytest.approx(value["sure"]["today"], abs=1e-3)
     assert len(value["sources"][0]["around"]["before"]) == 2 and value["sources"][0]["sentence"] in CORRECTION

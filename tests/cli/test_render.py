@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from csmd import config
 from csmd.cli import memories, render, sessions
+from csmd.text import ages
 
 WIDTH = 80
 LONG = "https://example.org/" + "a-very-long-path/" * 12
@@ -165,9 +166,9 @@ def test_a_search_names_each_hit_once_with_kind_date_and_score(real: Machine) ->
 @pytest.mark.parametrize(
     ("function", "value", "text"),
     [
-        (render.age, 0.4, "0 s"), (render.age, 59, "59 s"), (render.age, 3_700, "1 h 1 min"), (render.age, 90_061, "1 d 1 h"),
-        (render.age, 86_400, "1 d"), (render.age, 86_401, "1 d 1 s"), (render.size, 999, "999 B"), (render.size, 1000, "1.0 KB"), (render.size, 25_400_000, "25.4 MB"),
-        (render.size, 5e13, "50000.0 GB"), (render.when, "", "never"), (render.when, "1970-01-01T00:00:00.000Z", "never"),
+        (ages.age, 0.4, "0 s"), (ages.age, 59, "59 s"), (ages.age, 3_700, "1 h 1 min"), (ages.age, 90_061, "1 d 1 h"),
+        (ages.age, 86_400, "1 d"), (ages.age, 86_401, "1 d 1 s"), (render.size, 999, "999 B"), (render.size, 1000, "1.0 KB"), (render.size, 25_400_000, "25.4 MB"),
+        (render.size, 5e13, "50000.0 GB"), (ages.when, "", "never"), (ages.when, "1970-01-01T00:00:00.000Z", "never"),
     ],
 )  # fmt: skip
 def test_lengths_of_time_and_amounts_read_well(function: Callable[[Any], str], value: Any, text: str) -> None:

@@ -26,7 +26,8 @@ from rich.cells import cell_len
 
 import csmd
 from csmd.cli import render, status
-from csmd.cli.render import ago, fitted, many, plain, tilde
+from csmd.cli.render import fitted, many, plain, tilde
+from csmd.text.ages import ago
 from csmd.web import pages
 
 SCREENS = Path(__file__).resolve().parent.parent / "data" / "screens"

@@ -32,7 +32,7 @@ from csmd.hosts.codex import registration as codex_registration
 from csmd.hosts.host_files import Registration
 from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.registrations import FILES
-from csmd.installer import service
+from csmd.installer import home_disk, service
 from csmd.values import Event
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
@@ -703,7 +703,7 @@ def test_a_home_on_another_machines_disk_is_told(
 
     mounts = well.machine.root / "mounts"
     mounts.write_text(MOUNTS.format(home=well.machine.home, assistant=well.machine.assistant, kind=kind))
-    monkeypatch.setattr(service, "MOUNTS", mounts)
+    monkeypatch.setattr(home_disk, "MOUNTS", mounts)
     assert bool(findings("file-system", well.scene)) is amiss
 
 
@@ -712,7 +712,7 @@ def test_in_a_container_a_mounted_directory_of_the_assistants_is_told(
 ) -> None:
     mounts, mark = well.machine.root / "mounts", well.machine.root / ".dockerenv"
     mounts.write_text(MOUNTS.format(home="/h", assistant=well.machine.assistant, kind="xfs"))
-    monkeypatch.setattr(service, "MOUNTS", mounts)
+    monkeypatch.setattr(home_disk, "MOUNTS", mounts)
     monkeypatch.setattr(checks, "CONTAINER_MARKS", (str(mark),))
     assert findings("shared-settings", replace(well.scene, env={})) == []
     mark.touch()

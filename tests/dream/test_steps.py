@@ -6,7 +6,6 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -367,8 +366,7 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
     centres = [[chance.gauss(0, 1) for _ in range(size)] for _ in range(8)]
     stored: dict[int, list[int]] = {}
     for number in range(60):
-        ident = say(store, f"note {number} of the crawler", day=1, number=number)
-        memory = store.read(partial(_of, ident=ident))
+        memory = memory_of(store, say(store, f"note {number} of the crawler", day=1, number=number))
         blend = 0.4 + 0.6 * chance.random()  # likenesses of two of a centre from 0.3 to 1
         raw = [blend * centre + (1 - blend) * chance.gauss(0, 1) for centre in centres[number % len(centres)]]
         norm = sum(value * value for value in raw) ** 0.5

@@ -22,7 +22,7 @@ from machine import LIMIT_S, Machine, eventually
 from csmd import wire
 from csmd.config import SILENT, manager_environment, started_by, take_notify_socket, unit_environment, unit_folders
 from csmd.errors import ConfigError, CsmdError
-from csmd.installer import plan, service
+from csmd.installer import home_disk, plan, service
 from csmd.installer.service import LINGER, Manager, Unit
 from csmd.machine import start_token
 from csmd.store import files
@@ -406,7 +406,7 @@ def linux(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None
     def says(version: str, mounts: str = "") -> None:
         for name, text in (("KERNEL", version), ("MOUNTS", mounts)):
             (tmp_path / name).write_text(text)
-            monkeypatch.setattr(service, name, tmp_path / name)
+            monkeypatch.setattr(home_disk, name, tmp_path / name)
 
     return says
 
@@ -605,10 +605,10 @@ def test_a_home_on_a_drive_of_windows_is_refused(
 ) -> None:
     linux(version, mounts)
     with pytest.raises(ConfigError, match=f"{home}.*write-ahead log") if refused else nullcontext():
-        service.check_home_disk(Path(home))
+        home_disk.check(Path(home))
 
 
 @pytest.mark.parametrize(("version", "is_wsl"), [(WSL2, True), (WSL1, True), (DEBIAN, False), ("", False)])
 def test_windows_linux_is_known_by_its_kernel(version: str, is_wsl: bool, linux: Callable[..., None]) -> None:
     linux(version)
-    assert service.is_wsl() is is_wsl
+    assert home_disk.is_wsl() is is_wsl

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -41,13 +39,6 @@ def check(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.said)
 def test_a_promise_is_kept_where_a_sentence_says_of_the_same_that_it_was_done(case: Case) -> None:
     check(case)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def open_promises(store: Store) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +26,6 @@ TRIES, TRIED = "The worker tries a failed job three times.", "A failed job is tr
 FAR = "Invoices are made at night by the billing worker."
 #: Statements and where their vectors point.
 POINTS = {LOGS: b"\x7f\x00", LOGGED: b"\x7f\x01", TRIES: b"\x00\x7f", TRIED: b"\x01\x7f", FAR: b"\x81\x81"}
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store(tmp_path / "csmd.db", now=NOW)
-    yield opened
-    opened.close()
 
 
 def say(store: Store, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:

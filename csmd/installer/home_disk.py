@@ -1,0 +1,48 @@
+"""On which disk csmd's home is: a network's file systems, Windows' drives in its Linux (WSL), and what is refused there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from csmd.errors import ConfigError
+from csmd.paths import text_of
+
+#: File systems on which SQLite's write-ahead log and sockets are unreliable.
+NETWORK = frozenset("nfs nfs4 cifs smb3 smbfs 9p drvfs fuse.sshfs afs ceph fuse.glusterfs virtiofs afpfs".split())
+#: Types of file systems of Windows' drives, by version and configuration of WSL.
+WINDOWS_DISKS = frozenset({"9p", "v9fs", "drvfs", "virtiofs"})
+#: Files in which Linux names its version and its mounts.
+KERNEL, MOUNTS = Path("/proc/version"), Path("/proc/mounts")
+_DRIVE = re.compile(r"/mnt/[a-z](?:/|$)")
+
+
+def is_wsl() -> bool:
+    """Whether this is a kernel of Microsoft's."""
+    return "microsoft" in text_of(KERNEL).lower()
+
+
+def check(home: Path) -> None:
+    """ConfigError for a home on a drive of Windows: neither SQLite's log nor sockets work there."""
+    disk, _ = file_system(home)
+    if is_wsl() and (disk in WINDOWS_DISKS if disk else _DRIVE.match(str(home))):
+        raise ConfigError(
+            f"{home} is on a drive of Windows, where SQLite's write-ahead log and Unix sockets do not work",
+            hint="leave CSMD_HOME away, or set it to a directory of Linux's own, e.g. ~/.csmd",
+        )
+
+
+def mount_points() -> dict[Path, str]:
+    """Mount point -> type of its file system; of two on one place the later, which is the one that is seen."""
+    points = {}
+    for _device, mount, kind, *_ in (row for line in text_of(MOUNTS).splitlines() if len(row := line.split(" ")) > 2):
+        # The table writes a blank as \040.
+        points[Path(re.sub(r"\\([0-7]{3})", lambda code: chr(int(code.group(1), 8)), mount))] = kind
+    return points
+
+
+def file_system(place: Path) -> tuple[str, Path | None]:
+    """The type of the file system of a path, and where it is mounted; ("", None) where that is unknown."""
+    points = mount_points()
+    mount = next((folder for folder in (place, *place.parents) if folder in points), None)
+    return (points[mount], mount) if mount else ("", None)
