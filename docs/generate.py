@@ -150,7 +150,7 @@ def speed() -> str:
         for row in rows
         if not row["size"]
     ]
-    sizes = list(dict.fromkeys(row["size"] for row in rows if row["size"]))
+    sizes = sorted({row["size"] for row in rows if row["size"]}, key=lambda size: (int(size.partition("k")[0]), size))
     by_what: dict[str, dict[str, dict[str, Any]]] = {}
     for row in rows:
         if row["size"]:

@@ -75,6 +75,7 @@ def main() -> int:
     parser.add_argument("--homes", type=Path, help="dream over homes of --sizes instead, which are kept here")
     parser.add_argument("--sizes", default="10000,30000,100000")
     parser.add_argument("--chart", type=Path)
+    parser.add_argument("--json", action="store_true", help="what is told of homes is JSON anyway")
     args = parser.parse_args()
     if args.homes:
         of_homes(args.homes, [int(size) for size in args.sizes.split(",")], args.chart)

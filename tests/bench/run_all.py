@@ -84,11 +84,14 @@ LARGE: dict[str, tuple[str, ...]] = {
     "graph 100k": ("bench_graph.py", "--size", "100000"),
     "graph 100k, 20 projects": ("bench_graph.py", "--size", "100000", "--projects", "20"),
     "viewer": ("bench_web.py",),
+    "dream 10k": ("bench_dream.py", "--homes", "/tmp/csmd-bench-homes", "--sizes", "10000"),
+    "dream 30k": ("bench_dream.py", "--homes", "/tmp/csmd-bench-homes", "--sizes", "30000"),
+    "dream 100k": ("bench_dream.py", "--homes", "/tmp/csmd-bench-homes", "--sizes", "100000"),
     "home 1k": ("bench_size.py", "--sizes", "1000"),
     "home 10k": ("bench_size.py", "--sizes", "10000"),
     "home 100k": ("bench_size.py", "--sizes", "100000"),
 }
-SIZED = {1000: "1k", 10_000: "10k", 100_000: "100k"}
+SIZED = {1000: "1k", 10_000: "10k", 30_000: "30k", 100_000: "100k"}
 #: What is measured of a graph and of a home at several sizes; (name, key, unit, limit).
 OF_SIZES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
     "graph": (
@@ -99,10 +102,14 @@ OF_SIZES: dict[str, tuple[tuple[str, str, str, float], ...]] = {
         ("by topic, whole memories", "by_topic_whole_us", "us", 1000.0),
         ("recall of ten, whole memories", "recall_whole_us", "us", 300.0), ("the whole ranking", "ranked_us", "us", 10_000.0),
     ),
+    "dream": (
+        ("first dream, processor", "dream_s", "s", 60.0), ("of that consolidating", "consolidating", "s", 60.0),
+        ("of that writing pages", "writing pages", "s", 60.0),
+    ),
     "home": (
         ("database for a turn", "bytes", "bytes", 2000.0),
         ("start to first answer, database not in memory", "first_s", "s", 1.0), ("prompt's hook, p95", "hook_ms", "ms", 170.0),
-        ("first dream, processor", "dream_s", "s", 10.0), ("a dream when nothing changed, processor", "again_s", "s", 10.0),
+        ("a dream when nothing changed, processor", "again_s", "s", 10.0),
         ("memory of the daemon after dreams", "rss_mb", "MB", 300.0),
     ),
 }  # fmt: skip
