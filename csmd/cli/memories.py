@@ -645,16 +645,17 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
 
 
 @VERBS.action(
-    "edit", verb.ID,
-    verb.option("--text", metavar="TEXT", default=None, help="The new wording; else your editor opens."),
+    "edit", verb.ID, verb.optional("wording", "[TEXT]"), verb.text("--text", "TEXT", "The new wording, too."),
 )  # fmt: skip
-def edit(id: str, text: str | None, as_json: bool) -> None:  # noqa: A002 - the tools' word
-    """Put your wording in a memory's place."""
+def edit(id: str, wording: str, text: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
+    """Put your wording in a memory's place: TEXT, or what you make of it in your editor."""
+    if wording and text:
+        raise click.UsageError("give the new wording once")
     if not verb.is_interactive():
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
-    known = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))
-    wording = verb.edit_text(known["text"]) if text is None else text
-    change = {"id": known["id"], "text": wording, "version": known["version"], "as_json": as_json}
+    memory = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))
+    wording = wording or text or verb.edit_text(memory["text"])
+    change = {"id": memory["id"], "text": wording, "version": memory["version"], "as_json": as_json}
     verb.reply("csm_memory_edit", show_rewording, change, sends_by_person=True)
 
 

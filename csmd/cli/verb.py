@@ -404,6 +404,6 @@ def edit_text(text: str) -> str:
     try:
         typed = click.edit(f"{text}\n\n{note}\n", extension=".txt", require_save=True)
     except click.ClickException as error:
-        raise CsmdError(f"the editor: {error.message}", hint="csmd edit ID --text TEXT, or set EDITOR") from None
+        raise CsmdError(f"the editor: {error.message}", hint="csmd edit ID TEXT, or set EDITOR") from None
     lines = (typed or "").splitlines()
     return " ".join(line.strip() for line in lines if not line.startswith("#")).strip()

@@ -307,7 +307,9 @@ def _show(
         injections = receipts.of_session(rows, ident, limit=most) if ident else []
     injections = [receipt for receipt in injections if seen is None or receipt.project_seq in seen]
     if not injections and memory:
-        raise BadInput(f"no session was told {memory} yet", hint=f"csmd show {memory}")
+        raise BadInput(
+            f"no session was told {memory} yet", hint=f"`csmd show {memory}` says when it is told, or why not"
+        )
     if not injections and typed:
         raise _untold(rows, typed, asking, is_session=bool(session))
     shown = [_receipt(rows, receipt, seen, marks=_marks(rows, receipt) if named else {}) for receipt in injections]

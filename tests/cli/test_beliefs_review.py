@@ -141,7 +141,7 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     fits(shown)
     assert typed(seeded, "review", "--undo")[0] == 0
     assert not memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"]
-    done = seeded.run("edit", ident, "--text", "Something else entirely is used here")
+    done = seeded.run("edit", ident, "Something else entirely is used here")
     assert done.returncode == 1 and "only a person" in done.stderr
 
 
