@@ -673,11 +673,17 @@ def nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
 
 def near_pairs(rows: Rows, place: Place, seqs: Sequence[int]) -> set[tuple[int, int]]:
     """Pairs of row keys of memories of a scope whose vectors are near, of some of them; nothing where there are no vectors."""
-    model, own = model_of_memories(rows), set(seqs)
-    others = rows.column("select seq from memories where project_seq = :place", place=place.seq)
-    first, rest = (signs_of(rows, model, part) for part in (seqs, [seq for seq in others if seq not in own]))
-    signs = Signs(model, first.seqs + rest.seqs, first.codes + rest.codes)
-    return nearest(near_behind(rows, signs, range(len(first.seqs))))
+    model = model_of_memories(rows)
+    pairs: set[tuple[int, int]] = set()
+    for seq in seqs if model else ():
+        for vector in vectors.of_row(rows, "memory", seq, model=model):
+            hits = vectors.vector_hits(rows, "memory", model, vector, projects=[place.seq], limit=NEAREST + 1)
+            pairs |= {
+                (min(seq, other), max(seq, other))
+                for other, _, _, far in hits
+                if other != seq and 1 - far / (2 * _LENGTH) >= LIKE
+            }
+    return pairs
 
 
 def vector_state(rows: Rows, place: Place) -> tuple[int, int]:

@@ -24,8 +24,18 @@ MODEL = "m"
 LOGS, LOGGED = "Logs must not contain personal data.", "Personal data is not allowed in the logs."
 TRIES, TRIED = "The worker tries a failed job three times.", "A failed job is tried 3 times by the worker."
 FAR = "Invoices are made at night by the billing worker."
-#: Statements and where their vectors point.
-POINTS = {LOGS: b"\x7f\x00", LOGGED: b"\x7f\x01", TRIES: b"\x00\x7f", TRIED: b"\x01\x7f", FAR: b"\x81\x81"}
+#: Statements and where their vectors point: eight times two numbers, for signs of so few as two say little.
+DIM = 16
+POINTS = {
+    text: pair * (DIM // 2)
+    for text, pair in {
+        LOGS: b"\x7f\x01",
+        LOGGED: b"\x7f\x02",
+        TRIES: b"\x01\x7f",
+        TRIED: b"\x02\x7f",
+        FAR: b"\x81\x81",
+    }.items()
+}
 
 
 def say(store: Store, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
@@ -36,7 +46,7 @@ def embed(store: Store) -> None:
     """Gives every memory its vector, as the background does."""
 
     def write(rows: Rows) -> None:
-        model = vectors.ensure_model(rows, MODEL, 2, now=NOW)
+        model = vectors.ensure_model(rows, MODEL, DIM, now=NOW)
         for seq, project, text in vectors.backlog(rows, "memory", model, limit=99):
             vectors.add(rows, "memory", model, [(seq, project, 0, len(text), POINTS[text])], reached=seq)
 
