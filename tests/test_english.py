@@ -22,7 +22,7 @@ QUOTED = re.compile(r"`[^`]*`")
 #: Folder, or file beside the folders -> (names in FILLERS that it binds, phrases in its docstrings).
 LEFT: dict[str, tuple[int, int]] = {
     "capture": (1, 0),
-    "cli": (10, 0),
+    "cli": (9, 0),
     "daemon": (22, 0),
     "doctor": (1, 0),
     "dream": (27, 0),

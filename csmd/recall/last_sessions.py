@@ -154,7 +154,7 @@ def _state_left(session: SessionSummary, later: Sequence[str]) -> str:
 
 def open_id(session_id: str, text: str) -> str:
     """The id of what a session left open, by which it is closed: the same for the whole text and for what is shown of it."""
-    shown = display.cut(display.squeeze(text), OPEN_CHARACTERS)
+    shown = display.cut(display.squeeze(_behind_lead(text)), OPEN_CHARACTERS)
     return "o" + hashlib.sha256(f"{session_id}:{shown}".encode()).hexdigest()[:10]
 
 
@@ -163,11 +163,10 @@ def left_open(ended: Sequence[SessionSummary]) -> Iterator[tuple[SessionSummary,
     later: list[str] = []
     for number, session in enumerate(ended):
         left, done = session.texts("open"), [*later, *session.subjects]
-        ends = open_ends(left, done=done)
-        yield from ((session, end, False) for end in ends)
+        yield from ((session, end, False) for end in open_ends(left, done=done))
         if number < SESSIONS:
-            shown = [display.cut(display.squeeze(text), OPEN_CHARACTERS) for text in left]
-            yield from ((session, text, True) for text in shown if text not in ends and not _is_done(text, done))
+            questions = [text for text in left if not _is_done(text, done) and not open_ends([text], done=[])]
+            yield from ((session, display.cut(display.squeeze(text), OPEN_CHARACTERS), True) for text in questions)
         later += session.subjects
 
 

@@ -64,6 +64,8 @@ FIRST_HITS, UNMISTAKABLE = 10, 0.4
 SUBJECT_WORDS, LEAST_SUBJECT = 3, 0.2
 #: An order of so many words at most is told a rule of the user's on it, if nothing else.
 ORDER_WORDS = 3
+#: Most rules that such an order is told, where they bear on it alike.
+RULES = 2
 #: After so many prompts of a session one is half as likely to need earlier ones, and after so many not less so.
 HALF_AS_LIKELY, LATE = 6, 18
 #: Most lines and tokens of what is told, of a conversation that is unmistakable as a whole.
@@ -175,7 +177,8 @@ def recall(
         most, room = WHOLE if values["lift"] >= UNMISTAKABLE else SHORT
         rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
         if sure < floor and rules:
-            lines, most, sure = sorted(rules, key=lambda line: -line.values["covers"]), 1, floor
+            best = max(line.values["covers"] for line in rules)
+            lines, most, sure = [line for line in rules if line.values["covers"] == best], RULES, floor
         if sure >= floor:
             chosen = choose(lines, most=min(most, max_items), tokens=room)
             blocks += _describe(rows, chosen, places, filter_visible, session_id)

@@ -13,7 +13,7 @@ from terminal import Terminal
 from csmd.errors import BadInput, CsmdError
 
 PROMISE = "I'll mail the seating chart to Noor by Monday."
-LEFT = "Still to do: print the menu cards."
+LEFT = "print the menu cards."
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def daemon(machine: Machine) -> Machine:
     machine.start()
     lines = [
         machine.line("user", f"Change the menu. {PROMISE}"), machine.line("assistant", "I change it."),
-        machine.line("user", ""), machine.line("assistant", f"The menu is changed. {LEFT}"),
+        machine.line("user", ""), machine.line("assistant", f"The menu is changed. Still to do: {LEFT}"),
     ]  # fmt: skip
     change = {"file_path": f"{machine.project}/menu.md", "old_string": "a", "new_string": "b"}
     lines[1]["message"]["content"].append({"type": "tool_use", "id": "t1", "name": "Edit", "input": change})
