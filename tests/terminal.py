@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import forked_process
+import psutil
 
 LIMIT_S = 60.0
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -50,7 +51,9 @@ class Terminal:
         return found
 
     def press(self, keys: str) -> None:
-        """Types."""
+        """Types; ^C only when the program waits: Python loses one that comes between what it shows and its reading."""
+        while "\x03" in keys and psutil.Process(self.child.pid).status() == psutil.STATUS_RUNNING:
+            self._more(LIMIT_S, waits_s=0.01)
         os.write(self._master, keys.encode())
 
     def ends(self) -> int:
@@ -62,10 +65,10 @@ class Terminal:
         os.close(self._master)
         return code
 
-    def _more(self, within_s: float) -> bool:
+    def _more(self, within_s: float, *, waits_s: float = LIMIT_S) -> bool:
         """Reads what comes next; False at the end of it."""
         assert within_s > 0, f"it does not go on:\n{self.said}"
-        if not select.select([self._master], [], [], within_s)[0]:
+        if not select.select([self._master], [], [], min(within_s, waits_s))[0]:
             return True
         try:
             data = os.read(self._master, 65536)
