@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from csmd.memory import confidence, habits
-from csmd.memory.upkeep import Key
+from csmd.memory.duplicates import Key
 from csmd.values import Candidate, Evidence, Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category, Tier
 

@@ -11,8 +11,8 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
-from csmd.memory.upkeep import Finding
+from csmd.memory import belief_subjects, habits, merging, open_matters, review_answers, supersession, upkeep
+from csmd.memory.duplicates import Finding
 from csmd.recall import query, visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
 from csmd.store.belief_changes import Answer
@@ -105,7 +105,7 @@ def _merge(
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     leave_to_review(rows, merged, by_person=by_person or dry_run)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
-    pair = [upkeep.planned_merge(merged, other, everywhere=around, by_person=by_person)]
+    pair = [merging.plan_merge(merged, other, everywhere=around, by_person=by_person)]
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
 
@@ -116,7 +116,7 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
 
     def write(writing: Rows) -> tuple[Memory, Memory]:
         merged = find_memory(writing, memory.id, asking)
-        return merged, upkeep.undo(writing, merged, now=ctx.now(), by_person=by_person)
+        return merged, merging.undo(writing, merged, now=ctx.now(), by_person=by_person)
 
     memory, into = ctx.store.write(write)
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
@@ -155,8 +155,8 @@ def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
 def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
     """What is held of a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
-    beliefs = upkeep.beliefs(memories.list_memories(rows, projects=seen))
-    by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in upkeep.BELIEF_KINDS}
+    beliefs = belief_subjects.group_beliefs(memories.list_memories(rows, projects=seen))
+    by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in belief_subjects.BELIEF_KINDS}
     return {
         "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
         "beliefs": [

@@ -9,7 +9,7 @@ import pytest
 from recall_fixtures import memory
 
 from csmd.memory.self_model import Capability
-from csmd.memory.upkeep import Belief
+from csmd.memory.belief_subjects import Belief
 from csmd.recall import advisory, compose
 from csmd.recall.advisory import Line
 from csmd.recall.compose import Block, Note
