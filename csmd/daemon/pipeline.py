@@ -19,8 +19,8 @@ from csmd.embedding import token_ranks
 from csmd.extraction import digest, packets, statements
 from csmd.memory import (
     failure_links,
-    habits,
     open_matters,
+    promotion,
     remember,
     restatements,
     self_model,
@@ -111,7 +111,7 @@ def _habits(stages: Stages, force: bool) -> int:
     if observed or stages.context.has_reading_task:
         return observed
     quiet_before = "" if force else iso_before(QUIET_S["stage"])
-    return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
+    return promotion.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
 def _digests(stages: Stages, force: bool) -> int:

@@ -11,7 +11,7 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import belief_subjects, habits, merging, open_matters, review_answers, supersession, upkeep
+from csmd.memory import belief_subjects, habits, merging, open_matters, promotion, review_answers, supersession, upkeep
 from csmd.memory.duplicates import Finding
 from csmd.recall import query, visibility
 from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
@@ -188,7 +188,7 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
 
 
 MOST_HABITS = 1_000
-PROFILES = {"default": habits.DEFAULT, "relaxed": habits.RELAXED}
+PROFILES = {"default": promotion.DEFAULT, "relaxed": promotion.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
 BY_PERSON = "promoted"
 CANDIDATE = (
@@ -225,7 +225,8 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
     root_of = roots(rows)
     waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MOST_HABITS))
     plan = {
-        action.candidate.id: action for action in habits.plan_promotions(rows, projects=seen, profile=habits.DEFAULT)
+        action.candidate.id: action
+        for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT)
     }
     listed = [
         {**_candidate(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []} for row in waiting
@@ -278,13 +279,13 @@ def _promote(
         )
     root_of = roots(rows)
     memory_ids: dict[str, str] = {}
-    plan = habits.plan_promotions(rows, projects=seen, profile=thresholds)
+    plan = promotion.plan_promotions(rows, projects=seen, profile=thresholds)
 
     def write(writing: Rows) -> dict[str, str]:
         # What moved since is planned anew: a plan is only as old as its transaction.
-        fresh = habits.plan_promotions(writing, projects=seen, profile=thresholds)
+        fresh = promotion.plan_promotions(writing, projects=seen, profile=thresholds)
         origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
-        return habits.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
+        return promotion.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
     if apply:
         memory_ids = ctx.store.write(write)
