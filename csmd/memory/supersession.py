@@ -49,7 +49,9 @@ def quote(memory: Memory) -> str:
 
 def aged(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
-    return confidence.aged(memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]))
+    return confidence.set_thresholds(
+        memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
+    )
 
 
 def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
@@ -367,9 +369,8 @@ def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[st
     lower = said.casefold()
     names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
     terms = tokens.query_terms(" ".join([said, *names]))
-    found = fulltext.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
-    others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
-    return [others[int(seq)] for seq, _ in found if not others[int(seq)].author]
+    others = search.memories_matching(rows, terms, projects=reach, limit=NEAR + 1)
+    return [other for other in others if not other.author]
 
 
 def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
