@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from csmd.errors import SchemaTooNew, StoreError
+from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
 from csmd.store import activity, backup, memories, migrate, sqlite
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import inspect, integrity
 from csmd.store.sqlite import Rows
 
 ADD_MOOD = "alter table memories add column mood text not null default 'calm';\ncreate index memories_by_mood on memories (mood);"
@@ -183,4 +183,39 @@ def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder:
 def test_migrations_have_numbers_that_order_them() -> None:
     shipped = [name for name, _ in migrate.available()]
     assert shipped == sorted(shipped)
-    assert [int(name.split("_")[0]) for name in shipped] == list(range(1, len(shipped) + 1))
+    first = int(shipped[0].split("_")[0])
+    assert [int(name.split("_")[0]) for name in shipped] == list(range(first, first + len(shipped)))
+
+
+def renamed_migrations(path: Path, *names: str) -> None:
+    """Records the migrations of an earlier csmd in a database."""
+    connection = sqlite.connect(path, readonly=False)
+    connection.execute("delete from migrations")
+    connection.executemany("insert into migrations values (?, '2026')", [(name,) for name in names])
+    connection.close()
+
+
+def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(path: Path, given: Any) -> None:
+    with_a_memory(path, given)
+    renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
+    store = Store(path, now="2027")
+    assert store.migrated == ["0023_schema"]
+    assert store.read(activity.counts)["memories"] == 1
+    assert store.write(integrity) == []
+    store.close()
+    again = Store(path, now="2027")
+    assert again.migrated == []
+    again.close()
+
+
+@pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")
+def test_a_database_of_an_earlier_version_is_refused_and_left_as_it_is(path: Path, given: Any) -> None:
+    with_a_memory(path, given)
+    renamed_migrations(path, "0001_initial", "0021_passages_alone")
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooOld, match="0021_passages_alone") as error:
+        Store(path, now="")
+    assert str(path) in error.value.what and "1975a6a7" in error.value.hint
+    with pytest.raises(SchemaTooOld):
+        inspect(path)
+    assert path.read_bytes() == before

@@ -1,0 +1,1 @@
+-- Brings a database after the migration 0022_graph_counts to the state of 0023_schema.sql.
