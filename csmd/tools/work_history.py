@@ -75,7 +75,7 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
             "direction": "builds_on" if link.to_id == ident else "leads_to",
             "session": link.from_id if link.to_id == ident else link.to_id,
             "kind": link.kind, "rule": link.rule, "reason": self_model.reason(link.rule, link.about),
-            "weight": link.weight, "at": link.at, "evidence": digests.link_evidence(rows, link.seq),
+            "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
         for link in digests.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
-from csmd.store import activity, backup, memories, migrate, sqlite
+from csmd.store import activity, backup, events, memories, migrate, sessions, sqlite, topics, turns
 from csmd.store.core import Store
 from csmd.store.integrity import inspect, integrity
 from csmd.store.sqlite import Rows
@@ -195,12 +195,70 @@ def renamed_migrations(path: Path, *names: str) -> None:
     connection.close()
 
 
-def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(path: Path, given: Any) -> None:
+#: Takes the schema back to the migration 0022, with a row in each table that went since.
+BEFORE_SCHEMA = """
+drop index turns_of_speakers_due;
+alter table turns drop column speaker_due;
+create table speakers_due (turn_seq integer not null primary key references turns (seq) on delete cascade) without rowid;
+insert into speakers_due select min(seq) from turns;
+drop index sessions_unreported;
+alter table sessions drop column unreported_at;
+alter table sessions drop column unreported_after;
+create table unheard (session_id text primary key, at text not null, after_event integer not null);
+insert into unheard values ('s1', '2026', 7);
+drop trigger topics_due_insert;
+drop trigger topics_due_delete;
+drop trigger topics_due_update;
+alter table projects drop column topics_due;
+create table topics_due (project_seq integer primary key, changes integer not null);
+create trigger topics_due_insert after insert on memories begin
+  insert into topics_due (project_seq, changes) values (new.project_seq, 1) on conflict do nothing;
+end;
+create trigger topics_due_delete after delete on memories begin delete from topics_due; end;
+create trigger topics_due_update after update of text on memories begin delete from topics_due; end;
+insert into topics_due values (0, 3);
+alter table session_links drop column evidence;
+create table session_link_evidence (
+  link_seq integer not null references session_links (seq) on delete cascade, uuid text not null, primary key (link_seq, uuid)
+) without rowid;
+insert into session_links values (1, 0, (select min(seq) from sessions), 'continues', 'rule', 'about', 1.0);
+insert into session_link_evidence values (1, 'u2'), (1, 'u1');
+create table self_continuity (session_seq integer primary key references sessions (seq), host text not null);
+create table tampered (name_hash text primary key, at text not null);
+insert into tampered values ('hash of a name', '2026');
+"""
+
+
+def schema_of(rows: Rows) -> set[tuple[str, ...]]:
+    """(kind, name, its columns) of every table, index and trigger."""
+    return {
+        (kind, name, *sorted(rows.column("select name from pragma_table_info(:name)", name=name)))
+        for kind, name in rows.all("select type, name from sqlite_schema")
+    }
+
+
+def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(
+    path: Path, tmp_path: Path, given: Any
+) -> None:
     with_a_memory(path, given)
+    connection = sqlite.connect(path, readonly=False)
+    rows = Rows(connection)
+    session = turns.ensure_session(rows, given.turn("u1", "hello"), host="claude", project=0, path="/s1.jsonl")
+    turn = turns.insert_turn(rows, given.turn("u1", "hello"), session.seq, text_hash="h", project=0, source="hook")
+    turns.list_turn(rows, session.seq, turn, given.turn("u1", "hello"))
+    new = schema_of(rows)
+    connection.execute(BEFORE_SCHEMA)
+    connection.close()
     renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
     store = Store(path, now="2027")
     assert store.migrated == ["0023_schema"]
     assert store.read(activity.counts)["memories"] == 1
+    assert store.read(schema_of) == new
+    assert [prompt.uuid for prompt in store.read(lambda rows: turns.speakers_due(rows, limit=9))] == ["u1"]
+    assert [(row.at, row.after_event) for row in store.read(events.unreported_sessions)] == [("2026", 7)]
+    assert [due.changes for due in store.read(topics.due_projects)] == [3]
+    assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
+    assert store.read(lambda rows: sessions.is_tampered(rows, "hash of a name"))
     assert store.write(integrity) == []
     store.close()
     again = Store(path, now="2027")

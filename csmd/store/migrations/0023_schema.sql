@@ -23,7 +23,9 @@ create table projects (
   workspace_seq integer not null default 0,
   merged_into integer not null default 0,
   part_of integer not null default 0,
-  lens_seq integer not null default 0
+  lens_seq integer not null default 0,
+  -- How often its memories changed since its topics were computed.
+  topics_due integer not null default 0
 );
 create index projects_by_root on projects (root);
 create index projects_by_kind on projects (kind);
@@ -83,13 +85,17 @@ create table sessions (
   -- Input tokens of the assistant's latest message; 0 if the transcript does not say.
   context integer not null default 0,
   -- Up to when the conversation was dropped for its age; '' for never.
-  emptied_at text not null default ''
+  emptied_at text not null default '',
+  -- When no hook had reported it although it ran, and the latest event then: a later event clears both.
+  unreported_at text not null default '',
+  unreported_after integer not null default 0
 );
 create index sessions_by_project on sessions (project_seq, last_at);
 create index sessions_by_parent on sessions (parent);
 create index sessions_by_start on sessions (started_at) where parent = '';
 -- Of `csmd doctor`: few rows that are looked up often.
 create index sessions_of_probes on sessions (started_at) where host = 'probe';
+create index sessions_unreported on sessions (unreported_at) where unreported_at > '';
 create index sessions_latest on sessions (last_at) where parent = '';
 
 -- Entries of conversations, each once; sources are hooks, transcripts and probes of `csmd doctor`.
@@ -117,7 +123,9 @@ create table turns (
   -- Tokens as tiktoken counts them; null until they are counted.
   counted integer,
   -- How much the assistant may do without asking, in its host's words; '' if unknown.
-  mode text not null default ''
+  mode text not null default '',
+  -- Whether memory/speakers.py is to review the turn: a transcript corrected its speaker after it was distilled.
+  speaker_due integer not null default 0
 );
 -- The hash first: a fork lists turns that are stored under another session.
 create index turns_by_hash on turns (text_hash, session_seq);
@@ -133,6 +141,7 @@ create index turns_searchable on turns (searchable, seq, kind) where searchable 
 create index turns_by_parent on turns (parent_uuid) where parent_uuid <> '' and kind in ('user', 'relayed', 'command');
 -- Tool traffic that still has its text, oldest first: what is dropped for age or room.
 create index turns_of_tools on turns (at) where kind in ('tool_call', 'tool_result') and gone = 0;
+create index turns_of_speakers_due on turns (seq) where speaker_due = 1;
 create index turns_uncounted on turns (seq) where counted is null and gone = 0;
 
 -- The turns of a session in order. A forked session lists turns that are stored under another session.
@@ -190,15 +199,6 @@ create table events (
 create index events_by_payload on events (session_id, name, payload_hash);
 create index events_by_hash on events (stream, text_hash);
 create index events_by_name on events (name, at);
-
--- Sessions that ran without a hook's report, and the latest event at that time: a later event takes the row back.
-create table unheard (session_id text primary key, at text not null, after_event integer not null);
-
--- Prompts whose speaker a transcript corrected after they were distilled: memory/speakers.py reviews them.
-create table speakers_due (
-  turn_seq integer not null references turns (seq) on delete cascade,
-  primary key (turn_seq)
-) without rowid;
 
 -- Tokens that a model's message took, once for each session whose transcript has it; a repeated line replaces it.
 create table usage (
@@ -331,9 +331,6 @@ create table memory_topics (
   primary key (memory_seq, topic_seq)
 ) without rowid;
 create index memory_topics_by_topic on memory_topics (topic_seq, memory_seq, weight, by_whom);
-
--- Projects whose memories changed since their topics were computed, and how often.
-create table topics_due (project_seq integer primary key, changes integer not null);
 
 -- Why a belief changed: merged, archived, superseded, edited; undone or in force.
 create table belief_changes (
@@ -560,16 +557,12 @@ create table session_links (
   kind text not null,
   rule text not null,
   about text not null,
-  weight real not null
+  weight real not null,
+  -- Uuids of the turns that show it, separated by spaces.
+  evidence text not null default ''
 );
 create index session_links_by_to on session_links (to_seq);
 create index session_links_by_from on session_links (from_seq);
-
-create table session_link_evidence (
-  link_seq integer not null references session_links (seq) on delete cascade,
-  uuid text not null,
-  primary key (link_seq, uuid)
-) without rowid;
 
 -- How each kind of work ended in a session.
 create table self_capabilities (
@@ -581,16 +574,6 @@ create table self_capabilities (
   uuid text not null,
   at text not null,
   unique (session_seq, capability)
-);
-
--- The client and model of a session.
-create table self_continuity (
-  session_seq integer primary key references sessions (seq),
-  host text not null,
-  version text not null,
-  model text not null,
-  since text not null,
-  until text not null
 );
 
 -- The state of a session before a compaction, or when somebody asked for it, copied from its turns.
@@ -744,16 +727,13 @@ create table instructions (
   unique (project_seq, path)
 );
 
--- Keyed hashes of the names of transcripts that a tool call has written: they are not trusted.
-create table tampered (name_hash text primary key, at text not null);
-
 -- Versions of assistants that wrote transcripts.
 create table clients (version text primary key, last_at text not null);
 
 -- Configuration directories that hooks named and csmd does not read.
 create table elsewhere (path text primary key, last_at text not null);
 
--- Keyed hashes of what the user had csmd forget or purge.
+-- Keyed hashes of what the user had csmd forget or purge, of secrets, and of the names of transcripts that a tool call wrote.
 create table tombstones (
   kind text not null,
   hash text not null,
@@ -1178,20 +1158,15 @@ create trigger topics_last after delete on memory_topics begin
 end;
 
 create trigger topics_due_insert after insert on memories begin
-  insert into topics_due (project_seq, changes) values (new.project_seq, 1)
-    on conflict (project_seq) do update set changes = changes + 1;
+  update projects set topics_due = topics_due + 1 where seq = new.project_seq;
 end;
 create trigger topics_due_delete after delete on memories begin
-  insert into topics_due (project_seq, changes) values (old.project_seq, 1)
-    on conflict (project_seq) do update set changes = changes + 1;
+  update projects set topics_due = topics_due + 1 where seq = old.project_seq;
 end;
 create trigger topics_due_update after update of text, project_seq, session_id, twin_of, tier on memories
 when new.text <> old.text or new.project_seq <> old.project_seq or new.session_id <> old.session_id
   or new.twin_of <> old.twin_of or (new.tier = 'archive') <> (old.tier = 'archive') begin
-  insert into topics_due (project_seq, changes) values (old.project_seq, 1)
-    on conflict (project_seq) do update set changes = changes + 1;
-  insert into topics_due (project_seq, changes) values (new.project_seq, 1)
-    on conflict (project_seq) do update set changes = changes + 1;
+  update projects set topics_due = topics_due + 1 where seq in (old.project_seq, new.project_seq);
 end;
 
 create trigger belief_changes_delete after delete on memories begin
