@@ -88,7 +88,7 @@ def command_rows() -> str:
 def tool_rows() -> str:
     """Every tool with its summary and its parameters: required ones in bold, the others with their default."""
     from csmd.parameters import REQUIRED
-    from csmd.tools import TOOLS
+    from csmd.tools.registry import TOOLS
 
     def shown(name: str, default: object) -> str:
         if default is REQUIRED:

@@ -477,8 +477,8 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 PARTS_OF_HOSTS = {"hooks", "transcript", "registration", "tool_forms"}
 #: Nouns that `store` (rows), `tools` (questions), `daemon` (work) and `cli` (commands) share.
 SHARED_NOUNS = {
-    "beliefs", "checkpoints", "dreams", "forget", "goals", "instructions", "memories", "pipeline", "projects", "receipts",
-    "search", "sessions", "team", "topics",
+    "beliefs", "checkpoints", "dreams", "forget", "goals", "injections", "instructions", "memories", "pipeline",
+    "projects", "receipts", "search", "sessions", "status", "team", "topics",
 }  # fmt: skip
 #: Words that allude instead of naming; none is a module's name or part of a public function's or class's.
 RIDDLES = {
@@ -614,6 +614,10 @@ SEAMS = {
     **{
         f"foreign_memories.{name}": "a program of its own, a row of the table of sources"
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")
+    },
+    **{
+        f"tools.{name}": "a subject of its own, a row of the registry"
+        for name in ("instructions", "questions", "search", "status")
     },
 }
 

@@ -26,7 +26,7 @@ import csmd
 from csmd.cli.main import main
 from csmd.cli.overview import TOPICS
 from csmd.cli.verb_table import SUBJECTS, in_view
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority", "author",
        "superseded_by", "superseded_at", "refuted", "edited", "scene", "states"}  # fmt: skip
