@@ -16,7 +16,7 @@ from machine import PREFERENCE, Machine, ask, call_frames
 from rich.cells import cell_len
 
 from csmd import client
-from csmd.cli import status
+from csmd.cli import follow
 from csmd.errors import DaemonUnreachable
 from csmd.store import activity
 
@@ -37,7 +37,7 @@ def following(machine: Machine, *, quiet: int = 3, **where: Any) -> Iterator[dic
         if left < 0:
             raise Ended
 
-    return status.follow(lambda cursor: client.call(machine.paths, "csm_tail", {"cursor": cursor, **where}), sleep)
+    return follow.follow(lambda cursor: client.call(machine.paths, "csm_tail", {"cursor": cursor, **where}), sleep)
 
 
 def told(items: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def test_a_daemon_that_is_restarted_in_the_middle_costs_nothing(machine: Machine
         elif waited > 5:
             raise Ended
 
-    found = told(status.follow(lambda cursor: client.call(machine.paths, "csm_tail", {"cursor": cursor}), sleep))
+    found = told(follow.follow(lambda cursor: client.call(machine.paths, "csm_tail", {"cursor": cursor}), sleep))
     assert [item["text"] for item in found if item["kind"] == "turn"] == ["one", "two", "three"]
     assert waited > 5
 
@@ -199,7 +199,7 @@ ITEM = some.fixed_dictionaries(
 @settings(max_examples=50, deadline=None)
 @given(ITEM, some.integers(40, 130))
 def test_no_line_is_wider_than_the_terminal_nor_moves_its_cursor(item: dict[str, Any], width: int) -> None:
-    line = status.tail_line(item, width)
+    line = follow.tail_line(item, width)
     assert cell_len(line) <= width and line.isprintable(), repr(line)
 
 
@@ -222,4 +222,4 @@ def test_a_line_reads_well(item: dict[str, Any], line: str, monkeypatch: pytest.
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     base = {"at": "2026-05-04T12:00:00.000Z", "name": "shop", "session": "0b1c2d3e4f5a"}
-    assert status.tail_line({**base, **item}, 80, today="2026-05-04") == line
+    assert follow.tail_line({**base, **item}, 80, today="2026-05-04") == line

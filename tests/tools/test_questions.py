@@ -11,7 +11,7 @@ from in_process import say
 from csmd.errors import BadInput, CsmdError
 from csmd.mcp import tool_groups
 from csmd.store import purge, sql_views
-from csmd.tools import named
+from csmd.tools.registry import find_tool
 
 NOW = "2026-03-01T10:00:00.000Z"
 DECISION = "For the worker, let's go with Postgres for the job queue because we need LISTEN/NOTIFY."
@@ -40,14 +40,14 @@ def test_a_model_reads_the_schema_and_puts_its_question(parts: Any, work: Path) 
 
 
 def test_the_tools_say_their_limits_and_a_model_is_given_them_as_a_group(parts: Any) -> None:
-    summary = named("csm_store_query").summary
+    summary = find_tool("csm_store_query").summary
     for limit in (
         f"{sql_views.MOST_ROWS} rows",
         f"{sql_views.SECONDS:g} seconds",
         f"{sql_views.VALUE_CHARACTERS:,} characters",
     ):
         assert limit in summary
-    assert not named("csm_store_query").mutates
+    assert not find_tool("csm_store_query").mutates
     assert tool_groups.choose("questions")[-2:] == ("csm_store_schema", "csm_store_query")
     with pytest.raises(BadInput, match="no view 'tables'"):
         parts.call("csm_store_schema", view="tables")

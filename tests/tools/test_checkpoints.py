@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from machine import Machine, eventually, temporary_directory
 
-from csmd.cli import render, sessions
+from csmd.cli import checkpoints, goals, render
 from csmd.recall import checkpoint
 
 ASKED = "Please fix the date parser in dates.py, it loses the time zone when a string has no offset"
@@ -48,7 +48,7 @@ def test_a_compaction_is_answered_at_once_kept_and_its_essentials_told_once(daem
 
 
 def test_a_checkpoint_on_demand_is_shown_as_it_was_stored_and_restored_for_one_session(daemon: Machine) -> None:
-    made = daemon.csmd("checkpoint", "--session", "s1", "--note", "before lunch", "--json")
+    made = daemon.csmd("checkpoint", "create", "--session", "s1", "--note", "before lunch", "--json")
     assert made["made"] and made["note"] == "before lunch" and made["why"] == "asked"
     eventually(lambda: daemon.call("csm_checkpoint_show", id=made["id"])["captured"] == 3)
     stored = [turn["text"] for turn in daemon.call("csm_session_transcript", id="s1")["conversation"]]
@@ -74,7 +74,7 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
     daemon.call("csm_open_done", id=json.loads(done.stdout)["id"])
     mine = daemon.call("csm_goal_set", text="Ship the parser", project=project, by_person=True)
     assert "- Ship the parser (" in told(daemon, "g2", "startup")
-    assert daemon.run("goal", "done", mine["id"]).returncode == 1
+    assert daemon.run("done", mine["id"]).returncode == 1
     assert daemon.call("csm_open_done", id=theirs["id"])["closed"]
     daemon.call("csm_open_done", id=mine["id"], by_person=True)
     assert "Ship the parser" not in told(daemon, "g3", "startup")
@@ -83,15 +83,15 @@ def test_a_goal_is_an_assistants_where_nobody_types_and_a_persons_is_not_an_assi
 
 
 SCREENS: dict[str, tuple[str, dict[str, Any], Callable[[Any], render.Screen]]] = {
-    "list": ("csm_checkpoint_list", {}, sessions.show_checkpoints),
-    "show": ("csm_checkpoint_show", {"id": "k"}, sessions.show_checkpoint),
+    "list": ("csm_checkpoint_list", {}, checkpoints.show_checkpoints),
+    "show": ("csm_checkpoint_show", {"id": "k"}, checkpoints.show_checkpoint),
     "raw": (
         "csm_checkpoint_show",
         {"id": "k", "raw": True},
-        lambda value: sessions.show_captured(value, to_person=True),
+        lambda value: checkpoints.show_captured(value, to_person=True),
     ),
-    "restore": ("csm_checkpoint_restore", {"id": "k"}, sessions.show_restored),
-    "goals": ("csm_goal_list", {"done": True}, sessions.show_goals),
+    "restore": ("csm_checkpoint_restore", {"id": "k"}, checkpoints.show_restored),
+    "goals": ("csm_goal_list", {"done": True}, goals.show_goals),
 }
 
 

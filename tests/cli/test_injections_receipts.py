@@ -27,22 +27,22 @@ def told(shared_machine: Machine) -> Machine:
 
 
 def test_what_sessions_were_told_is_listed_with_the_sums_of_a_week(told: Machine) -> None:
-    found = told.csmd("receipts", "--json")
+    found = told.csmd("why", "--list", "--json")
     assert [(one["session_id"], one["event"]) for one in found["receipts"]] == [
         ("second-2", "prompt"), ("first-1", "session_start"),
     ]  # fmt: skip
     week = found["week"]
     assert week["injections"] == 2 and week["items"] == sum(one["items"] for one in found["receipts"])
     assert week["tokens"] == sum(one["tokens"] for one in found["receipts"]) and week["judged"] == 0
-    shown = told.csmd("receipts")
+    shown = told.csmd("why", "--list")
     assert "told 2 times this week" in shown and all(len(line) <= 80 for line in shown.splitlines())
-    assert "first-1" not in told.csmd("receipts", "--session", "second")
-    assert "no session here was told anything" in told.csmd("receipts", "--project", str(told.root))
+    assert "first-1" not in told.csmd("why", "--list", "--session", "second")
+    assert "no session here was told anything" in told.csmd("why", "--list", "--project", str(told.root))
 
 
 def test_one_is_shown_in_detail_and_whole(told: Machine) -> None:
-    first = told.csmd("receipts", "--session", "first", "--json")["receipts"][0]["id"]
-    assert "at its start" in told.csmd("receipts", first)
+    first = told.csmd("why", "--list", "--session", "first", "--json")["receipts"][0]["id"]
+    assert "at its start" in told.csmd("why", first)
     whole = told.csmd("context", "get", first, "--json")["items"]
     assert whole and all(item["text"] and item["state"] == "there" for item in whole)
     memory = whole[0]

@@ -15,8 +15,8 @@ from rich.cells import cell_len
 from terminal import Terminal
 
 from csmd.cli import render
-from csmd.cli.beliefs import show_waiting
 from csmd.cli.memories import show_listed
+from csmd.cli.review import show_waiting
 from csmd.store import candidates
 from csmd.store.core import Store
 from csmd.values import Candidate, Evidence
@@ -135,7 +135,7 @@ def test_a_wording_comes_from_the_command_or_the_editor_and_is_taken_back(seeded
     assert code == 0 and f"it takes the place of {ident}" in " ".join(said.split())
     assert memories(seeded)[DECISION.partition(". ")[2]]["superseded_by"] == new["id"]
     assert "nothing was changed" in typed(seeded, "edit", new["id"])[1]
-    assert "nothing was changed" in typed(seeded, "edit", new["id"], "--text", "  ")[1]
+    assert "nothing was changed" in typed(seeded, "edit", new["id"], "  ")[1]
     shown = seeded.csmd("show", ident)
     assert f"superseded by {new['id']}" in shown and "What was done to it" in shown
     fits(shown)
@@ -239,7 +239,7 @@ def test_where_csmd_is_switched_off_brief_and_remember_say_so(seeded: Machine) -
 
 
 def test_what_goes_wrong_is_wrapped_for_people_and_one_line_for_programs(seeded: Machine) -> None:
-    code, said = typed(seeded, "edit", "m000000", "--text", "Something that is longer than the rest of a line")
+    code, said = typed(seeded, "edit", "m000000", "Something that is longer than the rest of a line")
     fits(said)
     assert code == 1 and said.startswith("csmd: there is no memory 'm000000'")
     code, said = typed(seeded, "show", "zz" * 60)

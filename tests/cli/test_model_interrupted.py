@@ -123,8 +123,8 @@ except KeyboardInterrupt:
 def test_an_interrupted_download_leaves_nothing_and_no_traceback(machine: Machine) -> None:
     machine.start()
     program = (
-        "import sys\nfrom csmd.cli import intake, main\n"
-        f"intake._fetch_command = lambda folder, name: [sys.executable, '-c', {DOWNLOAD!r}, str(folder)]\n"
+        "import sys\nfrom csmd.cli import main, model\n"
+        f"model._fetch_command = lambda folder, name: [sys.executable, '-c', {DOWNLOAD!r}, str(folder)]\n"
         "main.entry()\n"
     )
     fetching = subprocess.Popen(
@@ -144,9 +144,7 @@ def test_an_interrupted_download_leaves_nothing_and_no_traceback(machine: Machin
 def test_a_fetched_model_is_used_though_nobody_waits_for_it_any_more(machine: Machine, tiny_model: Path) -> None:
     machine.start()
     copied = f"['cp', '-r', {str(tiny_model)!r}, str(folder)]"
-    program = (
-        f"from csmd.cli import intake, main\nintake._fetch_command = lambda folder, name: {copied}\nmain.entry()\n"
-    )
+    program = f"from csmd.cli import main, model\nmodel._fetch_command = lambda folder, name: {copied}\nmain.entry()\n"
     machine.paths.models.mkdir(mode=0o700, exist_ok=True)
     with busy(machine):
         fetching = subprocess.Popen(

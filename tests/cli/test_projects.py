@@ -10,7 +10,7 @@ import forked_process
 from machine import LIMIT_S, Machine
 from terminal import Terminal
 
-from csmd.cli import privacy
+from csmd.cli import projects
 
 
 def typed(machine: Machine, *words: str, code: int = 0) -> str:
@@ -49,15 +49,15 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
         ("merge", "acme", "bolt"),
         ("alias", "/x", "bolt"),
         ("split", "bolt", "/x"),
-        ("workspace", "acme", "acme"),
+        ("lens", "acme", "acme"),
     ):
         done = machine.run("project", *words)
         assert (done.returncode, done.stdout) == (1, "") and "in a terminal" in done.stderr
         tool = f"csm_project_{words[0]}"
         assert "who speaks" in machine.run("tool", tool, "--param", "by_person=true").stderr
 
-    said = typed(machine, "project", "workspace", "acme", str(acme))
-    assert said.startswith(f"{acme} is in the workspace acme\n"), said
+    said = typed(machine, "project", "lens", "acme", str(acme), "--wall")
+    assert said.startswith("lens acme: 1 project\n"), said
     assert (
         typed(machine, "project", "alias", "/Users/x/bolt", str(bolt), "--yes") == f"/Users/x/bolt counts to {bolt}\n"
     )
@@ -94,18 +94,18 @@ def test_projects_are_listed_changed_by_a_person_and_walled(machine: Machine) ->
     assert "acme" in typed(machine, "search", "short answers", "--project", str(acme)), "a person goes where they name"
     assert typed(machine, "project", "split", "bolt", str(machine.root / "gone")).startswith("moved from bolt to ")
     assert typed(machine, "project", "alias", "/Users/x/bolt", "--remove").endswith("is a project of its own again\n")
-    assert typed(machine, "project", "workspace", "acme", str(acme), "--remove", "--yes").endswith(
-        "out of the workspace acme\n"
+    assert "lens acme: 0 projects" in typed(
+        machine, "project", "lens", "acme", str(acme), "--wall", "--remove", "--yes"
     )
     assert machine.run("project", "alias", "/x").returncode == 2
 
 
 def test_a_path_is_made_absolute_and_a_name_is_left(tmp_path: Path) -> None:
-    assert privacy._resolved("shop") == "shop" and privacy._resolved("clients/shop") == "clients/shop"
-    assert privacy._resolved("tests/") == str(Path("tests").resolve())
-    assert privacy._resolved(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
-    assert privacy._resolved(".") == str(Path.cwd())
-    assert privacy._resolved("~").startswith("/")
+    assert projects._resolved("shop") == "shop" and projects._resolved("clients/shop") == "clients/shop"
+    assert projects._resolved("tests/") == str(Path("tests").resolve())
+    assert projects._resolved(str(tmp_path / "x" / "..")) == str(tmp_path.resolve())
+    assert projects._resolved(".") == str(Path.cwd())
+    assert projects._resolved("~").startswith("/")
 
 
 def test_a_lens_is_set_and_listed_by_a_person_and_told_to_whoever_stands_in_it(machine: Machine) -> None:

@@ -40,13 +40,13 @@ def test_what_recurs_is_remembered_by_itself_and_told_at_no_start(known: Machine
 
 
 def test_what_waits_says_what_it_waits_for_and_the_plan_changes_nothing(known: Machine) -> None:
-    screen = known.csmd("candidates")
+    screen = known.csmd("pipeline", "candidates")
     assert all(len(line) <= 80 for line in screen.splitlines())
     shown = " ".join(screen.split())
     assert PURPOSE in shown and "confidence 62, 70 are needed; times seen 2, 3 are needed" in shown
     plan = known.call("csm_belief_promote", profile="relaxed")
     assert [(one["step"], one["candidate"]["text"]) for one in plan["actions"]] == [("promote", PURPOSE)]
-    assert "1 candidate would become a memory" in known.csmd("promote", "--dry-run", "--relaxed")
+    assert "1 candidate would become a memory" in known.csmd("pipeline", "promote", "--dry-run", "--relaxed")
     assert known.call("csm_memory_candidate_report")["counts"] == {"preference": {"open": 1, "promoted": 1}}
     report = known.call("csm_belief_scan_report", project=str(known.project))["kinds"]["preference"]
     assert report["counts"] == {"open": 1, "promoted": 1}
@@ -54,7 +54,7 @@ def test_what_waits_says_what_it_waits_for_and_the_plan_changes_nothing(known: M
 
 @pytest.mark.invariant("Each threshold of promotion keeps out by itself and says why; only a person lowers them")
 def test_only_a_person_lowers_the_thresholds(known: Machine) -> None:
-    refused = known.run("promote", "--relaxed")
+    refused = known.run("pipeline", "promote", "--relaxed")
     assert refused.returncode == 1 and "for a person to choose" in refused.stderr
 
 
@@ -64,11 +64,11 @@ def test_packets_are_listed_newest_first_in_the_width_of_the_terminal(known: Mac
     assert [one["at"] for one in listed] == sorted((one["at"] for one in listed), reverse=True)
     assert set(listed[0]["state"]) == {"frustration", "energy", "stance", "urgency"}
     for screen, says in (("packets", "order      draw a diagram for this"), ("promote", "0 new memories")):
-        shown = known.csmd(screen)
+        shown = known.csmd("pipeline", screen)
         assert says in shown and all(len(line) <= 80 for line in shown.splitlines()), screen
     for options in (["--kind", "order"], ["--session", listed[0]["session_id"]], ["--since", "2000-01-01"]):
         name, value = options[0].strip("-"), options[1]
-        found = known.csmd("packets", "--json", *options)["packets"]
+        found = known.csmd("pipeline", "packets", "--json", *options)["packets"]
         assert found and all(
             row[{"session": "session_id"}.get(name, "kind")] == value for row in found if name != "since"
         )
@@ -91,6 +91,6 @@ def test_what_lies_behind_a_stage_that_is_off_is_inert(
     if off == "candidates":
         assert "switched off" in machine.run("tool", "csm_belief_scan").stderr
     else:
-        assert "switched off" in machine.run("promote").stderr
+        assert "switched off" in machine.run("pipeline", "promote").stderr
         machine.call("csm_belief_promote", apply=True, by_person=True)
         assert machine.call("csm_memory_candidate_report")["counts"] == {"preference": {"promoted": 1}}

@@ -47,11 +47,11 @@ def typed(machine: Machine, *words: str) -> str:
 
 
 def test_beliefs_are_shown_by_kind_with_their_evidence(held: Machine) -> None:
-    found = held.csmd("beliefs", "--json")["beliefs"]
+    found = held.csmd("pipeline", "beliefs", "--json")["beliefs"]
     assert {row["kind"] for row in found} <= {"preference", "opinion", "worldview"}
     (row,) = [row for row in found if row["text"] == TABS]
     assert (row["kind"], row["told"], row["sessions"], row["authority"]) == ("preference", 1, 1, "user")
-    assert "Preferences" in (shown := fits(held.csmd("beliefs"))) and row["id"] in shown
+    assert "Preferences" in (shown := fits(held.csmd("pipeline", "beliefs"))) and row["id"] in shown
 
 
 def test_the_background_puts_what_is_nearly_the_same_into_the_queue(held: Machine) -> None:
@@ -62,38 +62,38 @@ def test_the_background_puts_what_is_nearly_the_same_into_the_queue(held: Machin
 
 def test_a_merge_is_shown_first_done_when_told_and_taken_back(held: Machine) -> None:
     known = ids(held)
-    (found,) = held.csmd("duplicates", "--json")["duplicates"]
+    (found,) = held.csmd("pipeline", "duplicates", "--json")["duplicates"]
     stays, goes = (row["id"] for row in found["memories"])
     assert {stays, goes} == {known[ORDERS], known[AGAIN]} and found["kind"] == "near_duplicate"
-    assert f"csmd pipeline merge {goes} {stays}" in fits(held.csmd("duplicates"))
+    assert f"csmd pipeline merge {goes} {stays}" in fits(held.csmd("pipeline", "duplicates"))
 
     planned = held.call("csm_memory_merge", id=goes, into=stays)
     assert planned["dry_run"] and [row["id"] for row in planned["actions"]] == [goes]
-    assert f"would merge {goes} into {stays}" in fits(held.csmd("merge", goes, stays, "--dry-run"))
+    assert f"would merge {goes} into {stays}" in fits(held.csmd("pipeline", "merge", goes, stays, "--dry-run"))
     assert len(held.call("csm_memory_dedup_detect")["duplicates"]) == 1
     assert held.call("csm_memory_merge", dry_run=False)["actions"] == [], (
         "without ids only what says the same is merged"
     )
 
-    refused = held.run("merge", goes, stays)
+    refused = held.run("pipeline", "merge", goes, stays)
     assert refused.returncode == 1 and f"a person is asked whether {goes} holds" in refused.stderr
-    assert "`csmd pipeline merge --undo ID`" in typed(held, "merge", goes, stays)
+    assert "`csmd pipeline merge --undo ID`" in typed(held, "pipeline", "merge", goes, stays)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == stays
-    assert "no two memories" in held.csmd("duplicates")
-    assert f"{goes} stands by itself again" in typed(held, "merge", "--undo", goes)
+    assert "no two memories" in held.csmd("pipeline", "duplicates")
+    assert f"{goes} stands by itself again" in typed(held, "pipeline", "merge", "--undo", goes)
     assert held.call("csm_memory_show", id=goes)["superseded_by"] == ""
 
 
 def test_what_is_only_nearly_the_same_no_assistant_merges_by_itself(held: Machine) -> None:
-    refused = held.run("merge", "--near")
+    refused = held.run("pipeline", "merge", "--near")
     assert refused.returncode == 1 and "a person says" in refused.stderr
-    refused = held.run("merge", ids(held)[TABS], ids(held)[ORDERS])
+    refused = held.run("pipeline", "merge", ids(held)[TABS], ids(held)[ORDERS])
     assert refused.returncode == 1 and "do not say the same" in refused.stderr
-    assert held.run("merge", "--undo", ids(held)[TABS], "--near").returncode == 2
+    assert held.run("pipeline", "merge", "--undo", ids(held)[TABS], "--near").returncode == 2
 
 
 def test_nothing_young_is_archived(held: Machine) -> None:
-    assert held.csmd("archive") == "there is nothing to do\n"
+    assert held.csmd("pipeline", "archive") == "there is nothing to do\n"
     report = held.call("csm_memory_archive_candidate_report")
     assert report["stale"] == [] and sum(report["by_tier"].values()) == 3
     assert held.call("csm_memory_backfill_embeddings")["actions"] == []

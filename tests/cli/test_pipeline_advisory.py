@@ -56,7 +56,7 @@ def test_a_project_that_was_imported_with_sessions_of_ninety_days_ago_has_a_full
 
 
 def test_the_advisory_is_a_preview_and_off_until_it_is_wanted(real: Machine) -> None:
-    value = real.csmd("advisory", "--json")
+    value = real.csmd("pipeline", "advisory", "--json")
     assert value["note"] == "preview, not durable truth" and value["enabled"] is False
     assert "preview, not durable truth" in value["text"].splitlines()[0]
     assert "preview" not in real.call("csm_memory_context", project=str(real.project))["text"]
@@ -64,7 +64,7 @@ def test_the_advisory_is_a_preview_and_off_until_it_is_wanted(real: Machine) -> 
     assert debug["trimmed"] == ["belief", "capability", "signal", "experience", "warning"]
     assert [one["id"] for one in debug["lines"] if one["told"]] == [item["id"] for item in value["items"]]
     assert all(one["told"] == (one["why"] == "told") for one in debug["lines"])
-    for arguments in (["advisory"], ["advisory", "--debug"], ["context", "status"]):
+    for arguments in (["pipeline", "advisory"], ["pipeline", "advisory", "--debug"], ["context", "status"]):
         shown = real.csmd(*arguments)
         assert shown.strip() and all(len(line) <= 80 for line in shown.splitlines())
 

@@ -37,40 +37,40 @@ def real(shared_machine: Machine) -> Machine:
 
 
 def test_the_context_is_what_the_host_tells(real: Machine) -> None:
-    found = real.csmd("context", "build", "--json")
+    found = real.csmd("instructions", "show", "--json")
     assert [(one["scope"], Path(one["path"]).name) for one in found["files"]] == [
         ("user", "CLAUDE.md"), ("project", "CLAUDE.md"), ("project", "more.md"), ("automem", "MEMORY.md"),
     ]  # fmt: skip
     assert "Use tabs." in found["text"] and "not told" not in found["text"] and "a: b" not in found["text"]
     assert "> WARNING: MEMORY.md is 205 lines (limit: 200)." in found["text"]
     assert found["text"].index("Be brief.") < found["text"].index("Use tabs.") < found["text"].index("More of it.")
-    done = real.run("context", "build")
+    done = real.run("instructions", "show")
     assert done.returncode == 0 and done.stdout.strip() == found["text"]
     assert "4 files, about" in done.stderr and "MEMORY.md" in done.stderr
 
 
 def test_the_other_form_puts_includes_in_their_place(real: Machine) -> None:
-    found = real.csmd("context", "build", "--mode", "seed", "--json")
+    found = real.csmd("instructions", "show", "--mode", "seed", "--json")
     assert [one["scope"] for one in found["files"]] == ["user", "project", "memory"]
     assert "Use tabs.\n<!-- not told -->\n@more.md\nMore of it." in found["text"]
     assert "- [M199](m199.md)" in found["text"] and "- [M200](m200.md)\n" not in found["text"]
 
 
 def test_the_files_of_the_memory_are_listed_the_newest_first(real: Machine) -> None:
-    found = real.csmd("memdir", "scan", "--json")
+    found = real.csmd("instructions", "memory", "--json")
     assert [(one["filename"], one["type"]) for one in found["files"]] == [
         ("odd.md", ""), ("late.md", "project"), ("early.md", "user"),
     ]  # fmt: skip
     assert found["files"][0]["problems"] and not found["files"][2]["problems"]
-    shown = real.csmd("memdir", "scan")
+    shown = real.csmd("instructions", "memory")
     assert "early.md  (user, " in shown and "  The early form." in shown and "  ! its head does not end" in shown
 
 
 def test_one_file_is_shown_without_its_head_and_none_outside(real: Machine) -> None:
-    assert real.csmd("memdir", "load", "early.md") == "The fact.\n"
-    assert real.csmd("memdir", "load", "early.md", "--json")["text"] == "The fact."
+    assert real.csmd("instructions", "file", "early.md") == "The fact.\n"
+    assert real.csmd("instructions", "file", "early.md", "--json")["text"] == "The fact."
     for name in ("../../../CLAUDE.md", "missing.md", str(real.project / "CLAUDE.md")):
-        done = real.run("memdir", "load", name)
+        done = real.run("instructions", "file", name)
         assert (done.returncode, done.stdout) == (1, ""), name
         assert done.stderr.startswith("csmd: ") and "csmd instructions memory" in done.stderr
 
@@ -78,8 +78,8 @@ def test_one_file_is_shown_without_its_head_and_none_outside(real: Machine) -> N
 def test_a_place_without_any_says_so(real: Machine, tmp_path: Path) -> None:
     empty = real.root / "empty"
     empty.mkdir()
-    found: Any = real.csmd("memdir", "scan", "--project", str(empty))
+    found: Any = real.csmd("instructions", "memory", "--project", str(empty))
     assert "the assistant has kept no memory here" in found
-    done = real.run("context", "build", "--project", str(real.root / "missing"))
+    done = real.run("instructions", "show", "--project", str(real.root / "missing"))
     assert done.returncode == 1 and "no such directory" in done.stderr
-    assert real.run("context", "build", "--mode", "other").returncode == 2
+    assert real.run("instructions", "show", "--mode", "other").returncode == 2

@@ -1,57 +1,49 @@
-"""Commands that install, start, stop, examine and remove csmd."""
+"""Commands that install csmd and bring an installation up to date: install, upgrade, hooks, plugin."""
 
 from __future__ import annotations
 
 import os
-import shlex
-import signal
-import sys
 import textwrap
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 import csmd
 from csmd import client, wire
 from csmd.cli import render, status, verb
-from csmd.cli.intake import fetch_model, show_left, show_model
-from csmd.cli.render import Line, Screen, dim, pairs, size
-from csmd.config import Config, assistant_session, default_paths
-from csmd.doctor import examine, report
-from csmd.doctor.checks import LEVELS
+from csmd.cli.import_export import show_left
+from csmd.cli.model import fetch_model, show_model
+from csmd.cli.render import Screen, pairs
+from csmd.config import Config, default_paths
 from csmd.errors import CsmdError
 from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import plan, service
 from csmd.installer.plan import Change, Choice
-from csmd.mcp import tool_groups
-from csmd.mcp.assistant_tools import Asker
 from csmd.paths import Paths, is_directory, is_there
 from csmd.text import display
 from csmd.text.display import amount
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
-#: Names shown of what a purge leaves in one directory.
-MOST_NAMES = 5
+
+
 #: A screen has 80 columns.
 WIDTH = 78
 #: Sessions of each project that `install` waits for; older ones are imported in the background.
 RECENT = 10
 
 
-def _sentence(text: str) -> str:
+def wrap_sentence(text: str) -> str:
     """A sentence, wrapped between words; a path is never broken."""
     head = len(text) - len(text.lstrip("\n"))
     wrapped = textwrap.fill(text[head:], WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return "\n" * head + wrapped
 
 
-def _printer(as_json: bool) -> Callable[[Screen], None]:
+def screen_printer(as_json: bool) -> Callable[[Screen], None]:
     """Prints the screens of a command with several steps; with --json prints nothing."""
     return (lambda _: None) if as_json else render.show
 
@@ -65,16 +57,13 @@ def _why(choice: Choice) -> str:
     return f"Claude Code {choice.kept_out_by} is in use, which does not know them" if is_version else choice.kept_out_by
 
 
-# --- the assistant's files
-
-
-def _with_target(path: Path) -> str:
+def with_target(path: Path) -> str:
     """A path, and what it is a link to."""
     real = Path(os.path.realpath(path))
     return f"{path}\n    which is {real}" if real != path.absolute() else str(path)
 
 
-def _differences(planned: Sequence[Change]) -> Screen:
+def show_differences(planned: Sequence[Change]) -> Screen:
     """The diff of each file."""
     for change in planned:
         difference = plan.diff_of(change)
@@ -89,7 +78,7 @@ def _reasons(reasons: Sequence[str]) -> Screen:
     """Why entries are missing in a file; further lines of a reason are to be copied, and not wrapped."""
     for why in reasons:
         sentence, *copied = why.splitlines()
-        yield _sentence(sentence)
+        yield wrap_sentence(sentence)
         yield from (f"  {line}" for line in copied)
 
 
@@ -103,14 +92,14 @@ def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Pat
     yield "csmd's own directories:"
     yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
-    yield from (f"  {_with_target(change.path)}" for change in planned)
+    yield from (f"  {with_target(change.path)}" for change in planned)
     yield from _other_directories(elsewhere)
     if choice is None:
         events = display.join_names(tuple(CLAUDE.newer))
-        yield _sentence(f"  (later with {events}, if every Claude Code in use knows them)")
+        yield wrap_sentence(f"  (later with {events}, if every Claude Code in use knows them)")
     else:
         yield from show_events(choice, ())
-    yield from _differences(planned)
+    yield from show_differences(planned)
 
 
 @render.raw
@@ -120,7 +109,7 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
     for change in outcomes:
         state = "left alone:" if change.trouble else f"{change.what} {'added to' if change.changed else 'already in'}"
         if change.trouble or change.what:
-            yield f"{state} {_with_target(change.path)}"
+            yield f"{state} {with_target(change.path)}"
         yield from _reasons(change.out)
 
 
@@ -128,16 +117,16 @@ def show_installed(outcomes: Sequence[Change], elsewhere: Sequence[Path]) -> Scr
 def show_events(choice: Choice, before: Sequence[str]) -> Screen:
     """Which newer events were added, removed or left out."""
     if new := [event for event in choice.events if event not in before]:
-        yield _sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
+        yield wrap_sentence(f"with {display.join_names(new)}, which every Claude Code in use knows")
     if gone := [event for event in before if event not in choice.events]:
-        yield _sentence(f"taken out again: {', '.join(gone)}; {_why(choice)}")
+        yield wrap_sentence(f"taken out again: {', '.join(gone)}; {_why(choice)}")
     left_out = [event for event in CLAUDE.newer if event not in choice.events and event not in gone]
     if left_out:
         hooks = f"{amount(len(left_out), 'optional hook')} ({display.join_names(left_out)})"
-        yield _sentence(f"skipped {hooks}: {_why(choice)}")
+        yield wrap_sentence(f"skipped {hooks}: {_why(choice)}")
 
 
-def _planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
+def planned_json(planned: Sequence[Change]) -> list[dict[str, Any]]:
     return [{"path": str(change.path), "diff": plan.diff_of(change), **_trouble_json(change)} for change in planned]
 
 
@@ -153,14 +142,11 @@ def _trouble_json(change: Change) -> dict[str, str]:
     return {"trouble": change.trouble.what} if change.trouble else {}
 
 
-def _raise_trouble(changes: Sequence[Change]) -> None:
+def raise_trouble(changes: Sequence[Change]) -> None:
     """Raises one error for the files that could not be written, after everything else was done and shown."""
     troubles = [change.trouble for change in changes if change.trouble]
     if troubles:
         raise plan.combined_error(troubles)
-
-
-# --- the service
 
 
 def _unit_json(unit: service.Plan) -> dict[str, str]:
@@ -172,7 +158,7 @@ def _unit_json(unit: service.Plan) -> dict[str, str]:
 def show_unit(unit: service.Plan) -> Screen:
     """The unit's path and diff, or why there is no service."""
     if unit.manager is None:
-        yield _sentence(f"\nno service: {unit.why}")
+        yield wrap_sentence(f"\nno service: {unit.why}")
         return
     yield f"\n{unit.file}:{'' if unit.changes else ' as it should be'}"
     if unit.diff:
@@ -183,17 +169,14 @@ def show_unit(unit: service.Plan) -> Screen:
 def show_runs(unit: service.Plan, status: dict[str, Any]) -> Screen:
     """The running daemon, and how long it will run."""
     if status["replaced"] and status["replaced"] != status["version"]:
-        yield _sentence(f"the daemon of csmd {status['replaced']} was stopped")
+        yield wrap_sentence(f"the daemon of csmd {status['replaced']} was stopped")
     if unit.manager is None:
-        yield _sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
-        yield _sentence(f"{service.lifetime_note(default_paths(), 'detached')}; hooks keep events until then")
+        yield wrap_sentence(f"the daemon runs detached, pid {status['daemon']['pid']}: {unit.why}")
+        yield wrap_sentence(f"{service.lifetime_note(default_paths(), 'detached')}; hooks keep events until then")
         return
-    yield _sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.file}")
+    yield wrap_sentence(f"the daemon runs, pid {status['daemon']['pid']}, kept by {unit.kind}: {unit.file}")
     if note := unit.manager.lifetime_note():
-        yield _sentence(note)
-
-
-# --- install
+        yield wrap_sentence(note)
 
 
 def _absolute(_context: click.Context, _parameter: click.Parameter, folders: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -238,9 +221,9 @@ def install(
         raise click.UsageError("--all is for every assistant: leave --host out")
     everything = everything or (yes and not hosts)
     model = True if yes and model is None and not no_start else model
-    paths, show = default_paths(), _printer(as_json)
+    paths, show = default_paths(), screen_printer(as_json)
     unit = service.plan_unit(paths, wanted=not no_service)
-    clients = _ask_if_running(paths, "csm_clients")
+    clients = ask_if_running(paths, "csm_clients")
     elsewhere = tuple(map(Path, clients.get("elsewhere", ())))
     config = plan.configuration((*config_dirs, *elsewhere))
     hosts = (tuple(plan.all_hosts()) if everything else hosts) or (
@@ -257,9 +240,9 @@ def install(
         show(show_plan(config, planned, elsewhere, choice if clients else None))
         show(show_unit(unit))
         if as_json:
-            value = {"home": str(paths.home), "settings": _planned_json(planned), "service": _unit_json(unit)}
+            value = {"home": str(paths.home), "settings": planned_json(planned), "service": _unit_json(unit)}
             click.echo(wire.pretty(value))
-        _raise_trouble(planned)
+        raise_trouble(planned)
         return
     outcomes = plan.install(config, choice, hosts)
     result: dict[str, Any] = {
@@ -294,7 +277,7 @@ def install(
         result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*CLAUDE.always, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
-    _raise_trouble(outcomes)
+    raise_trouble(outcomes)
 
 
 def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
@@ -313,7 +296,7 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     for files in FILES.values():
         if files.kinds[0] in changed:
             to_do = files.to_do and f"for {files.title} to run csmd's hooks, {files.to_do}"
-            yield from (render.RawLine(_sentence(said)) for said in (to_do, files.warning()) if said)
+            yield from (render.RawLine(wrap_sentence(said)) for said in (to_do, files.warning()) if said)
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
@@ -358,7 +341,7 @@ def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
     return status
 
 
-def _ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
+def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
     """What the running daemon answers; {} where none runs, or one of before an upgrade."""
     try:
         return dict(client.call(paths, tool, {}, patience_s=5.0))
@@ -377,169 +360,9 @@ def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str,
     yield from show_left(value)
     if model is not None and not model["name"]:
         hint = f"search is by words alone until {render.model_fetch(model['suggested'])} brings the embedding model"
-        yield render.RawLine(_sentence(hint))
+        yield render.RawLine(wrap_sentence(hint))
     yield "no language model is asked, and none is needed; `csmd provider add` adds one"
 
-
-# --- uninstall
-
-
-@VERBS.action(
-    "uninstall", verb.flag("--dry-run", help="Show what would be changed and removed, and change nothing."),
-    verb.flag("--purge", help="Remove everything that csmd holds, too."),
-    verb.yes("Do not ask, which only --purge does."),
-)  # fmt: skip
-def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
-    """Take hooks and service out; memories stay on disk."""
-    paths, show = default_paths(), _printer(as_json)  # no configuration: a damaged one must keep nobody from leaving
-    if purge:
-        plan.check_home_is_own(paths)
-    parts = _parts(plan.plan_purge(paths)) if purge else []
-    if dry_run:
-        planned, unit = plan.plan_removal(paths), service.recorded_unit(paths)
-        show(show_leaving(paths, planned, unit, parts, purge=purge))
-        if as_json:
-            click.echo(wire.pretty({"settings": _planned_json(planned), "removes": parts, "service": unit}))
-        _raise_trouble(planned)
-        return
-    if purge and not yes:
-        _confirm(paths, parts)
-    stopped, unit = service.stop(paths, by_user=True), service.recorded_unit(paths)
-    outcomes = plan.uninstall(paths)
-    service.remove(paths)
-    restored = [str(change.path) for change in outcomes if change.changed]
-    result: dict[str, Any] = {
-        "restored": restored, "stopped": stopped, "service": unit, "home": str(paths.home), "log_dir": str(paths.log_dir),
-        "config_file": str(paths.config_file),
-    }  # fmt: skip
-    show(show_uninstalled(outcomes, unit, stopped=stopped))
-    refused: list[str] = []
-    if purge and not any(change.trouble for change in outcomes):
-        foreign, refused = plan.purge(paths, plan.plan_purge(paths))
-        result["purged"] = {"removed": parts, "foreign": list(map(str, foreign)), "refused": refused}
-        show(show_purged(paths, parts, foreign, refused))
-    else:
-        show(show_remains(paths))
-    if as_json:
-        click.echo(wire.pretty(result))
-    _raise_trouble(outcomes)
-    if refused:
-        raise CsmdError(refused[0], hint="remove what is left by hand")
-
-
-def _parts(going: plan.Purge) -> list[dict[str, Any]]:
-    """What a purge removes, as JSON: kinds of files, how many, how many bytes."""
-    return [{"what": what, "files": len(files), "bytes": sum(files.values())} for what, files in going.items()]
-
-
-def _total(parts: Sequence[dict[str, Any]]) -> tuple[int, str]:
-    """How many files these are, and their size for people."""
-    return sum(part["files"] for part in parts), size(sum(part["bytes"] for part in parts))
-
-
-def _confirm(paths: Paths, parts: Sequence[dict[str, Any]]) -> None:
-    """Asks a person to confirm the purge; CsmdError without a terminal, or for a no."""
-    render.show(show_going(paths, parts))
-    if not verb.is_interactive():
-        raise CsmdError("not a terminal; cannot ask for confirmation", hint="csmd uninstall --purge --yes")
-    number, bytes_ = _total(parts)
-    everything = f"Remove all that csmd remembers, {amount(number, 'file')}, {bytes_}, for good?"
-    if not verb.agrees(everything if parts else "Take csmd out of the assistant's files?", default=False):
-        raise CsmdError("nothing was changed")
-
-
-@render.raw
-def show_leaving(
-    paths: Paths, planned: Sequence[Change], unit: str, parts: Sequence[dict[str, Any]], *, purge: bool
-) -> Screen:
-    """What uninstalling would change and remove."""
-    if unit:
-        yield f"the service would be removed: {unit}"
-    yield f"the daemon would be stopped, and {paths.hook_dir} removed"
-    yield from _differences(planned)
-    if not planned:
-        yield "no file of the assistant's holds entries of csmd's"
-    yield ""
-    yield from show_going(paths, parts) if purge else show_remains(paths)
-
-
-@render.raw
-def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) -> Screen:
-    """What uninstalling did."""
-    yield "the daemon is stopped" if stopped else "no daemon was running"
-    yield from show_restored(outcomes)
-    if unit:
-        yield f"removed {unit}"
-
-
-@render.raw
-def show_restored(outcomes: Sequence[Change]) -> Screen:
-    """What became of each file that csmd's entries were taken out of."""
-    for change in outcomes:
-        done = "removed" if change.after is None else "restored"
-        state = "left alone:" if change.trouble else done if change.changed else "nothing of csmd's was in"
-        yield f"{state} {_with_target(change.path)}"
-
-
-@render.raw
-def show_remains(paths: Paths) -> Screen:
-    """Where memories stay after uninstalling."""
-    if not is_directory(paths.home) or not any(plan.plan_purge(paths).values()):
-        yield f"nothing that csmd keeps is in {paths.home}"
-        return
-    yield "what csmd keeps is still there:"
-    yield from _places(paths)
-    yield "`csmd uninstall --purge` removes it"
-
-
-def _places(paths: Paths) -> Screen:
-    """The home, and csmd's directories outside it."""
-    yield f"  {paths.home}"
-    for folder in (paths.log_dir, paths.config_file.parent):
-        if is_there(folder) and not folder.is_relative_to(paths.home):
-            yield f"  {folder}"
-
-
-@render.raw
-def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
-    """What a purge removes: kinds, numbers, sizes, and where; with how much is remembered, if a daemon answers."""
-    if not parts:
-        yield "there is nothing of csmd's to remove"
-        return
-    yield "This will be permanently deleted:"
-    width = max(len(part["what"]) for part in parts)
-    for part in parts:
-        yield f"  {part['what']:<{width}}  {amount(part['files'], 'file'):>10}  {size(part['bytes']):>9}"
-    nouns = {"memories": "memory", "turns": "turn", "sessions": "session"}
-    counts = _ask_if_running(paths, "csm_runtime_status").get("counts")
-    yield f"with {', '.join(amount(counts[name], noun) for name, noun in nouns.items())}, from" if counts else "from"
-    yield from _places(paths)
-    if is_there(paths.pauses):
-        yield "so does the record of pauses: what was said in them is in transcripts, and"
-        yield "would be taken in if csmd is installed again"
-    yield "the assistant's own transcripts stay"
-
-
-@render.raw
-def show_purged(
-    paths: Paths, parts: Sequence[dict[str, Any]], foreign: Sequence[Path], refused: Sequence[str]
-) -> Screen:
-    """What a purge has removed and left."""
-    number, bytes_ = _total(parts)
-    yield f"removed {amount(number, 'file')}, {bytes_}"
-    environments = plan.virtual_environments(paths)
-    for folder in environments:
-        yield f"the program itself is in {folder}; to remove it:\n  rm -r {shlex.quote(str(folder))}"
-    others = [path for path in foreign if path not in environments]
-    for folder in dict.fromkeys(path.parent for path in others):
-        names = [path.name for path in others if path.parent == folder]
-        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-        yield f"left in {folder}, as csmd did not make it: {', '.join(names[:MOST_NAMES])}{more}"
-    if not foreign and not refused:
-        yield "nothing of csmd is left"
-
-
-# --- hooks, upgrade
 
 HOOKS = VERBS.add_group("hooks", "csmd's hooks in the assistant's settings.")
 
@@ -561,7 +384,7 @@ def hooks_settle(as_json: bool) -> None:
     gone, outcomes = plan.withdraw_events(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
     verb.print_answer(result, as_json, show_settled, why=_why(choice))
-    _raise_trouble(outcomes)
+    raise_trouble(outcomes)
 
 
 @render.raw
@@ -597,7 +420,7 @@ def upgrade(as_json: bool) -> None:
         "daemon": _newer_daemon(paths, unit),
     }
     verb.print_answer(result, as_json, show_upgraded)
-    _raise_trouble(outcomes)
+    raise_trouble(outcomes)
 
 
 def _installed_unit(paths: Paths) -> service.Plan:
@@ -640,181 +463,7 @@ def show_upgraded(value: dict[str, Any]) -> Screen:
     ])  # fmt: skip
 
 
-# --- the daemon
-
-
-@VERBS.command("daemon")
-def daemon() -> None:
-    """Run the daemon in the foreground until it is told to stop."""
-    # Another program in this process: the command line itself knows nothing of the store.
-    # -P here and wherever csmd starts a module: the directory one stands in is no place to import from.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
-
-
-@VERBS.action("start")
-def start(as_json: bool) -> None:
-    """Start the daemon in the background."""
-    verb.print_answer(service.start(default_paths()), as_json, show_started)
-
-
-@VERBS.action("stop")
-def stop(as_json: bool) -> None:
-    """Stop the daemon until `csmd start`; hooks keep what happens."""
-    paths = default_paths()
-    stopped = service.stop(paths, by_user=True, by=verb.who())
-    verb.print_answer(
-        {"stopped": stopped}, as_json, show_stopped, has_manager=service.recorded_manager(paths) is not None
-    )
-
-
-@render.raw
-def show_stopped(value: dict[str, Any], *, has_manager: bool) -> Screen:
-    """Whether a daemon was stopped, and for how long."""
-    stays = "; it stays stopped, also at the next login, until `csmd start`" if has_manager else ""
-    yield f"{'stopped' if value['stopped'] else 'no daemon was running'}{stays}"
-
-
-@VERBS.action("restart")
-def restart(as_json: bool) -> None:
-    """Stop the daemon and start it again."""
-    paths = default_paths()
-    service.stop(paths, by_user=False)
-    verb.print_answer(service.start(paths), as_json, show_started)
-
-
-@render.raw
-def show_started(value: dict[str, Any]) -> Screen:
-    """The running daemon and its service manager, and why a recorded unit is not used."""
-    paths = default_paths()
-    is_detached = value.get("service", "detached") == "detached"
-    keeper = "" if is_detached else f", kept by {value['service']}"
-    yield f"the daemon {'runs' if value['started'] else 'was running already'}, pid {value['daemon']['pid']}{keeper}"
-    unit = service.recorded_unit(paths)
-    if unit and is_detached:
-        yield _sentence(f"it is detached: the service manager that has {unit} does not answer")
-    if not is_there(paths.install_record):
-        yield _sentence(
-            "no hooks are installed here: it reads what sessions write to disk, and tells them nothing unless a "
-            "plugin brings the hooks; `csmd install` puts them in"
-        )
-
-
-HOST = click.Choice(sorted(plan.SERVER_KINDS))
-
-
-@VERBS.command("mcp")
-@click.option("--tools", default="", metavar="NAME,...", help=f"Tools to serve besides the four: {tool_groups.WORDS}.")
-@click.option(
-    "--print-config", "shown", type=HOST, metavar="HOST", help=f"Print what to paste for {', '.join(HOST.choices)}."
-)
-@click.option("--install", "installed", type=HOST, metavar="HOST", help="Write it into the settings of HOST.")
-@click.option("--remove", "removed", type=HOST, metavar="HOST", help="Take out what --install wrote.")
-def mcp_server(tools: str, shown: str | None, installed: str | None, removed: str | None) -> None:
-    """Serve the memory to a model (MCP): the assistant starts this. Its options add csmd to an assistant."""
-    chosen = tool_groups.choose(tools)
-    if host := shown or installed or removed:
-        _set_up_server(
-            host, ["--tools", tools] if tools else [], "show" if shown else "install" if installed else "remove"
-        )
-        return
-    if os.isatty(0):
-        hint = "`csmd mcp --install HOST` adds it to one; `claude mcp list` shows whether it works"
-        raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
-    from csmd.mcp import stdio_server
-
-    # Clients end their servers by SIGINT. asyncio would wait for the thread that reads standard input.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    named, started, session = assistant_session()
-    stdio_server.serve(
-        Asker(paths=default_paths(), directory=named or started, session=session, named=bool(named)), chosen
-    )
-    os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
-
-
-def _set_up_server(host: str, arguments: Sequence[str], what: Literal["show", "install", "remove"]) -> None:
-    """Shows, writes or takes back the memory server's entry in an assistant's settings."""
-    config = plan.configuration()
-    if what == "show":
-        plan.put_hooks_in_place(config.paths)
-        path, entry = plan.describe_server(config, host, arguments)
-        click.echo(f"into {path}:\n", err=True)
-        click.echo(entry, nl=False)
-    elif what == "install":
-        change = plan.install_server(config, host, arguments)
-        render.show(show_installed([change], ()))
-        _raise_trouble([change])
-    else:
-        change = plan.remove_server(config, host)
-        render.show(show_restored([change]))
-        _raise_trouble([change])
-
-
 @VERBS.add_group("plugin", "csmd as a plugin of the assistant.").command("path")
 def plugin_path() -> None:
     """Print where the plugin lies, for the assistant to add."""
     click.echo(plan.shipped_folder().parent)
-
-
-# --- doctor, report
-
-#: Level -> the word before a finding, and its colour.
-WORDS = {"fail": ("broken", "red"), "warn": ("warning", "yellow"), "note": ("note", "dim"), "ok": ("ok", "dim")}
-LABEL = max(len(word) for word, _ in WORDS.values()) + 2
-
-
-@VERBS.action("doctor", verb.ALL)
-def doctor(everything: bool, as_json: bool) -> None:
-    """Prove that capture works, and name what stops it."""
-    value = examine.diagnose(
-        examine.read_scene(default_paths(), cwd=Path(verb.resolve_project(None)), now_s=time.time())
-    )
-    verb.print_answer(value, as_json, show_examined, everything=everything)
-    if not value["works"]:
-        raise SystemExit(1)
-
-
-def show_examined(value: dict[str, Any], *, everything: bool) -> Screen:
-    """The verdict, the findings with what to do about each, and how many checks passed; `everything` lists those."""
-    yield Line(value["verdict"], style="bold" if value["works"] else "bold red")
-    findings = [(finding, check["id"]) for check in value["checks"] for finding in check["findings"]]
-    for finding, ident in sorted(findings, key=lambda row: LEVELS.index(row[0]["level"])):
-        word, style = WORDS[finding["level"]]
-        yield Line(f"{finding['what']} ({ident})", head=f"{word:<{LABEL}}", style=style, gap=True)
-        yield Line(finding["try"], head=f"{'':<{LABEL}}try: ")
-    passed = [check for check in value["checks"] if check["level"] == "ok"]
-    unasked = [check for check in value["checks"] if check["level"] == "unasked"]
-    hint = "" if everything or not passed else "; `csmd doctor --all` lists them"
-    none = f", {len(unasked)} not asked: no daemon answers" if unasked else ""
-    yield dim(f"{amount(len(passed), 'check')} passed{none}{hint}", gap=True)
-    if everything:
-        yield from (dim(check["question"], head=f"  {check['id']:<20}") for check in passed)
-        yield from (dim(f"not asked: {check['question']}", head=f"  {check['id']:<20}") for check in unasked)
-
-
-@VERBS.action(
-    "report",
-    verb.option(
-        "--to", "target", type=click.Path(path_type=Path, dir_okay=False),
-        help="Where to write it; beside the log by default.",
-    ),
-)  # fmt: skip
-def report_verb(target: Path | None, as_json: bool) -> None:
-    """Write a bug report into a file; nothing is sent."""
-    paths, now_s = default_paths(), time.time()
-    scene = examine.read_scene(paths, cwd=Path(verb.resolve_project(None)), now_s=now_s)
-    parts = report.compose(scene, examine.diagnose(scene))
-    text = report.bundle(parts, datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M UTC"))
-    path = report.write(paths, target, text)
-    rows = [{"name": name, "what": about, "bytes": len(part.encode())} for name, about, part in parts]
-    verb.print_answer({"path": str(path.absolute()), "bytes": len(text.encode()), "parts": rows}, as_json, show_report)
-
-
-def show_report(value: dict[str, Any]) -> Screen:
-    """What is in the report, and where it is."""
-    yield f"written to {value['path']} ({size(value['bytes'])}):"
-    for part in value["parts"]:
-        yield Line(f"{part['what']}, {size(part['bytes'])}", head=f"  {part['name']:<14} ")
-    yield (
-        "It holds nothing that was said, no memory and no project's name, and nothing was sent. "
-        "Read it, then attach it to a bug report."
-    )
