@@ -605,7 +605,7 @@ OF_THE_WHOLE = {"contract", "e2e", "encryption", "faults", "fuzz", "hooks", "int
 OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_english", "test_guards"}
 #: A small module with one importer -> why it is a file of its own.
 SEAMS = {
-    "memory.speakers": "a job of its own, which the daemon runs",
+    **{f"memory.{job}": "a job of its own, which the daemon runs" for job in ("restatements", "speakers")},
     **{
         f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
         for host in ("claude", "codex", "copilot", "droid", "gemini", "opencode", "qwen")

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ from csmd.daemon.jobs import Background
 from csmd.dream import day_files
 from csmd.dream import steps as stage
 from csmd.embedding.models import Embedder
-from csmd.memory import remember, topic_tagging, upkeep
+from csmd.memory import duplicates, remember, topic_tagging
 from csmd.store import belief_changes, dreams, files, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
@@ -152,7 +153,7 @@ def replayed(
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
         alive = store.read(lambda rows: belief_changes.memories_of_places(rows, None))
-        pairs = list(upkeep.pairs(alive, everywhere={}))
+        pairs = list(chain.from_iterable(duplicates.iter_pairs(alive, everywhere={})))
         exact = sum(pair.exact for pair in pairs)
         print(
             f"{f'memories with {dreaming} dreams':44} {len(alive)}, {exact} say what another one says, {len(pairs) - exact} nearly"

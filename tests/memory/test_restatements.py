@@ -14,7 +14,7 @@ from journal_fixtures import LAST, LATER, NOW, dump, memory_of, save_memory, sou
 from memory_factory import memory
 
 from csmd.errors import BadInput
-from csmd.memory import upkeep
+from csmd.memory import duplicates, merging, restatements
 from csmd.store import belief_changes, dreams, memories, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -55,7 +55,7 @@ def embed(store: Store) -> None:
 
 def compare(store: Store, *, model: str | None = MODEL) -> int:
     """Lets the stage go on until nothing waits; how many memories it compared."""
-    return sum(iter(lambda: upkeep.merge_restated(store, model=model, now=LATER), 0))
+    return sum(iter(lambda: restatements.step(store, model=model, now=LATER), 0))
 
 
 def read(store: Store, ident: str) -> Memory:
@@ -115,7 +115,7 @@ def test_the_best_wording_stays(store: Store, first: dict[str, Any], second: dic
 
 def test_a_wording_that_can_be_read_alone_and_names_more_goes_first() -> None:
     def worded(said: str) -> tuple[object, ...]:
-        return upkeep.wording(memory("m1", said))
+        return duplicates.wording_rank(memory("m1", said))
 
     assert worded("Logs go to Loki.") < worded("They go to Loki.")
     assert worded("Logs go to `loki.internal`.") < worded("Logs go to the usual place.")
@@ -128,8 +128,8 @@ def test_what_was_taken_apart_stays_two_for_the_stage_and_for_a_dream(store: Sto
     again = say(store, LOGGED, "u2")
     embed(store)
     compare(store)
-    store.write(lambda rows: upkeep.undo(rows, memory_of(rows, again), now=LAST, by_person=True))
-    store.write(lambda rows: rows.run("delete from cursors where stage = :stage", stage=upkeep.RESTATED))
+    store.write(lambda rows: merging.undo(rows, memory_of(rows, again), now=LAST, by_person=True))
+    store.write(lambda rows: rows.run("delete from cursors where stage = :stage", stage=restatements.STAGE))
     assert compare(store) == 2
     assert dream_for_real(store, now=LAST) == 0
     assert alive(store) == sorted((LOGS, LOGGED))
@@ -141,7 +141,7 @@ def test_of_a_flood_the_stage_compares_the_last_and_leaves_the_rest_to_the_dream
     for number, said in enumerate((LOGS, LOGGED, TRIES, TRIED)):
         say(store, said, f"u{number}")
     embed(store)
-    monkeypatch.setattr(upkeep, "MOST_NEW", 2)
+    monkeypatch.setattr(restatements, "MOST_NEW", 2)
     assert compare(store) == 2
     assert alive(store) == sorted((LOGS, LOGGED, TRIED))
     assert dream_for_real(store, now=LAST) == 1
@@ -175,7 +175,7 @@ def test_a_merge_while_capturing_and_its_undo_give_back_the_rows(tmp_path: Path,
         gone = store.read(lambda rows: memories.where(rows, "m.superseded_by <> '' order by m.seq desc"))
         assert len(gone) == len(said) - len(alive(store))
         for one in gone:
-            store.write(lambda rows, one=one: upkeep.undo(rows, memory_of(rows, one.id), now=LAST, by_person=True))  # type: ignore[misc]
+            store.write(lambda rows, one=one: merging.undo(rows, memory_of(rows, one.id), now=LAST, by_person=True))  # type: ignore[misc]
         assert [*map(without_version, dump(store)[0])] == [*map(without_version, before[0])]
         assert dump(store)[1:] == before[1:]
         assert sound(store) == {}
@@ -202,7 +202,7 @@ def test_a_dream_that_merges_and_its_undo_give_back_the_rows(tmp_path: Path, sai
 
 def test_an_assistant_merges_restatements_and_is_told_why_not_what_is_no_restatement() -> None:
     logs, logged, few = (memory(f"m{number}", said) for number, said in enumerate((LOGS, LOGGED, FAR)))
-    plan = upkeep.planned_merge(logged, logs, everywhere={1: 0}, by_person=False)
+    plan = merging.plan_merge(logged, logs, everywhere={1: 0}, by_person=False)
     assert plan.memories == (logs, logged) and "in other words" in plan.reason
     with pytest.raises(BadInput, match="do not say the same: one denies and the other does not"):
-        upkeep.planned_merge(few, logs, everywhere={1: 0}, by_person=False)
+        merging.plan_merge(few, logs, everywhere={1: 0}, by_person=False)
