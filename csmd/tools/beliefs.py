@@ -19,8 +19,8 @@ from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.tools import present
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, leave_to_review, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between, leave_to_review, need_person, places
 from csmd.values import Candidate, Memory
 from csmd.vocabulary import CandidateKind, PacketKind
 

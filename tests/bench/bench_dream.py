@@ -53,8 +53,8 @@ from csmd.memory import duplicates, remember, topic_tagging
 from csmd.store import belief_changes, dreams, files, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.tools import named
-from csmd.tools.registry import ToolContext
+from csmd.tools.declaration import ToolContext
+from csmd.tools.registry import find_tool
 from csmd.values import Project, Provenance, Statement
 
 #: So many themes and days stand in the example.
@@ -256,7 +256,7 @@ def steps(store: Store, *, now: str, facts: stage.Facts) -> stage.Steps[int]:
 
 def ask(store: Store, tools: ToolContext, name: str, **params: Any) -> Any:
     """A tool's answer."""
-    tool = named(name)
+    tool = find_tool(name)
     return store.read(lambda rows: run_to_end(tool.answer(tools, rows, tool.check(params))))
 
 
