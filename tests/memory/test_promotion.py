@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_factory import add_turn, key_of
 
 from csmd.extraction import packets
 from csmd.memory import promotion, remember
-from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns, workspaces
+from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -72,10 +73,6 @@ ASKED = "can we draw a diagram for this?"
 TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
 
 
-def key_of(rows: Rows) -> bytes:
-    return bytes(rows.value("select value from meta where key = 'hash_key'"))
-
-
 def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 0, kind: TurnKind = "user") -> None:
     """A session in which a user says these things, one after the other."""
     home = projects.ensure_with_directory(
@@ -86,10 +83,7 @@ def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 
             uuid=f"u{session}-{number}", session_id=f"s{session}", kind=kind, text=body, cwd=f"/p/{name}",
             at=f"2026-03-{session + 1:02}T10:{number:02}:00.000Z",
         )  # fmt: skip
-        turns.add_turn(
-            rows, turn, text_hash=tokens.keyed_hash(body, key_of(rows)), host="claude", project=home.seq,
-            directory=home.directory, path=f"/t/s{session}.jsonl",
-        )  # fmt: skip
+        add_turn(rows, turn, project=home.seq, directory=home.directory, path=f"/t/s{session}.jsonl")
 
 
 def count(store: Store, *, promoting: bool = True) -> None:

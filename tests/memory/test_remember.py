@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from memory_factory import project_in
 from session_writer import Talk, go_through
 
 from csmd.memory import remember as stage
@@ -15,7 +16,7 @@ from csmd.store import integrity, memories, projects, receipts, recovery, tombst
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
-from csmd.values import BriefItem, Project, Provenance, Statement
+from csmd.values import BriefItem, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -31,12 +32,12 @@ def statement(text: str, **changes: object) -> Statement:
 def save_memory(
     store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha", at: str = NOW
 ) -> tuple[str, bool]:
-    def write(rows: Rows) -> tuple[str, bool]:
-        project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-        source = Provenance(uuid=uuid, session_id=session, at=at)
-        return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key)
-
-    return store.write(write)
+    source = Provenance(uuid=uuid, session_id=session, at=at)
+    return store.write(
+        lambda rows: stage.remember(
+            rows, said, source, project=project_in(rows, name), origin="stated", key=store.hash_key
+        )
+    )
 
 
 def read(store: Store, ident: str):
@@ -382,7 +383,7 @@ def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> No
 
 def days(store: Store, *listed: str) -> None:
     def write(rows: Rows) -> None:
-        project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
+        project = project_in(rows)
         for day in listed:
             projects.touch(rows, project, f"{day}T12:00:00.000Z")
 
@@ -425,9 +426,7 @@ SHORT = statement("I always prefer short functions without comments", gate="beha
 
 
 def _ensured(rows: Rows, *names: str) -> list[int]:
-    return [
-        projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW) for name in names
-    ]
+    return [project_in(rows, name) for name in names]
 
 
 def _behind_a_wall(rows: Rows, *names: str) -> None:

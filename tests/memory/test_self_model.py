@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_factory import add_turn
 
 from csmd.errors import CsmdError
 from csmd.extraction import digest, statements
 from csmd.memory import self_model
 from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
-from csmd.store import turns as journal
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -47,15 +47,12 @@ def session(
     ]  # fmt: skip
 
 
-def capture(store: Store, turns: list[Turn], project: str = "alpha") -> None:
+def capture(store: Store, session: list[Turn], project: str = "alpha") -> None:
     def write(rows: Rows) -> None:
         where = Project(key=project, root=f"/p/{project}", name=project, kind="path", place=f"/p/{project}")
         home = projects.ensure_with_directory(rows, where, now=NOW)
-        for turn in turns:
-            journal.add_turn(
-                rows, turn, text_hash=tokens.keyed_hash(turn.text, store.hash_key), host="claude", project=home.seq,
-                directory=home.directory, path=f"/t/{turn.session_id}.jsonl",
-            )  # fmt: skip
+        for turn in session:
+            add_turn(rows, turn, project=home.seq, directory=home.directory, path=f"/t/{turn.session_id}.jsonl")
 
     store.write(write)
 

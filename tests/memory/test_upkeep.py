@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from memory_factory import NOW, memory_in, memory_of
+from memory_factory import NOW, memory_in, memory_of, project_in, state
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, merging, remember, upkeep
@@ -14,25 +15,17 @@ from csmd.store import belief_changes, candidates, integrity, memories, projects
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate, Project, Provenance, Statement
+from csmd.values import BriefItem, Candidate
 
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
 CACHED = "Redis holds the order cache of the checkout page, with entries keyed by cart and currency"
 
 
-def home(rows: Rows) -> int:
-    return projects.ensure(rows, Project(key="a", root="/p/a", name="alpha", kind="path"), now=NOW)
-
-
-def say(store: Store, said: str, uuid: str, *, session: str = "s1", at: str = NOW, **changes: object) -> str:
-    values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
-
+def say(store: Store, text: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
     def write(rows: Rows) -> str:
-        projects.touch(rows, home(rows), at)
-        source = Provenance(uuid=f"cli:{uuid}", session_id=session, at=at)
-        statement = Statement(text=said, **values)  # type: ignore[arg-type]
-        return remember.remember(rows, statement, source, project=home(rows), origin="stated", key=store.hash_key)[0]
+        projects.touch(rows, project_in(rows), at)
+        return state(rows, text, f"cli:{uuid}", at=at, **changes)
 
     return store.write(write)
 
@@ -249,7 +242,7 @@ def days(store: Store, number: int, *, first: int = 1) -> None:
     """Lets the project be active on so many more days."""
     for day in range(first, first + number):
         at = f"2027-{day // 28 + 1:02}-{day % 28 + 1:02}"
-        store.write(lambda rows, at=at: projects.touch(rows, home(rows), at))
+        store.write(lambda rows, at=at: projects.touch(rows, project_in(rows), at))
 
 
 def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_is_said_again(store: Store) -> None:
@@ -287,7 +280,7 @@ def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None
     store.write(lambda rows: remember.use(rows, used, at=NOW))
     assert memory_of(store, ident) == used, "an earlier use changes nothing"
     # A day that comes to light before the use moves what counts from it, and nothing else.
-    store.write(lambda rows: projects.touch(rows, home(rows), "2027-05-30"))
+    store.write(lambda rows: projects.touch(rows, project_in(rows), "2027-05-30"))
     assert memory_of(store, ident).hot_until == used.hot_until + 1
 
 
