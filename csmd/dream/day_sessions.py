@@ -15,7 +15,7 @@ from csmd.extraction import work
 from csmd.hosts import tool_calls
 from csmd.memory import open_matters
 from csmd.recall import last_sessions, visibility
-from csmd.store import belief_changes, digests, markdown_pages, memories
+from csmd.store import digests, journal, markdown_pages, memories
 from csmd.store.markdown_pages import Ending
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -60,7 +60,7 @@ def read_session(
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
-    closed = belief_changes.closed_items(rows)
+    closed = journal.closed_items(rows)
     stated = [
         memory
         for memory in memories.stated_in_session(rows, ending.session_seq)

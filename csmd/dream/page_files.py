@@ -16,7 +16,7 @@ from csmd.dream.page_content import NOBODYS, Annotations, Place, Theme
 from csmd.dream.page_format import Page, Read
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
+from csmd.store import failures, files, journal, markdown_pages, tombstones, topics
 from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
@@ -253,7 +253,9 @@ class _Writer:
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
         if self.dream_seq:
             path = f"{self.directory.name}/{path}"
-            dreams.record_file(rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now)
+            journal.record_file(
+                rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now
+            )
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
         """Writes what is left of a retired page to another file: lines that are still believed, and a person's words.

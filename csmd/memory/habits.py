@@ -12,7 +12,7 @@ from typing import Literal
 
 from csmd.extraction import shell_commands
 from csmd.memory import confidence, remember, supersession
-from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
+from csmd.store import belief_changes, candidates, cursors, memories, memory_deletion, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
@@ -580,7 +580,7 @@ def _retell(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> Non
     """
     behind = _behind(rows, [memory.id])
     if not behind:
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
         return
     candidate = _joined(behind)
     scope: Scope = "user" if len(behind) > 1 else "project"

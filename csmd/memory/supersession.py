@@ -9,7 +9,17 @@ from typing import NamedTuple
 from csmd.errors import BadInput
 from csmd.memory import confidence
 from csmd.memory.scope import identity
-from csmd.store import belief_changes, candidates, curations, fulltext, memories, projects, search, tombstones
+from csmd.store import (
+    belief_changes,
+    candidates,
+    curations,
+    fulltext,
+    memories,
+    memory_deletion,
+    projects,
+    search,
+    tombstones,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import claims, clauses, display, prose, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
@@ -130,7 +140,7 @@ def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> 
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
-        belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
+        memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def without_supersession(rows: Rows, memory: Memory) -> Memory:

@@ -11,11 +11,21 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, supersession, topic_tagging
 from csmd.memory.supersession import quote
-from csmd.store import belief_changes, candidates, cursors, dreams, fulltext, memories, projects, receipts, vectors
+from csmd.store import (
+    belief_changes,
+    candidates,
+    cursors,
+    fulltext,
+    memories,
+    near_memories,
+    projects,
+    receipts,
+    upkeep_queries,
+    vectors,
+)
 from csmd.store import belief_changes as stored
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
-from csmd.store.dreams import Place
 from csmd.store.sqlite import Rows
 from csmd.text import claims, restatement, sentence, similarity, tokens
 from csmd.values import Candidate, Evidence, Memory
@@ -247,7 +257,7 @@ def is_taken_apart(rows: Rows, memory: Memory, other: Memory) -> bool:
     if any(change.undone_at for ident, into in pairs for change in stored.merges_of(rows, ident, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
-    return any((memory.project_seq, kind, fingerprint) in stored.dropped_pairs(rows) for kind in PAIRS)
+    return any((memory.project_seq, kind, fingerprint) in upkeep_queries.dropped_pairs(rows) for kind in PAIRS)
 
 
 def _defect(kind: CandidateKind, memory: Memory) -> Finding:
@@ -441,13 +451,13 @@ def step(store: Store, *, now: str) -> int:
 def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     """(how many memories were checked, changes to the queue, new cursors)."""
     reached = {subject: cursors.cursor(rows, STAGE, subject) for subject in ("memories", "day", "sweep", "queue")}
-    new = stored.memories_past(rows, reached["memories"], limit=BATCH)
+    new = upkeep_queries.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
         return len(new), _lacking(rows, _compared(rows, new), now), {"memories": new[-1].seq}
     today = projects.active_day(rows, 0)
     if reached["day"] == today:
         return 0, Queueing(), {}
-    part = stored.memories_past(rows, reached["sweep"], limit=SWEPT)
+    part = upkeep_queries.memories_past(rows, reached["sweep"], limit=SWEPT)
     if part:
         found = _find_defects(rows, part, after=reached["sweep"], to=part[-1].seq)
         return len(part), _lacking(rows, found, now), {"sweep": part[-1].seq}
@@ -460,7 +470,7 @@ def _look(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
 
 def _compared(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     """Finds the duplicates of new memories."""
-    dropped = stored.dropped_pairs(rows)
+    dropped = upkeep_queries.dropped_pairs(rows)
     findings: list[Finding] = []
     for memory in new:
         around = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
@@ -477,16 +487,16 @@ def _lacking(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     if not findings:
         return Queueing()
     waiting = _own(candidates.waiting_of(rows, [finding.key for finding in findings]))
-    return replace(queueing(findings, waiting, dropped=stored.dropped_pairs(rows), now=now), settle=())
+    return replace(queueing(findings, waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now), settle=())
 
 
 def _find_defects(rows: Rows, among: Sequence[Memory], *, after: int, to: int) -> list[Finding]:
     """Finds defects of single memories among some whose row keys lie between `after` and `to`."""
     known = {memory.id: memory for memory in among}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": stored.past_archiving(rows, after=after, to=to),
-        "missing_embedding": stored.without_vector(rows, after=after, to=to),
-        "orphan": stored.without_turns(rows, after=after, to=to),
+        "stale": upkeep_queries.past_archiving(rows, after=after, to=to),
+        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=to),
+        "orphan": upkeep_queries.without_turns(rows, after=after, to=to),
     }
     return [_defect(kind, known[ident]) for kind, found in idents.items() for ident in found if ident in known]
 
@@ -545,7 +555,7 @@ def _find_restated(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]
     """The next memories whose vectors have been made, and what is to be merged among them and those before."""
     reached = vectors.embedded_up_to(rows, "memory", vectors.model_seq(rows, model))
     start = max(cursors.cursor(rows, RESTATED, "memories"), reached - MOST_NEW)
-    new = [memory for memory in stored.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    new = [memory for memory in upkeep_queries.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
     for place, memory in enumerate(new, 1):
         if finding := _restated(rows, memory):
             return new[:place], [finding]  # what it leaves is what the next one is compared with
@@ -556,8 +566,12 @@ def _restated(rows: Rows, memory: Memory) -> Finding | None:
     """The merge of a memory with the first, by vectors, of those before it that say the same; None for none."""
     if not memory.is_alive:
         return None
-    place = Place(memory.project_seq, projects.everywhere(rows, memory.project_seq))
-    near = {seq for pair in dreams.near_pairs(rows, place, [memory.seq]) for seq in pair if seq < memory.seq}
+    near = {
+        seq
+        for pair in near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
+        for seq in pair
+        if seq < memory.seq
+    }
     for other in memories.by_seqs(rows, sorted(near)).values():
         if not other.is_alive or other.author or is_taken_apart(rows, memory, other):
             continue
@@ -577,11 +591,11 @@ def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS)
 ) -> list[Finding]:
     """Finds what needs repair in some projects (None: all), of some kinds; pairs that a person dropped are left out."""
-    among = stored.memories_of_places(rows, places)
+    among = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIRS.isdisjoint(kinds):
         everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in among}}
-        findings += duplicates(among, everywhere=everywhere, dropped=stored.dropped_pairs(rows))
+        findings += duplicates(among, everywhere=everywhere, dropped=upkeep_queries.dropped_pairs(rows))
     if not PAIRS.issuperset(kinds):
         findings += _find_defects(rows, among, after=0, to=max((memory.seq for memory in among), default=0))
     return [finding for finding in findings if finding.kind in kinds]
@@ -593,7 +607,7 @@ def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
     What others than upkeep ask, as dreams do, no check answers.
     """
     waiting = [one for one in _own(candidates.waiting(rows, projects=places, limit=WAITING)) if one.source == SOURCE]
-    return queueing(find_findings(rows, places), waiting, dropped=stored.dropped_pairs(rows), now=now)
+    return queueing(find_findings(rows, places), waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now)
 
 
 def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
@@ -673,7 +687,7 @@ def _repair(rows: Rows, finding: Finding, *, by: str, now: str) -> None:
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Settles the candidates about a memory that no longer apply."""
-    for one in stored.about_memory(rows, memory.id):
+    for one in upkeep_queries.about_memory(rows, memory.id):
         if not _holds(rows, one):
             candidates.set_status(rows, one, "done", now=now)
 

@@ -12,10 +12,21 @@ from typing import get_args
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
 from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
+from csmd.memory.undo import undo_answer
 from csmd.memory.upkeep import Finding
 from csmd.recall import query, visibility
-from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
-from csmd.store.belief_changes import Answer
+from csmd.store import (
+    activity,
+    candidates,
+    cursors,
+    fulltext,
+    integrity,
+    journal,
+    memories,
+    projects,
+    upkeep_queries,
+)
+from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.tools import present
@@ -317,7 +328,7 @@ def _review_list(
     waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
     waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
     since = ctx.before(review_answers.NEW_DAYS * 86_400)
-    unsure = belief_changes.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
+    unsure = upkeep_queries.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
     waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
     if id_:
         unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
@@ -449,21 +460,21 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key
-    chosen = belief_changes.last_answer(rows, projects=seen, ident=id_)
+    chosen = journal.last_answer(rows, projects=seen, ident=id_)
     if chosen is None:
         raise CsmdError("there is nothing to take back", hint="`csmd show ID` tells what was done to a memory")
 
-    def take_back(writing: Rows, ident: str) -> tuple[Answer, str]:
-        answer = belief_changes.last_answer(writing, projects=None, ident=ident)
+    def take_back(writing: Rows, ident: str) -> tuple[ChangeSet, str]:
+        answer = journal.last_answer(writing, projects=None, ident=ident)
         if answer is None:
             raise CsmdError(f"{ident} was purged since", hint="`csmd review` shows what waits")
-        if answer.answer == belief_changes.DONE:
+        if answer.kind == journal.DONE:
             return answer, open_matters.reopen(writing, answer, key=key, now=ctx.now())
         memory = memories.by_id(writing, answer.item)
-        touched = review_answers.undo(writing, answer, key=key, at=ctx.now())
-        return answer, memory.text if memory else next((before.text for before in touched if before.text), "")
+        text = undo_answer(writing, answer, now=ctx.now(), key=key)
+        return answer, memory.text if memory else text
 
-    together = review_answers.answers_beside(rows, chosen) or [chosen]
+    together = review_answers.answers_given_with(rows, chosen) or [chosen]
     refused: CsmdError | None = None
     for part in together[1:]:
         try:
@@ -476,7 +487,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     if refused is not None:
         raise refused
     is_import = answer.item.startswith(review_answers.IMPORT_PREFIX)
-    return as_json(answer, "answer=id id=item verb=answer", text="" if is_import else about, undone=True)
+    return as_json(answer, "answer=id id=item verb=kind", text="" if is_import else about, undone=True)
 
 
 @REVIEW.add("csm_memory_pin", mutates=True)
@@ -496,7 +507,7 @@ def _carry_out_answer(
     """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
     key, at = ctx.store.hash_key, ctx.now()
 
-    def write(rows: Rows) -> tuple[Answer, str]:
+    def write(rows: Rows) -> tuple[ChangeSet, str]:
         find = find_candidate if ident.startswith("c") else find_memory
         item = find(rows, ident, asking)
         if version and item.version != version:

@@ -14,10 +14,10 @@ from functools import partial
 from typing import Any
 
 from csmd.curator import curate
-from csmd.dream import narrator, page_files, steps, undo
+from csmd.dream import dream_diff, dream_undo, narrator, page_files, steps
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
-from csmd.store import dreams, ledger
+from csmd.store import dream_scopes, dreams, journal, ledger
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
@@ -33,13 +33,13 @@ MOST = 1000
 def dream_json(rows: Rows, dream: Dream) -> Json:
     """A dream, with how many actions of each kind it did."""
     names = "id why state begun_at ended_at undone_at sessions error"
-    return as_json(dream, names, did=dreams.change_counts(rows, dream.seq))
+    return as_json(dream, names, did=journal.action_counts(rows, dream.seq))
 
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
     """Counts facts over journal and packets for a plan to go by; by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dreams.dream_places):
+    for place in read(dream_scopes.dream_places):
         facts[place.seq] = read(partial(narrator.count_facts, project=place.seq))
         yield
     return facts
@@ -155,12 +155,12 @@ def _diff(
     dream, seen = _find(rows, id_), places(rows, "", asking)
     did: list[Json] = []
     number, last = 0, max(offset, 0) + limit if limit else math.inf
-    for change in undo.diff(rows, dream.id, among=seen):
+    for change in dream_diff.diff(rows, dream.id, among=seen):
         if seen is None or by_person or not change["files"]:
             number += 1
             did += [change] if offset < number <= last else []
         yield
-    total = sum(dreams.change_counts(rows, dream.seq).values())
+    total = sum(journal.action_counts(rows, dream.seq).values())
     return {"dream": dream_json(rows, dream), "did": did, "hidden": total - number}
 
 
@@ -168,7 +168,7 @@ def _diff(
 def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     """Take a dream back, and every one since; gives a job, with `dry_run` says which."""
     dream = _find(rows, id_)
-    chain = undo.plan_undo(rows, dream.id)
+    chain = dream_undo.plan_undo(rows, dream.id)
     if dry_run:
         return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in chain]}
     return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}

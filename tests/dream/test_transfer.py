@@ -23,7 +23,17 @@ from csmd.errors import BadInput
 from csmd.foreign_memories import claude_notes
 from csmd.foreign_memories.foreign_memory import Skipped
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, exports, failures, import_files, memories, projects, topics, workspaces
+from csmd.store import (
+    belief_changes,
+    exports,
+    failures,
+    import_files,
+    memories,
+    projects,
+    topics,
+    upkeep_queries,
+    workspaces,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -137,7 +147,7 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     again = taken(other, data)
     assert (again.new, again.known) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: belief_changes.without_turns(rows, after=0, to=100)) == [], (
+    assert other.read(lambda rows: upkeep_queries.without_turns(rows, after=0, to=100)) == [], (
         "brought memories are no orphans"
     )
     # And back: their own home knows them by its seal, and by their ids.
@@ -427,7 +437,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: belief_changes.without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: upkeep_queries.without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
