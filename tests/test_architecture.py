@@ -95,7 +95,6 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "dream.transfer": {"open_file"},
-    "dream.dream_diff": {"_side_json"},
     "dream.dream_undo": {"_write_text", "read_text"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}

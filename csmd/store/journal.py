@@ -279,9 +279,10 @@ _UNDONE = "and c.undone_at <> '' and f.kept = ''"
 
 def paths_written(rows: Rows, dreams: Sequence[int], *, undone_only: bool = False) -> list[str]:
     """The files that some dreams wrote; with `undone_only` those that are to be restored."""
+    undone = _UNDONE if undone_only else ""
     return rows.column(
         "select distinct f.path from change_sets c join changed_files f on f.set_seq = c.seq "  # noqa: S608
-        f"where {in_keys('c.dream_seq', dreams)} {_UNDONE if undone_only else ''} order by f.path"
+        f"where {in_keys('c.dream_seq', dreams)} {undone} order by f.path"
     )
 
 

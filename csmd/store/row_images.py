@@ -21,6 +21,8 @@ COLUMNS = (
     "session_id", "created_at", "confirmed_at", "used_at", "hot_until", "warm_until", "archive_at", "pinned",
     "superseded_by", "origin_seq", "version",
 )  # fmt: skip
+_NAMES = ", ".join(COLUMNS)
+_READ = ", ".join(f"m.{name}" for name in COLUMNS)
 _SOURCE_COLUMNS = ("uuid", "session_id", "at", "role")
 #: What others recorded of a memory, by table; its topics come under `tags` besides.
 ANNOTATIONS = {
@@ -99,7 +101,7 @@ def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
 def memory_values(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
     """(text, state, more) of a memory as an image holds them; None if there is no such memory."""
     found = rows.one(
-        f"select m.text, coalesce(t.id, ''), m.seq, {', '.join(f'm.{name}' for name in COLUMNS)} from memories m "  # noqa: S608
+        f"select m.text, coalesce(t.id, ''), m.seq, {_READ} from memories m "  # noqa: S608
         "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
         id=ident,
     )
@@ -186,7 +188,7 @@ def restore(rows: Rows, images: Sequence[tuple[Image, Image]], *, at: str) -> No
 
 def _restore_row(rows: Rows, was: Image, then: Image) -> bool:
     """Gives a memory its columns and sources back, creating it if it is gone; returns whether it existed."""
-    now = rows.one(f"select seq, text, {', '.join(COLUMNS)} from memories where id = :id", id=was.item)  # noqa: S608
+    now = rows.one(f"select seq, text, {_NAMES} from memories where id = :id", id=was.item)  # noqa: S608
     values = was.state["columns"]
     if now is not None and then.state:
         values = _restored_columns(values, then.state["columns"], dict(zip(COLUMNS, now[2:], strict=True)))

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from csmd.dream import dream_diff, dream_undo
+from csmd.dream import dream_undo
 from csmd.errors import CsmdError
 from csmd.memory import undo
 from csmd.store.dreams import Dream
 from csmd.store.journal import ChangedFile
+from csmd.tools.dreams import unified_diff
 
 
 def had(seq: int, state: Any = "done", begun_at: str = "") -> Dream:
@@ -135,5 +136,5 @@ def _wrote(seq: int, before: str | None, after: str) -> ChangedFile:
 
 
 def test_a_file_is_shown_as_a_unified_diff() -> None:
-    assert dream_diff.unified_diff("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
-    assert dream_diff.unified_diff("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]
+    assert unified_diff("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
+    assert unified_diff("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]

@@ -23,7 +23,7 @@ from journal_fixtures import (
     undo,
 )
 
-from csmd.dream import dream_diff, dream_undo
+from csmd.dream import dream_undo
 from csmd.errors import CsmdError
 from csmd.memory import remember, supersession
 from csmd.privacy.fingerprints import PURGED
@@ -44,6 +44,7 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
+from csmd.tools.dreams import changes_json
 from csmd.values import Project
 
 PAGE = "memory/user.md"
@@ -174,7 +175,7 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     idents = believed(store)
     done = dream(store, [("supersede", idents[0], idents[1])])
     write_page(store, done, "one\n")
-    action, page = store.read(lambda rows: list(dream_diff.diff(rows, done.id)))
+    action, page = store.read(lambda rows: list(changes_json(rows, done.id)))
     told = (action["kind"], action["project"], action["reason"], action["evidence"])
     assert told == ("supersede", "alpha", "why", [idents[0]])
     old = next(one for one in action["touched"] if one["item"] == idents[0])
@@ -347,7 +348,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
         return into
 
     into = store.write(merge)
-    action, *_ = store.read(lambda rows: list(dream_diff.diff(rows, done.id)))
+    action, *_ = store.read(lambda rows: list(changes_json(rows, done.id)))
     assert action["project"] == "beta"
     assert undo(store, done.id).skipped == ()
     for ident, row in {row[0]: row for row in dump(store)[0]}.items():
@@ -429,7 +430,7 @@ def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_b
     assert undone.items == (idents[3],)
     assert store.read(lambda rows: memory_of(rows, idents[3])).tier != "archive"
     assert store.read(lambda rows: memories.by_id(rows, idents[0])) is None
-    first, *_ = store.read(lambda rows: list(dream_diff.diff(rows, done.id)))
+    first, *_ = store.read(lambda rows: list(changes_json(rows, done.id)))
     assert first["purged"]
 
 
@@ -441,7 +442,7 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
     store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
     assert SAID[0] not in journal_text(store) and SAID[3] in journal_text(store)
     assert undo(store, done.id).items == (idents[3],)
-    assert store.read(lambda rows: list(dream_diff.diff(rows, done.id)))[0]["reason"] == PURGED
+    assert store.read(lambda rows: list(changes_json(rows, done.id)))[0]["reason"] == PURGED
 
 
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
