@@ -184,8 +184,9 @@ def test_text_that_was_forgotten_is_refused_with_the_reason_and_changes_nothing(
     ("verb", "said"), [("keep", ""), ("edit", "Never mind: everything is in one file"), ("drop", ""), ("supersede", "")]
 )
 @pytest.mark.parametrize("kind", ["memory", "belief", "near_duplicate", "stale", "drift_warning"])
+@pytest.mark.parametrize("has_later_images", [True, False], ids=["recorded now", "carried over"])
 def test_undo_makes_everything_what_it_was(
-    store: Store, known: list[str], kind: str, verb: review_answers.Verb, said: str
+    store: Store, known: list[str], kind: str, verb: review_answers.Verb, said: str, has_later_images: bool
 ) -> None:
     ident = known[0]
     if kind != "memory":
@@ -199,6 +200,13 @@ def test_undo_makes_everything_what_it_was(
         return
     done = answer(store, ident, verb, said=said, other=known[1] if kind != "belief" else "")
     assert state(store) != before
+    if not has_later_images:  # as the migration to the journal leaves an answer
+        version = "select '{\"version\": ' || coalesce(max(version), 0) || '}' from memories where id = item"
+        store.write(
+            lambda rows: rows.run(
+                f"update changed_rows set text_after = '', more_after = '', state_after = ({version})"
+            )
+        )
     undo(store, done)
     assert state(store) == before
     if ident in known:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import activity, backup, memories, migrate, sqlite
+from csmd.store import activity, backup, journal, memories, migrate, sqlite
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -184,3 +184,48 @@ def test_migrations_have_numbers_that_order_them() -> None:
     shipped = [name for name, _ in migrate.available()]
     assert shipped == sorted(shipped)
     assert [int(name.split("_")[0]) for name in shipped] == list(range(1, len(shipped) + 1))
+
+
+def test_answers_and_dreams_from_before_the_journal_are_carried_over(path: Path, folder: Path, given: Any) -> None:
+    (migration,) = folder.glob("*_journal.sql")
+    sql = migration.read_text()
+    migration.unlink()
+    store = Store(path, now=given.now)
+
+    def write(rows: Rows) -> None:
+        for ident, was in (("a1", ""), ("a2", "rule"), ("a3", "open")):
+            rows.insert("answers", id=ident, item="m1", answer="keep", made="m1", was=was, project_seq=0, at=given.now)
+        rows.insert(
+            "answer_befores", answer_seq=3, memory_id="m1", text="use tabs", state="{}", more="{}", version_after=4
+        )
+        rows.insert("dreams", id="d1", why="asked", state="done", begun_at=given.now)
+        for kind in ("merge", "page"):
+            rows.insert(
+                "dream_changes", dream_seq=1, kind=kind, project_seq=0, reason="same", evidence="u1 u2", at=given.now
+            )
+        images = {"text": "a", "state": "{}", "more": "{}", "text_after": "b", "state_after": "{}", "more_after": "{}"}
+        rows.insert("dream_rows", change_seq=1, item="m2", **images)
+        rows.insert("dream_files", change_seq=2, path="memory/user.md", before="", after="x", was_there=0, is_there=1)
+
+    store.write(write)
+    store.close()
+    migration.write_text(sql)
+    store = Store(path, now="2027")
+    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
+    assert last is not None and (last.id, last.by, last.kind, last.item, last.made) == (
+        "a3",
+        "person",
+        "keep",
+        "m1",
+        "m1",
+    )
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    assert rule is not None and rule.by == "rule"
+    kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
+    assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
+    assert store.read(lambda rows: journal.action_counts(rows, 1)) == {"merge": 1, "page": 1}
+    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
+    assert [(file.before, file.after) for file in page] == [(None, "x")]
+    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.actions(rows, 1)])
+    assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
+    store.close()
