@@ -140,15 +140,15 @@ def read_day(
             session = read_session(rows, ending, here, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):
                 projects[ending.project_seq].append((ending, session))
-    names = Counter(known[0][0].project for known in projects.values())
+    names = Counter(sessions[0][0].project for sessions in projects.values())
     return [
         day_report.report_project(
             "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
-            ending.wall, [session for _, session in known],
+            ending.wall, [session for _, session in sessions],
             pending=_read_pending(rows, ending.project_seq) if is_today else {},
         )
-        for known in projects.values()
-        for ending in [known[0][0]]
+        for sessions in projects.values()
+        for ending in [sessions[0][0]]
     ]  # fmt: skip
 
 

@@ -213,10 +213,10 @@ def surviving_memory(rows: Rows, memory: Memory) -> Memory:
     """The memory that represents this one now: the one that it was merged into, or itself."""
     seen = {memory.id}
     while memory.superseded_by and memory.superseded_by not in seen and is_merged(rows, memory):
-        found = memories.by_id(rows, memory.superseded_by)
-        if found is None:
+        successor = memories.by_id(rows, memory.superseded_by)
+        if successor is None:
             return memory
-        memory = found
+        memory = successor
         seen.add(memory.id)
     return memory
 
@@ -234,14 +234,14 @@ def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
     """Puts one memory aside for another, whose values `into` has already; its sources confirm that one."""
-    known = memories.by_seqs(rows, [into.seq])[into.seq]
+    keeper = memories.by_seqs(rows, [into.seq])[into.seq]
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
     memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED_INTO), now=now)
     record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
-    before = f"{known.confidence:.4f} {known.tier} {known.used_at}".strip()
+    before = f"{keeper.confidence:.4f} {keeper.tier} {keeper.used_at}".strip()
     record_change(rows, into.id, TOOK_IN, before, after_, reason, by, now)
 
 

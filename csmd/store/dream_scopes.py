@@ -36,9 +36,9 @@ def held_memories(rows: Rows, place: Place) -> list[int]:
         f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
         "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
     )
-    found = rows.column(held, place=place.seq, alive=0, most=MOST)
+    own = rows.column(held, place=place.seq, alive=0, most=MOST)
     around = rows.column(held, place=place.everywhere, alive=1, most=MOST) if place.everywhere != place.seq else []
-    return found + around
+    return own + around
 
 
 def still_held(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
@@ -65,31 +65,31 @@ def stated_around(rows: Rows, place: Place) -> list[int]:
 
 def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
     """Memory -> project of those of some memories that are still habits stated in a project of a workspace."""
-    found = {
+    projects = {
         ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
     }
-    return {ident: project for ident, project in found.items() if project is not None}
+    return {ident: project for ident, project in projects.items() if project is not None}
 
 
 def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
     """Memory of the scope itself -> the names of its topics, without those that a person removed."""
-    found: dict[str, set[str]] = defaultdict(set)
+    names_of: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
         f"join topics t on t.seq = x.topic_seq where {in_keys('m.seq', seqs)} and m.project_seq = :place and x.weight > 0",
         place=place.seq,
     ):
-        found[ident].add(name)
-    return {ident: frozenset(names) for ident, names in found.items()}
+        names_of[ident].add(name)
+    return {ident: frozenset(names) for ident, names in names_of.items()}
 
 
 def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
     """(session, memory) for each session into which one of these memories was injected."""
-    found = rows.all(
+    injected = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
         f"join injections n on n.seq = i.injection_seq where {in_keys('m.seq', seqs)}"
     )
-    return frozenset(found)
+    return frozenset(injected)
 
 
 def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
@@ -123,5 +123,5 @@ def mark_dreamt(rows: Rows, place: Place, digest: str) -> None:
 def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
     """Those of some turns that are there, in the order of time."""
     text = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
-    found = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, text, uuid=uuid)]
-    return tuple(sorted(found, key=lambda turn: (turn.at, turn.uuid)))
+    sources = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, text, uuid=uuid)]
+    return tuple(sorted(sources, key=lambda turn: (turn.at, turn.uuid)))

@@ -42,32 +42,32 @@ class PastDecisions:
 
 def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisions:
     """What the audit says of those that are of the scope itself."""
-    found = PastDecisions()
+    decisions = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
         f"join belief_changes b on b.memory_id = m.id where {in_keys('m.seq', seqs)} and m.project_seq = :place order by b.seq",
         place=place.seq,
     ):
         if change == belief_changes.REFUSED and not undone_at:
-            found.refused[ident].add(before)
+            decisions.refused[ident].add(before)
         elif change == NOT_ASKED:
-            found.questioned.add(after)
+            decisions.questioned.add(after)
         elif change == belief_changes.SUPERSEDED and undone_at and by == belief_changes.DREAM:
             other = belief_changes.read_state(after).get("superseded_by", "")
-            found.refused[ident].add(other)
-            found.refused[other].add(ident)  # nor the other way round
-            found.let_stand[ident] = max(undone_at, found.let_stand.get(ident, ""))
+            decisions.refused[ident].add(other)
+            decisions.refused[other].add(ident)  # nor the other way round
+            decisions.let_stand[ident] = max(undone_at, decisions.let_stand.get(ident, ""))
         elif change == belief_changes.SUPERSEDED and not undone_at:
-            found.superseded_at[ident] = at
+            decisions.superseded_at[ident] = at
             if by in ("person", "assistant"):
-                found.settled.add(ident)
+                decisions.settled.add(ident)
         elif change == belief_changes.MERGE and undone_at:
-            found.unmerged.add((ident, after))
+            decisions.unmerged.add((ident, after))
         elif change == belief_changes.ARCHIVE and undone_at:
-            found.brought_back[ident] = max(undone_at, found.brought_back.get(ident, ""))
+            decisions.brought_back[ident] = max(undone_at, decisions.brought_back.get(ident, ""))
         elif change in (STRENGTHENED, PROMOTED) and undone_at:
-            found.undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
-    return found
+            decisions.undone.add(("strengthen" if change == STRENGTHENED else "promote", ident))
+    return decisions
 
 
 def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:

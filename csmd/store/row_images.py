@@ -100,14 +100,14 @@ def _as_json(value: Mapping[str, Any]) -> dict[str, Any]:
 
 def memory_values(rows: Rows, ident: str) -> tuple[str, dict[str, Any], dict[str, Any]] | None:
     """(text, state, more) of a memory as an image holds them; None if there is no such memory."""
-    found = rows.one(
+    row = rows.one(
         f"select m.text, coalesce(t.id, ''), m.seq, {_READ} from memories m "  # noqa: S608
         "left join memories t on t.seq = m.twin_of and m.twin_of > 0 where m.id = :id",
         id=ident,
     )
-    if found is None:
+    if row is None:
         return None
-    text, twin, seq, *values = found
+    text, twin, seq, *values = row
     links = (
         "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
         "join memories t on t.seq = l.to_seq where l.from_seq = :seq or l.to_seq = :seq order by 1, 2, 3"
