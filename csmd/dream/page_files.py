@@ -12,8 +12,9 @@ from typing import Literal, NamedTuple
 from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_content import NOBODYS, Annotations, Place, Theme
+from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page, Read
+from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.store import failures, files, journal, markdown_pages, tombstones, topics
@@ -126,9 +127,7 @@ def _build_theme_pages(
     project_of = {memory.id: memory.project_seq for memory in memories}
     taken = set(last)
     pages = []
-    for theme in page_content.choose_themes(
-        page_content.ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)
-    ):
+    for theme in choose_themes(ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)):
         path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slug(theme.name)}.md")
         if theme.name not in paths and path in taken:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
