@@ -264,7 +264,7 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 
 #: Columns with a session's id; of `stream` and of a sub-agent's id it is the beginning.
 SESSION_IDS = (
-    "sessions.id sessions.parent events.session_id events.stream unheard.session_id memories.session_id "
+    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
     "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
 ).split()
 
@@ -350,7 +350,8 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
     if len(listed) == CHANGED:
         return len(listed), False
     changed = len(listed) + rows.run(
-        "update sessions set path = '', cwd = '', title = '' where seq = :seq and (path <> '' or cwd <> '' or title <> '')",
+        "update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = '' "
+        "where seq = :seq and path || cwd || title || version || model || unreported_at <> ''",
         seq=seq,
     )
     rows.run(
@@ -360,7 +361,7 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
     )
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
     changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
-    for table in ("injections", "events", "unheard", "context_log"):
+    for table in ("injections", "events", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
     memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
     return changed, True

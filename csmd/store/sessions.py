@@ -350,10 +350,15 @@ def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
     return rows.one(sql, id=ident) or (0, 0)
 
 
+#: The kind of the tombstones with the hashed names of transcripts that a tool wrote.
+TAMPERED = "tampered"
+
+
 def note_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
     """Remembers transcripts that a tool wrote at a time, by the hashes of their file names; the first time counts."""
     for name in names:
-        if rows.insert("tampered", "on conflict (name_hash) do nothing", name_hash=hashed(name), at=at):
+        conflict = "on conflict (kind, hash, part_of) do nothing"
+        if rows.insert("tombstones", conflict, kind=TAMPERED, hash=hashed(name), created_at=at):
             for seq, ident in _read_since(rows, name, at):
                 _take_back(rows, seq, ident)
 
@@ -373,7 +378,7 @@ def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
 
 def is_tampered(rows: Rows, name: str) -> bool:
     """Whether a transcript of this hashed name was written by a tool."""
-    return rows.exists("select 1 from tampered where name_hash = :name", name=name)
+    return rows.exists("select 1 from tombstones where kind = :kind and hash = :name", kind=TAMPERED, name=name)
 
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:

@@ -1,6 +1,6 @@
 """The server that a team shares memories on, which projects are shared, what waits to be sent, and what colleagues said.
 
-What waits is noted by triggers, in the transaction of the change (migrations/0019_team.sql).
+What waits is noted by triggers, in the transaction of the change (migrations/0023_schema.sql).
 """
 
 from __future__ import annotations

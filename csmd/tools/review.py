@@ -21,8 +21,8 @@ from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.tools import present
+from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
-from csmd.tools.registry import Json, ToolContext, Tools, between, need_person, places
 from csmd.values import Candidate, Memory
 
 TOOLS = Tools()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from csmd.extraction import digest, work
-from csmd.memory import self_model
+from csmd.memory import session_links, work_outcomes
 from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (
     activity,
@@ -141,11 +141,11 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         digests.replace_links(
             rows,
             session,
-            [self_model.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
+            [session_links.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
         digests.replace_outcomes(
-            rows, session, [self_model.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
+            rows, session, [work_outcomes.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         candidates.put_packets(rows, [PACKET])
