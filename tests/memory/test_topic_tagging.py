@@ -49,7 +49,7 @@ def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
 def tagged(said: list[tuple[str, str]]) -> dict[str, set[str]]:
     """Text -> its topics."""
     found: dict[str, set[str]] = {}
-    for tag in topic_tagging.tags_of(told(said)):
+    for tag in topic_tagging.choose_tags(told(said)):
         found.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
     return found
 
@@ -147,7 +147,7 @@ def test_topics_do_not_depend_on_the_order_in_which_memories_came(said: list[tup
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=80), max_size=8))
 def test_any_text_can_be_looked_at(said: list[str]) -> None:
-    found = topic_tagging.tags_of(told([(f"s{number}", text) for number, text in enumerate(said)]))
+    found = topic_tagging.choose_tags(told([(f"s{number}", text) for number, text in enumerate(said)]))
     assert all(tag.topic and 0 < tag.weight <= 1 for tag in found)
 
 
@@ -288,7 +288,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_tagging, "PART", 2)
-    tags_of, rows_of = topic_tagging.tags_of, topic_tagging.stored.replace_tags
+    tags_of, rows_of = topic_tagging.choose_tags, topic_tagging.topics.replace_tags
     sizes: list[int] = []
 
     def looking(found: Any) -> Any:
@@ -299,8 +299,8 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
         sizes.append(len(part))
         rows_of(rows, project, part)
 
-    monkeypatch.setattr(topic_tagging, "tags_of", looking)
-    monkeypatch.setattr(topic_tagging.stored, "replace_tags", put)
+    monkeypatch.setattr(topic_tagging, "choose_tags", looking)
+    monkeypatch.setattr(topic_tagging.topics, "replace_tags", put)
     was = about(store, "shadow branch")
     store.write(lambda rows: rows.run("delete from memory_topics"))
     store.write(lambda rows: rows.run("update projects set topics_due = 9 where seq = 1"))
@@ -358,7 +358,7 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
     ]
     tracemalloc.start()
     try:
-        assert topic_tagging.tags_of(told) == []
+        assert topic_tagging.choose_tags(told) == []
         assert tracemalloc.get_traced_memory()[1] < 6_000_000
     finally:
         tracemalloc.stop()

@@ -365,12 +365,11 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     say(store, CACHE, "u2", session="s2")
     memory = memory_of(store, ident)
-    found = {one.name: one for one in confidence.factors(memory, today=91, confirmed_on=1, recency=0.5, lowered=0.0)}
-    assert list(found) == ["base", "confirmations", "decay", "recency"]
+    found = {one.name: one for one in confidence.factors(memory, today=91, confirmed_on=1)}
+    assert list(found) == ["base", "confirmations", "decay"]
     stored_part = found["base"].effect + found["confirmations"].effect
     assert stored_part == pytest.approx(memory.confidence)
     assert stored_part + found["decay"].effect == pytest.approx(confidence.strength(memory, days=90))
-    assert found["recency"].effect == pytest.approx(0.05)
 
 
 @pytest.mark.invariant(

@@ -23,7 +23,8 @@ from csmd.hosts import adapter
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
 from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
-from csmd.privacy.secret_rules import NEEDS, RULES, is_known_alone
+from csmd.privacy.secret_rules import NEEDS, RULES
+from csmd.privacy.secret_shapes import is_known_alone
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
