@@ -31,8 +31,9 @@ from csmd.capture.project_identity import Places
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Pauses, Withheld
 from csmd.hosts import adapters
-from csmd.hosts.adapter import Adapter, Left, Opened, Reading, ReadLine, times_in
+from csmd.hosts.adapter import Adapter
 from csmd.hosts.json_fields import EPOCH, moment_of
+from csmd.hosts.transcript_reading import OpenTranscript, QueueExit, Reading, ReadLine, times_in
 from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, redact, storable_path
@@ -444,27 +445,27 @@ class Sink:
         for turn in reading.turns:
             self._places.of(turn.cwd)  # what is looked up on the disk now does not hold up the writer
         worktrees, key = project_identity.lost_worktrees_of(reading.worktrees), self._store.hash_key
-        left_at: dict[int, list[Left]] = {}
-        for left in reading.left:
-            left_at.setdefault(left.place, []).append(left)
+        exits_at: dict[int, list[QueueExit]] = {}
+        for queue_exit in reading.queue_exits:
+            exits_at.setdefault(queue_exit.turn, []).append(queue_exit)
 
         def write(rows: Rows, begin: int) -> tuple[int, int]:
             end = min(begin + BATCH_TURNS, len(reading.turns))
             is_last = end == len(reading.turns)
             new, redacted, marks = 0, Counter[str](), tombstones.marks(rows, key)
-            for reverted in reading.reverted if begin == 0 else ():
-                rewinds.revert(rows, reverted.stream, reverted.is_left)
-            for place in range(begin, end + is_last):
-                for left in left_at.get(place, ()):
+            for revert in reading.reverts if begin == 0 else ():
+                rewinds.revert(rows, revert.stream, revert.is_abandoned)
+            for index in range(begin, end + is_last):
+                for left in exits_at.get(index, ()):
                     text_hash = tokens.keyed_hash(left.text, key) if left.text else ""
                     turns.unqueue(
                         rows, left.session_id, at=left.at, text_hash=text_hash, absorbed=left.absorbed, nth=left.nth
                     )
-                if place < end and self._write_turn(rows, reading.turns[place], marks, now):
+                if index < end and self._write_turn(rows, reading.turns[index], marks, now):
                     new += 1
-                    redacted.update(reading.redactions.get(_line_of(reading.turns[place]), {}))
-            spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
-            sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
+                    redacted.update(reading.redactions.get(_line_of(reading.turns[index]), {}))
+            uses = [use for use in reading.token_uses if begin <= max(use.turn, 0) and (is_last or use.turn < end)]
+            sessions.note_usage(rows, [sessions.Spent(use.stream, use.message_id, *use.amounts) for use in uses])
             if self._is_hosts_own:
                 events.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
@@ -688,7 +689,7 @@ def tail(
         is_dropped = adapter.drops(beginning)
         sink = Sink(store, name, places, adapter=adapter, room=session_limit, is_hosts_own=read_line is None)
         withheld = Withheld(excludes=excludes)
-        opened = Opened(path=path, file=transcript.file, beginning=beginning, position=begin, withheld=withheld)
+        opened = OpenTranscript(path=path, file=transcript.file, beginning=beginning, position=begin, withheld=withheld)
         read_line = read_line or adapter.read_from(opened)
         leave_out = LeaveOut(
             excludes=excludes, place_of=places.of, off=report.excluded, began=times_in(beginning)[0],
@@ -702,8 +703,8 @@ def tail(
         )
         for number, (lines, position) in enumerate(transcript.pieces(begin, stop)):
             kept = store.hook_priority.giving_way(lines)
-            reading = Reading(withheld=withheld)
-            bad = _parse(kept, reading, tool_limit, notes, now(), read_line)
+            reading = Reading(withheld=withheld, tool_limit=tool_limit)
+            bad = _parse(kept, reading, notes, now(), read_line)
             if is_dropped is not None:
                 reading = reading.only(lambda turn: not is_dropped(turn))
             reading, left_out = leave_out.split(reading)
@@ -760,7 +761,7 @@ def _without_known_secrets(store: Store, reading: Reading, now: str) -> Reading:
     return replace(
         reading,
         turns=[replace(turn, text=cleaned(turn.session_id, turn.text)) for turn in reading.turns],
-        left=[replace(left, text=cleaned(left.session_id, left.text)) for left in reading.left],
+        queue_exits=[replace(left, text=cleaned(left.session_id, left.text)) for left in reading.queue_exits],
         titles={session: cleaned(session, title) for session, title in reading.titles.items()},
     )
 
@@ -814,12 +815,7 @@ def _foot(file: BinaryIO, position: int) -> str:
 
 
 def _parse(
-    lines: Iterable[tuple[int, bytes | None]],
-    into: Reading,
-    tool_limit: int,
-    notes: Notes,
-    now: str,
-    read_line: ReadLine,
+    lines: Iterable[tuple[int, bytes | None]], into: Reading, notes: Notes, now: str, read_line: ReadLine
 ) -> int:
     """Reads lines into a reading; how many of them are bad."""
     bad = 0
@@ -827,7 +823,7 @@ def _parse(
         try:
             if line is None:
                 raise TooLarge(f"a line beyond {MAX_LINE_BYTES} bytes")
-            read_line(line, into, tool_limit=tool_limit)
+            read_line(line, into)
         except BadInput as error:
             bad += 1
             notes.add(line, offset, reason=error.what[:120], now=now)

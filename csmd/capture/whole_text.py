@@ -13,7 +13,7 @@ from csmd.capture.project_identity import Places
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
-from csmd.hosts.adapter import Opened, Reading
+from csmd.hosts.transcript_reading import OpenTranscript, Reading
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN
@@ -86,14 +86,14 @@ def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> G
             if _is_left_out(excludes, places, started):
                 return None
             withheld = Withheld(excludes=excludes)
-            opened = Opened(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
+            opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.of_transcript(beginning).read_from(opened)
             for lines, _ in pieces:
-                reading = Reading(withheld=withheld)
+                reading = Reading(withheld=withheld, tool_limit=EVERYTHING)
                 for _, line in lines:
                     if line is not None and (not among or any(name in line for name in among)):
                         with contextlib.suppress(BadInput):
-                            read_line(line, reading, tool_limit=EVERYTHING)
+                            read_line(line, reading)
                 for candidate in reading.turns:
                     if (candidate.uuid, candidate.kind, candidate.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
                         return None if _is_left_out(excludes, places, candidate.cwd) else candidate
