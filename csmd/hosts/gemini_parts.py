@@ -125,8 +125,8 @@ def sibling_turn(bare: Turn, suffix: str) -> Turn:
     )  # fmt: skip
 
 
-def _stored_input(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    todos = given.get("todos")
+def _stored_input(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    todos = arguments.get("todos")
     if _TOOLS.get(name) == "TodoWrite" and isinstance(todos, list):
         return {
             "todos": [
@@ -134,9 +134,12 @@ def _stored_input(name: str, given: dict[str, Any]) -> dict[str, Any]:
                 for todo in mappings(todos)
             ]
         }
-    if name == "read_file" and "absolute_path" in given:  # before version 0.9
-        return {"file_path": given["absolute_path"], **{key: given[key] for key in given if key != "absolute_path"}}
-    return given
+    if name == "read_file" and "absolute_path" in arguments:  # before version 0.9
+        return {
+            "file_path": arguments["absolute_path"],
+            **{key: arguments[key] for key in arguments if key != "absolute_path"},
+        }
+    return arguments
 
 
 def stored_result(response: dict[str, Any], *, rejected: bool = False) -> str:

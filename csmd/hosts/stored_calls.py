@@ -32,12 +32,12 @@ def call_turns(
     `bare` is a turn of the call's line without text. The first turn has its uuid, the others append their number to it.
     """
     turns = []
-    for number, (tool, given) in enumerate(calls):
+    for number, (tool, arguments) in enumerate(calls):
         uuid = f"{bare.uuid}/{number}" if number else bare.uuid
-        body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, given), removed)))
+        body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, arguments), removed)))
         text = display.cut_middle(body, limit=limit, of=f"turn {uuid}")
         # From the original input: what is cut, redacted or withheld may be the path that is written.
-        writes = transcripts_written(tool, given)
+        writes = transcripts_written(tool, arguments)
         turns.append(
             replace(bare, uuid=uuid, kind="tool_call", text=text, tool_name=tool, tool_id=ident, writes=writes)
         )

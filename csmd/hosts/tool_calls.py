@@ -152,12 +152,12 @@ _SESSION = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 MOST_SESSIONS = 20
 
 
-def transcripts_written(tool: str, given: Any) -> tuple[str, ...]:
+def transcripts_written(tool: str, arguments: Any) -> tuple[str, ...]:
     """The names (`paths.name_of_transcript`) of the transcripts that a tool call writes, by its complete decoded input."""
     if tool in READERS:
         return ()
     # Decoded, because in JSON a line break and a quote would be part of a name; on one line, because a call may span lines.
-    texts = (_COPY.sub(_written_copies, text) if tool == SHELL else text for text in strings(given))
+    texts = (_COPY.sub(_written_copies, text) if tool == SHELL else text for text in strings(arguments))
     line = " ".join(texts).replace("\n", " ")
     folders = list(itertools.islice(dict.fromkeys(_SESSION.findall(line)), MOST_SESSIONS))
     names = tuple(sorted({name for end in _SUFFIX.finditer(line) for name in _names_ending(line, end, folders)}))

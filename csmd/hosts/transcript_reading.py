@@ -264,11 +264,11 @@ def times_in(part: bytes) -> tuple[str, str]:
 
 
 def response_tokens(
-    stream: str, message_id: str, turn: int, *, given: int, made: int, read: int = 0, written: int = 0
+    stream: str, message_id: str, turn: int, *, used: int, made: int, read: int = 0, written: int = 0
 ) -> list[TokenUse]:  # fmt: skip
-    """The tokens of one response; its input includes those `read` from the cache and `written` to it. [] if it has none."""
-    amounts = (max(0, given - read - written), made, read, written)
-    return [TokenUse(stream, message_id, amounts, turn)] if message_id and (given or made) else []
+    """The tokens of one response; its input `used` includes those `read` from the cache and `written` to it. [] if it has none."""
+    amounts = (max(0, used - read - written), made, read, written)
+    return [TokenUse(stream, message_id, amounts, turn)] if message_id and (used or made) else []
 
 
 def tokens(usage: object, name: str) -> int:

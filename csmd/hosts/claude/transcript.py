@@ -103,7 +103,7 @@ def message_turns(line: Line) -> list[Turn]:
     is_prompt = value["type"] == "user"
     turns = [*_text_turns(line, bare, message, blocks), *_tool_turns(line, bare, blocks)]
     usage = message.get("usage")
-    given = sum(tokens(usage, name) for name in CONTEXT)
+    context = sum(tokens(usage, name) for name in CONTEXT)
     is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
     turns = [
         replace(
@@ -113,7 +113,7 @@ def message_turns(line: Line) -> list[Turn]:
             message_id=label(message, "id"),
             model=label(message, "model", 100),
             tokens=tokens(usage, "output_tokens") if number == 0 else 0,
-            context=given,
+            context=context,
             is_prompt_line=is_prompt_line,
             mode=label(value, "permissionMode", 40) if is_prompt else "",
         )
@@ -144,10 +144,10 @@ def _tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Tu
     withheld, turns = line.reading.withheld, list[Turn]()
     for block in blocks:
         if block.get("type") == "tool_use":
-            given = block.get("input") or {}
-            text = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), given), line.removed)))
+            arguments = block.get("input") or {}
+            text = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), arguments), line.removed)))
             # From the original input: what is cut, redacted or withheld may be the path that is written.
-            writes = transcripts_written(string(block, "name"), given)
+            writes = transcripts_written(string(block, "name"), arguments)
             turn = replace(bare, kind="tool_call", text=text, writes=writes)
             turns.append(replace(turn, tool_name=label(block, "name", 120), tool_id=label(block, "id", 120)))
         elif block.get("type") == "tool_result":
@@ -394,11 +394,11 @@ def tokens_used(value: dict[str, Any], turn: int) -> list[TokenUse]:
     """The tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
     session, ident, agent = label(value, "sessionId"), label(message, "id"), agent_of(value)
-    given, made, read, written = (tokens(message.get("usage"), name) for name in NAMES)
-    is_recorded = value.get("type") == "assistant" and any((given, made, read, written))
+    fresh, made, read, written = (tokens(message.get("usage"), name) for name in NAMES)
+    is_recorded = value.get("type") == "assistant" and any((fresh, made, read, written))
     if not is_recorded or not session or not ident or agent is None:
         return []
-    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (given, made, read, written), turn)]
+    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (fresh, made, read, written), turn)]
 
 
 def agent_of(value: dict[str, Any]) -> str | None:

@@ -191,7 +191,7 @@ def _turns_in(thread: Thread, line: Line) -> list[Turn]:
             usage = mapping(payload, "usage")
             reading.token_uses += response_tokens(
                 thread.stream, label(payload, "response_id"), len(reading.turns) - 1,
-                given=tokens(usage, "input_tokens"), made=tokens(usage, "output_tokens"),
+                used=tokens(usage, "input_tokens"), made=tokens(usage, "output_tokens"),
                 read=tokens(usage, "cached_input_tokens"), written=tokens(usage, "cache_write_input_tokens"),
             )  # fmt: skip
         case _:

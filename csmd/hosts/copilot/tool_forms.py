@@ -25,15 +25,15 @@ _GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from
 def calls_in(data: dict[str, Any]) -> list[Call]:
     """The stored calls of an event that holds one: several for a patch of several files."""
     name, server = label(data, "toolName", 120), label(data, "mcpServerName", 60)
-    given = data.get("arguments")
-    given = given if isinstance(given, dict) else {"input": given} if isinstance(given, str) else {}
+    arguments = data.get("arguments")
+    arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
     if server:
-        return [(f"mcp__{server}__{label(data, 'mcpToolName', 60)}", given)]
+        return [(f"mcp__{server}__{label(data, 'mcpToolName', 60)}", arguments)]
     if name == "apply_patch":
-        return patched_files(string(given, "input") or string(given, "patch")) or [(name, given)]
+        return patched_files(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name in ("view", "create", "edit"):
-        given = {_FIELDS.get(key, key): value for key, value in given.items()}
-    return [(_NAMES.get(name, name), given)] if name else []
+        arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
+    return [(_NAMES.get(name, name), arguments)] if name else []
 
 
 def stored_result(data: dict[str, Any]) -> str:

@@ -204,7 +204,7 @@ def _own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]
             stream = session.turn(value, "assistant", "").stream  # a sub-agent's own, by the id on its line
             reading.token_uses += response_tokens(
                 stream, label(usage, "apiCallId"), len(reading.turns) - 1,
-                given=session.context, made=tokens(usage, "outputTokens"),
+                used=session.context, made=tokens(usage, "outputTokens"),
                 read=tokens(usage, "cacheReadTokens"), written=tokens(usage, "cacheWriteTokens"),
             )  # fmt: skip
         case _:

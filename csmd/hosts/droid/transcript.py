@@ -73,7 +73,7 @@ class Session(Conversation):
 def session_of(first_line: bytes, settings: bytes) -> Session | None:
     """The session of a transcript by its first line and its settings; None if that line names none.
 
-    A sub-agent's session names the one that called it. Without readable settings nobody knows who submitted the prompts.
+    A sub-agent's session names the one that called it. Without readable settings it is unknown who submitted the prompts.
     """
     value = json_object(first_line) or {}
     ident, caller = label(value, "id"), label(value, "callingSessionId")
@@ -131,13 +131,13 @@ def _message_turns(line: Line, message: dict[str, Any], session: Session) -> lis
     return turns
 
 
-def calls_in(name: str, given: dict[str, Any]) -> list[Call]:
+def calls_in(name: str, arguments: dict[str, Any]) -> list[Call]:
     """The stored calls of a tool call: several for a patch of several files."""
     if name == "ApplyPatch":
-        return patched_files(string(given, "input") or string(given, "patch")) or [(name, given)]
+        return patched_files(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name == "Edit":
-        given = {_FIELDS.get(key, key): value for key, value in given.items()}
-    return [(_NAMES.get(name, name), given)]
+        arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
+    return [(_NAMES.get(name, name), arguments)]
 
 
 def stored_result(block: dict[str, Any]) -> str:

@@ -206,6 +206,6 @@ def _summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> li
 def _note_tokens(line: Line, chat: Chat, turn: int) -> None:
     used = mapping(line.value, "tokens")
     line.reading.token_uses += response_tokens(
-        chat.stream, label(line.value, "id"), turn, given=tokens(used, "input"),
+        chat.stream, label(line.value, "id"), turn, used=tokens(used, "input"),
         made=tokens(used, "output") + tokens(used, "thoughts"), read=tokens(used, "cached"),
     )  # fmt: skip

@@ -194,8 +194,8 @@ class _Message:
             before = string(self.line.value, "before")
             more |= {"parent_uuid": session.key(before) if before else session.session, "is_prompt_line": True}
         if kind == "assistant":
-            given, _, read, written = self.amounts
-            more |= {"model": label(self.data, "modelID", 100), "context": given + read + written}
+            fresh, _, read, written = self.amounts
+            more |= {"model": label(self.data, "modelID", 100), "context": fresh + read + written}
         return Turn(
             uuid=uuid, session_id=session.session, agent_id=session.agent, kind=kind, text=text, cwd=self.cwd,
             at=moment(self.line.value), version=session.version, **more,
@@ -239,10 +239,10 @@ class _Message:
         return [replace(self._turn("user", text, is_pick=True), uuid=uuid)] if text else []
 
 
-def stored_call(name: str, given: dict[str, Any]) -> Call:
+def stored_call(name: str, arguments: dict[str, Any]) -> Call:
     """A tool call by the names of `csmd/hosts/tool_calls.py`; MCP servers' tools keep theirs."""
     stored = _TOOLS.get(name)
-    return (stored, {_FIELDS.get(key, key): value for key, value in given.items()}) if stored else (name, given)
+    return (stored, {_FIELDS.get(key, key): value for key, value in arguments.items()}) if stored else (name, arguments)
 
 
 def stored_result(state: dict[str, Any]) -> str:

@@ -61,7 +61,7 @@ def _turns_in(line: Line) -> list[Turn]:
             turns = [*_message_turns(line, bare), *_tool_turns(line, bare)]
             used = mapping(value, "usageMetadata")
             line.reading.token_uses += response_tokens(
-                bare.stream, bare.uuid, len(line.reading.turns) + len(turns) - 1, given=tokens(used, "promptTokenCount"),
+                bare.stream, bare.uuid, len(line.reading.turns) + len(turns) - 1, used=tokens(used, "promptTokenCount"),
                 made=tokens(used, "candidatesTokenCount"), read=tokens(used, "cachedContentTokenCount"),
             )  # fmt: skip
             return turns
