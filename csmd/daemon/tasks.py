@@ -35,7 +35,7 @@ from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.dream import day_files, transfer
-from csmd.embedding import models, token_ranks
+from csmd.embedding import models, token_counter
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
@@ -467,7 +467,7 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     yield {"step": "copying"}
     try:
         directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
-        is_counting = token_ranks.take_from(config.paths.models, task.path) or token_ranks.take_installed(
+        is_counting = token_counter.take_from(config.paths.models, task.path) or token_counter.take_installed(
             config.paths.models
         )
     finally:
