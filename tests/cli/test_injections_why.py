@@ -89,7 +89,7 @@ def test_what_is_behind_a_wall_is_not_told_outside(machine: Machine) -> None:
     machine.sync()
     machine.event("SessionStart", "inside-1", source="startup")
     inside = str(machine.project)
-    walled = machine.call("csm_project_workspace", name="acme", places=inside, by_person=True)
+    walled = machine.call("csm_project_lens", name="acme", places=inside, wall=True, by_person=True)
     assert walled["projects"]
     assert machine.call("csm_receipt_show", session="inside-1", asking=inside)["injections"]
     assert machine.run("why", "--session", "inside-1").returncode == 0
