@@ -296,6 +296,9 @@ def _supersede(
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
             newer, old = find_memory(writing, new_id, asking), memory
+            if newer.superseded_by and newer.superseded_by != old.id:
+                current = f"csmd supersede {old.id} {newer.superseded_by}"
+                raise BadInput(f"{newer.id} was itself replaced by {newer.superseded_by}", hint=current)
 
             def replace() -> Memory:
                 return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
