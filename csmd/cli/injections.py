@@ -204,11 +204,11 @@ def _source(item: dict[str, Any]) -> str:
     """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    said = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
+    origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
     if item["state"] == "quoted":
-        return f"{said}, quoted"
+        return f"{origin}, quoted"
     return join(
-        said,
+        origin,
         item["times"] > 1 and f"{item['times']} times in all",
         f"{percent(item['confidence'])} sure",
         item["pinned"] and "pinned",

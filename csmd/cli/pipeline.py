@@ -36,9 +36,9 @@ def show_beliefs(value: dict[str, Any]) -> Screen:
             others = row["also"]
             alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
             subject = f"{row['subject']}: " if row["subject"] else ""
-            told = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
+            evidence = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
             yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=LINES)
-            yield dim(f"{told}, {row['id']}{alike}", indent=7)
+            yield dim(f"{evidence}, {row['id']}{alike}", indent=7)
         if rows and kind in value["more"]:
             yield dim(f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}")
 

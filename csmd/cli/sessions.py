@@ -99,8 +99,10 @@ def show_today(value: dict[str, Any]) -> Screen:
 def show_session(value: dict[str, Any]) -> Screen:
     """Show what is known of a session. The beginning of its ID suffices."""
     kinds = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
-    told, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
-    receipts = f"{amount(told, 'memory')} in {amount(len(value['injections']), 'injection')}, {amount(tokens, 'token')}"
+    memories, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
+    receipts = (
+        f"{amount(memories, 'memory')} in {amount(len(value['injections']), 'injection')}, {amount(tokens, 'token')}"
+    )
     own = value["own"] and "csmd itself: a session file of its own"
     yield bold(value["about"] or ("purged: nothing of what was said is left" if value["purged"] else "no title"))
     yield from pairs([
@@ -111,7 +113,7 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("client", own or join(value["host"], value["version"], value["model"], by=" ")),
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
-        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if told else "nothing"),
+        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if memories else "nothing"),
         ("tokens", _usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:

@@ -103,13 +103,13 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
 
 def _spooled(paths: Paths, session: str) -> list[Path]:
     """The spooled events of a marker's session."""
-    found = []
+    spooled = []
     with contextlib.suppress(OSError):
         for path in spooled_events(paths.home):
             with contextlib.suppress(OSError), open_plain(path) as file:
                 if session.encode() in file.read(LONGEST_EVENT):
-                    found.append(path)
-    return found
+                    spooled.append(path)
+    return spooled
 
 
 STATUS_S = 5.0

@@ -34,7 +34,7 @@ def call_turns(
     turns = []
     for place, (tool, given) in enumerate(calls):
         uuid = f"{bare.uuid}/{place}" if place else bare.uuid
-        body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, given), counts)))
+        body = wire.clean(wire.dumps(redact_tree(withheld.keep_input(ident, given), counts)))
         shown = display.cut_middle(body, limit=limit, of=f"turn {uuid}")
         # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
         writes = transcripts_written(tool, given)

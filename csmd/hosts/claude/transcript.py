@@ -116,7 +116,7 @@ def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, 
             continue
         if block.get("type") == "tool_use":
             whole = block.get("input") or {}
-            body = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), whole), counts)))
+            body = wire.clean(wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), whole), counts)))
             name = label(block, "name", 120)
             # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
             writes = transcripts_written(string(block, "name"), whole)
