@@ -263,8 +263,8 @@ def _forget(
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         leave_to_review(writing, memory, by_person=by_person)
-        known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
+        quoted_in = pages if memory.text == target.text else forget.NOWHERE
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
         if by_person:  # which `csmd undo` then names, instead of taking back what was done before
             home = memory.project_seq
             journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=home, now=ctx.now())
@@ -308,6 +308,9 @@ def _supersede(
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
             newer, old = find_memory(writing, new_id, asking), memory
+            if newer.superseded_by and newer.superseded_by != old.id:
+                current = f"csmd supersede {old.id} {newer.superseded_by}"
+                raise BadInput(f"{newer.id} was itself replaced by {newer.superseded_by}", hint=current)
 
             def replace() -> str:
                 supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
@@ -342,7 +345,7 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }  # fmt: skip
     reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
     return {
-        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
+        "symptoms": [{"uuid": uuid, "at": at, "text": text} for uuid, at, text in reported if uuid in seen],
         "refuted": [{"uuid": uuid, "at": at, "reason": reason} for reason, (uuid, at) in reasons.items()],
     }
 
@@ -374,14 +377,14 @@ def _show(
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
-    told, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
+    injections, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     return {
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
+        "links": [row for link in memories.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
@@ -392,7 +395,7 @@ def _show(
             "times": times,
             "last": [
                 as_json(receipt, "receipt=id session_id event at")
-                for receipt in told
+                for receipt in injections
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
