@@ -198,11 +198,13 @@ def _classify(said: str, speaker: Speaker) -> Classification:
     gates = chances["gate"]
     read = parse(said, speaker)
     gate = max(GATES_OF[speaker], key=lambda name: gates[name])
-    if gate == "promissory" and (read.settles or read.lasting in ("rule", "ban")) and not date_terms(said, ANY_DAY):
+    lays_down = read.settles or read.lasting in ("rule", "ban")
+    is_for_no_day = gate == "promissory" and lays_down and not date_terms(said, ANY_DAY)
+    if is_for_no_day:
         gate = max((name for name in GATES_OF[speaker] if name != gate), key=lambda name: gates[name])
     clarity = gates[gate] / sum(gates[name] for name in GATES)
     category = max(CATEGORIES_OF[gate], key=lambda name: chances["category"][name])
-    decay = _decay(chances["decay"], category)
+    decay = CATEGORIES[category].decay if is_for_no_day else _decay(chances["decay"], category)
     return Classification(
         gate=gate,
         category=category,

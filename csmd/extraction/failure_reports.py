@@ -562,7 +562,9 @@ def turns_down(answer: str) -> bool:
     """Whether a prompt begins with a refusal of what was just proposed: "No, keep it in Postgres"."""
     first = next(iter(sentences(quotations.own_words(answer[:REFUTED_WITHIN]))), "")
     read = parse(first)
-    refuses = read.refutes or (read.words[:1] == ("no",) and read.lasting == "ban") or read.words[:2] == ("i'd", "rather")
+    refuses = (
+        read.refutes or (read.words[:1] == ("no",) and read.lasting == "ban") or read.words[:2] == ("i'd", "rather")
+    )
     agrees = opens("agrees", "en", first) or opens("praise", "en", first)
     return refuses and not read.is_of_moment and read.kind != "asks" and not agrees
 

@@ -628,7 +628,7 @@ def _without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> t
             passes = is_of_moment = True
         if not passes and (before, word) != ("no", "need"):
             kept.append(word)
-    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and _has("picks", "en", words, head))
+    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and _picks_at_hand(words))
     return tuple(kept), is_of_moment and not _has("unfailing", "en", kept, head)
 
 
@@ -651,6 +651,11 @@ def _is_at_hand(words: Sequence[str]) -> bool:
 def _clause(words: Sequence[str]) -> Sequence[str]:
     """The words up to the end of their clause."""
     return words[: next((at for at, word in enumerate(words) if word in _CLAUSE_MARKS), len(words))]
+
+
+def _picks_at_hand(words: Sequence[str]) -> bool:
+    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does not."""
+    return _has("picks", "en", words, "") and not _has("as_elsewhere", "en", words, "")
 
 
 def _leads_to_errand(words: Sequence[str]) -> bool:
@@ -694,7 +699,7 @@ def _stops_habit(words: Sequence[str]) -> bool:
 
 
 def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if language == "en" and (_ends_talk(tuple(words)) or (refutes and _has("picks", "en", words, head))):
+    if language == "en" and (_ends_talk(tuple(words)) or (refutes and _picks_at_hand(words))):
         return ""
     if language == "en" and _stops_habit(words):
         return "ban"
@@ -702,7 +707,7 @@ def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> L
         return "ban"
     if language == "en" and refutes and words and words[0] in _WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
-    lasting = next(
+    lasting: Lasting = next(
         (
             name
             for name in LASTING
