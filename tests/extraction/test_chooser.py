@@ -269,8 +269,8 @@ def test_what_the_session_said_already_is_not_said_again() -> None:
         ("prompt", "why are rows lost?"), ("reply", CAUSE), ("prompt", "tell me once more"), ("reply", CAUSE)
     )
     assert len(chooser.choose(once)) == len(chooser.choose(again)) == 1
-    known = [chooser.Said(one.content, by_user=False) for one in chooser.choose(once)]
-    assert chooser.choose(once, said=known) == []
+    known = [chooser.EarlierStatement(one.content, by_user=False) for one in chooser.choose(once)]
+    assert chooser.choose(once, earlier=known) == []
 
 
 @pytest.mark.invariant("What the session said already is not said again, and no reply repeats what its prompt stated")
