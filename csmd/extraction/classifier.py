@@ -252,8 +252,8 @@ def features(text: str, *, speaker: Speaker) -> frozenset[str]:
     length = sum(len(words) >= limit for limit in LENGTHS)
     begins = words[0] if words else ""
     feature_set = {f"w:{word}" for word in words} | {f"c:{name}" for name in classes}
-    feature_set |= {f"b:{one} {other}" for one, other in pairwise(["^", *words, "$"])}
-    feature_set |= {f"d:{one} {other}" for one, other in pairwise(["^", *classes, "$"])}
+    feature_set |= {f"b:{first} {other}" for first, other in pairwise(["^", *words, "$"])}
+    feature_set |= {f"d:{first} {other}" for first, other in pairwise(["^", *classes, "$"])}
     feature_set |= {f"1:{begins}", f"2:{' '.join(words[:2])}", f"length:{length}", f"by:{speaker}"}
     if _NAME_FIRST.match(text):
         feature_set.add("name first")

@@ -91,7 +91,7 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
         return None
     upto = entries[-1].ordinal
     work = fold(entries, cwd=cwd)
-    stated_so_far = [one for one in stated if one.ordinal <= upto]
+    stated_so_far = [statement for statement in stated if statement.ordinal <= upto]
     outcome = _outcome(work, stated_so_far, prompts, answers)
     goal = harvest.goal_items(prompts, title, answers)
     items = [

@@ -72,7 +72,7 @@ def scenes(
 ) -> dict[int, Scene]:
     """Maps each memory to the scene of its statement; changes and prompts are in order."""
     exchanges = _Exchanges(changes, prompts)
-    scene_of = {one.memory_seq: _scene(one, exchanges) for one in statements}
+    scene_of = {statement.memory_seq: _scene(statement, exchanges) for statement in statements}
     return {key: there for key, there in scene_of.items() if there is not None}
 
 

@@ -414,7 +414,7 @@ def done_items(work: Work, cwd: str) -> list[Item]:
             items.append(
                 Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
             )
-    items += [Item("commit", f"{one.hash} {cut(one.subject, ENTRY)}", one.uuid) for one in work.commits]
+    items += [Item("commit", f"{commit.hash} {cut(commit.subject, ENTRY)}", commit.uuid) for commit in work.commits]
     items += [
         Item("reason", f"{commit.subject}: {cut(commit.reason, REASON)}", commit.uuid)
         for commit in work.commits
