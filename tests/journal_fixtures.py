@@ -10,7 +10,7 @@ from typing import Any
 
 from memory_factory import project_in, state
 
-from csmd.dream import undo as stage_undo
+from csmd.dream import dream_undo
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
@@ -19,6 +19,7 @@ from csmd.store import (
     dreams,
     fulltext,
     integrity,
+    journal,
     memories,
     projects,
     receipts,
@@ -160,7 +161,7 @@ def memory_of(rows: Rows, ident: str) -> Memory:
 
 # --- what a dream does, and what happens afterwards
 
-Act = Callable[[Rows, bytes, str, str], Sequence[str] | None]
+Act = Callable[[Rows, bytes, str, str], None]
 
 
 def alive(rows: Rows, *idents: str) -> bool:
@@ -197,16 +198,15 @@ def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
         memories.update_belief(rows, supersession.aged(rows, replace(memory, confidence=0.85)))
 
 
-def raise_(rows: Rows, key: bytes, one: str, other: str) -> list[str]:
+def raise_(rows: Rows, key: bytes, one: str, other: str) -> None:
     """A habit becomes a memory: its candidate is promoted, and the memory supersedes nothing or something."""
     found = candidates.waiting(rows, projects=None)
     belief = next((candidate for candidate in found if candidate.kind == "belief"), None)
     if belief is None:
-        return []
+        return
     made = save_memory(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
     promoted = replace(belief, status="promoted", memory_ids=(made,))
     candidates.renew(rows, belief, promoted)
-    return [belief.id, made]
 
 
 ACTS: dict[str, Act] = {
@@ -229,14 +229,14 @@ def dream(store: Store, acts: Sequence[tuple[str, str, str]], *, at: str = LATER
 
 
 def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: str, *, at: str = LATER) -> None:
-    dreams.apply_action(
-        rows, seq, kind=kind, project=home(rows), reason="why", evidence=[one], items=[one, other],
-        act=lambda: ACTS[kind](rows, store.hash_key, one, other), now=at,
+    journal.record_action(
+        rows, lambda: ACTS[kind](rows, store.hash_key, one, other), dream=seq, kind=kind, project=home(rows), reason="why",
+        evidence=[one], items=[one, other], now=at,
     )  # fmt: skip
 
 
-def undo(store: Store, ident: str) -> stage_undo.Undone:
-    return run_to_end(stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
+def undo(store: Store, ident: str) -> dream_undo.Undone:
+    return run_to_end(dream_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
 
 
 def dream_slowly(path: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, bold, cells, dim, fitted, join, last_part, percent, plain, raw, table, warning
+from csmd.cli.render import Line, Screen, bold, dim, join, percent, raw, table, warning
 from csmd.hook_events import EVENTS
 from csmd.installer import foreign_files
 from csmd.text import display
@@ -74,28 +74,7 @@ def items(text: str) -> Screen:
 
 #: When something was told, by the event.
 WHEN_TOLD: dict[str, str] = {name: rule.label for name, rule in EVENTS.items()}
-#: Columns that a project's name takes at most.
-NAME = 28
 CONTEXT = VERBS.add_group("context", "Show what a session is given, whole, and how full it is.")
-
-
-@CONTEXT.tool("status", "csm_context_status", *verb.ALL_UNLESS_NAMED, scope="all")
-def show_filled(value: dict[str, Any]) -> Screen:
-    """Show how full the contexts of live sessions are."""
-    names = [plain(last_part(live["project"])) or "-" for live in value["sessions"]]
-    room = min(max(map(cells, names), default=0), NAME)
-    for live, name in zip(value["sessions"], names, strict=True):
-        used, window, shown = live["tokens"], max(live["window"], 1), fitted(name, room, end=True)
-        percentage = f"{used * 100 // window:>3} %  {live['bracket']:<8}  {used:,} of {window:,}"
-        padding = " " * (room - cells(shown))
-        yield f"{display.short_session(live['session'])}  {shown}{padding}  {percentage if used else '  not known yet'}"
-    if not value["sessions"]:
-        yield "no session is live"
-    yield ""
-    for bracket in value["brackets"]:
-        begins = f"from {bracket['from_percent']} %"
-        added = f"a prompt gets up to {bracket['recall_tokens']} tokens, a compaction {bracket['restored_tokens']}"
-        yield dim(f"{bracket['bracket']:<8}  {begins:<9}  {added}")
 
 
 @CONTEXT.tool("get", "csm_context_get", verb.ID)
@@ -225,11 +204,11 @@ def _source(item: dict[str, Any]) -> str:
     """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    said = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
+    origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
     if item["state"] == "quoted":
-        return f"{said}, quoted"
+        return f"{origin}, quoted"
     return join(
-        said,
+        origin,
         item["times"] > 1 and f"{item['times']} times in all",
         f"{percent(item['confidence'])} sure",
         item["pinned"] and "pinned",

@@ -296,7 +296,7 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     for files in FILES.values():
         if files.kinds[0] in changed:
             to_do = files.to_do and f"for {files.title} to run csmd's hooks, {files.to_do}"
-            yield from (render.RawLine(wrap_sentence(said)) for said in (to_do, files.warning()) if said)
+            yield from (render.RawLine(wrap_sentence(text)) for text in (to_do, files.warning()) if text)
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:

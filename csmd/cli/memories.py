@@ -73,10 +73,10 @@ def _is_question(text: str) -> bool:
 
 def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
     """What was remembered, and where it holds."""
-    known = "confirmed" if by_person else "known already"
+    state = "remembered" if value["new"] else "confirmed" if by_person else "known already"
     workspace = f" in the workspace {value['workspace']}" if value["workspace"] else ""
     place = f"in {value['project']}" if value["project"] else f"everywhere{workspace}"
-    yield f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}"
+    yield f"{state} as {value['id']}: {value['text']}"
     yield dim(f"it holds {place}")
     if value["waits"]:
         yield warning(
@@ -155,7 +155,7 @@ def memories(
         listed = [row for _, gates in _choose(shown, most) for _, chosen, _ in gates for row in chosen]
         click.echo(wire.pretty({"memories": rows if limit is None or everything else listed}))
     else:
-        render.show(show_listed(shown, known=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
+        render.show(show_listed(shown, in_all=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
 
 
 def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple[Gate, list[dict[str, Any]], int]]]]:
@@ -167,15 +167,15 @@ def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple
             of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_order, reverse=True)
             # A single one is not worth leaving out.
             gates.append((gate, of_gate if len(of_gate) <= most + 1 else of_gate[:most], len(of_gate)))
-        chosen.append((project, [one for one in gates if one[2]]))
+        chosen.append((project, [row for row in gates if row[2]]))
     return chosen
 
 
-def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
+def show_listed(rows: list[dict[str, Any]], *, in_all: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
     """Memories by project and gate, in each what a person said and what is surest first, at most `most` of a gate."""
     if not rows:
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
-        yield f"none of {many(known, 'memory')} is such" if known else nothing
+        yield f"none of {many(in_all, 'memory')} is such" if in_all else nothing
         return
     shown, projects = 0, _choose(rows, most)
     for number, (project, gates) in enumerate(projects):

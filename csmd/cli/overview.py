@@ -70,7 +70,7 @@ Search by meaning needs an embedding model: `csmd model fetch` downloads one, `c
     "pipeline": (
         "how statements become memories, step by step",
         """
-`csmd pipeline` has the commands that look into the machinery: what was observed (packets), what waits to become a memory (candidates, promote), what is held and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
+`csmd pipeline` has the commands that look into the machinery: what waits to become a memory (promote), what is believed and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
 """,
     ),
     "completion": (

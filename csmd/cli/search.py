@@ -44,8 +44,8 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
     if options.pop("team"):
         from csmd.cli import team  # with what its verbs need: most have none
 
-        asked = verb.work("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
-        verb.print_answer(asked, as_json, team.show_team_hits)
+        answer = verb.work("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
+        verb.print_answer(answer, as_json, team.show_team_hits)
         return
     params = {name: "" if value is None else value for name, value in options.items()}
     answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)

@@ -270,8 +270,9 @@ SHOWN = (
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show anything in full by its ID: a memory, a turn, a session, a receipt, an error."""
     ident = id.strip()
-    known = [(tool, screen) for form, tool, screen in SHOWN if form.fullmatch(ident)]
-    for tool, screen in known:
+    for form, tool, screen in SHOWN:
+        if not form.fullmatch(ident):
+            continue
         try:
             verb.reply(tool, screen, {"id": ident, "as_json": as_json})
             return

@@ -16,7 +16,7 @@ from csmd.cli.render import Line, Screen, bold, dim, fitted, glued, last_part, m
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError
 from csmd.hosts.registrations import CLAUDE
-from csmd.installer import plan, service
+from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths
 from csmd.text import ages, display
 from csmd.text.ages import ago
@@ -34,7 +34,7 @@ BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
 #: Values for fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -58,12 +58,21 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
     """The daemon's state, with problems that only the command line sees."""
     value: dict[str, Any] = verb.ask("csm_runtime_status")
     value["degraded"] += plan.find_problems(paths)
+    value["off_mark"] = _off_mark()
     value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
         is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())
         helps = "start the command anew" if is_newer else "csmd upgrade"
         value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: {helps}")
     return value
+
+
+def _off_mark() -> str:
+    """The path of the `.csmd-off` that leaves this directory out; "" for none, and where the directory is gone."""
+    try:
+        return foreign_files.off_mark(verb.resolve_project(None))
+    except CsmdError:
+        return ""
 
 
 def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
@@ -112,6 +121,8 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
         by = f" by {value['paused']['by']}" if value["paused"].get("by") else ""
         yield "", f"since {ages.when(value['paused']['since'])}{by}", ""
         yield "", "try: csmd resume", ""
+    if value["off_mark"]:
+        yield "left out", f"{value['off_mark']}: nothing that is said in this directory is captured", WARNING
     yield from (("degraded", what, WARNING) for what in value["degraded"])
     yield from _pages(value["pages"]) if value["pages"] else ()
 

@@ -60,7 +60,7 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
         return [f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about"]
     current = [row for row in rows if not row["superseded_by"]]
     most = len(rows) if everything else MOST_OF_TOPIC
-    return show_listed(current, known=len(rows), superseded=len(rows) - len(current), most=most)
+    return show_listed(current, in_all=len(rows), superseded=len(rows) - len(current), most=most)
 
 
 @VERBS.action(

@@ -15,7 +15,7 @@ from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
-from csmd.embedding import token_ranks
+from csmd.embedding import token_counter
 from csmd.extraction import digest, packets, statements
 from csmd.memory import (
     failure_links,
@@ -354,7 +354,7 @@ class Stages:
         No worker is started for it: one runs anyway where what was said is embedded.
         """
         embedder, store = self.context.embedder, self.store
-        if not embedder.ready or not is_file(token_ranks.place_of(self.context.config.paths.models)):
+        if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
             return 0
         waiting = store.read(partial(compactions.uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
         wholes = {turn.seq: text for turn in waiting if turn.dropped and (text := self._whole(turn.seq)) is not None}

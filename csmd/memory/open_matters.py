@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from csmd import data
-from csmd.memory import review_answers
+from csmd.errors import CsmdError
 from csmd.memory.supersession import RULE
-from csmd.store import belief_changes, checkpoints, cursors, memories, turns
-from csmd.store.belief_changes import DONE, Answer
+from csmd.memory.undo import undo_answer
+from csmd.store import belief_changes, checkpoints, cursors, journal, memories, turns
 from csmd.store.core import Store
+from csmd.store.journal import DONE, ChangeSet
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, sentence, similarity, tokens
 from csmd.values import Memory
@@ -85,26 +86,26 @@ def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) 
 # --- closing
 
 
-def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> Answer:
+def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> ChangeSet:
     """Closes a matter, and records what is needed to reopen it."""
-    touched: list[belief_changes.Before] = []
-    if matter.kind == "goal":
-        checkpoints.finish_goal(rows, matter.id, now=now)
-    elif matter.kind == "promise" and (memory := memories.by_id(rows, matter.id)) is not None:
-        touched = belief_changes.before_of(rows, [memory.id])
-        belief_changes.archive_memory(rows, memory, reason=why, by=by, now=now)
-    return belief_changes.put_answer(
-        rows, item=matter.id, answer=DONE, made="", was=RULE if by == RULE else "", project=matter.project_seq,
-        touched=touched, now=now,
-    )  # fmt: skip
+
+    def act() -> str:
+        if matter.kind == "goal":
+            checkpoints.finish_goal(rows, matter.id, now=now)
+        elif matter.kind == "promise" and (memory := memories.by_id(rows, matter.id)) is not None:
+            belief_changes.archive_memory(rows, memory, reason=why, by=by, now=now)
+        return ""
+
+    return journal.record_answer(rows, act, kind=DONE, item=matter.id, project=matter.project_seq, by=by, now=now)
 
 
-def reopen(rows: Rows, answer: Answer, *, key: bytes, now: str) -> str:
+def reopen(rows: Rows, answer: ChangeSet, *, key: bytes, now: str) -> str:
     """Undoes the answer of `close`; returns the text of a goal or promise, "" for what a session left to do."""
     if memories.by_id(rows, answer.item) is not None:
-        touched = review_answers.undo(rows, answer, key=key, at=now)
-        return next((before.text for before in touched if before.text), "")
-    belief_changes.mark_undone(rows, answer, now=now)
+        return undo_answer(rows, answer, now=now, key=key)
+    if answer.undone_at:
+        raise CsmdError(f"the answer {answer.id} cannot be undone: it is undone already")
+    journal.mark_undone(rows, answer, now=now)
     return checkpoints.reopen_goal(rows, answer.item)
 
 

@@ -13,7 +13,7 @@ from csmd.memory import confidence, supersession
 from csmd.memory.scope import is_of_the_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, core, cursors, memories, projects, receipts, search, tombstones
+from csmd.store import belief_changes, core, cursors, memories, memory_deletion, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -287,7 +287,7 @@ def forget(
             memories.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
         belief_changes.record_event(rows, gone.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
-        belief_changes.delete_memory(rows, gone)
+        memory_deletion.delete_memory(rows, gone)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
     for gone, places in going:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, get_args
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages
+from csmd.store import candidates, checkpoints, digests, failures, markdown_pages, memory_deletion
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
@@ -383,7 +383,7 @@ def is_tampered(rows: Rows, name: str) -> bool:
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     """Removes the statements and packets of a session, and the memories that have no other source."""
-    belief_changes.drop_sources(
+    memory_deletion.drop_sources(
         rows,
         "session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",

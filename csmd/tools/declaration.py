@@ -158,10 +158,10 @@ class Tool:
     def check(self, params: Params) -> Json:
         """The parameters with defaults; text that looks like a number or truth value is taken as one."""
         own = {key: SEED_NAMES.get(key, key) for key in params}
-        given = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
+        named = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
         if ASKING not in self.parameters:
-            given.pop(ASKING, None)
-        checked = parameters.check(self.name, self.parameters, given)
+            named.pop(ASKING, None)
+        checked = parameters.check(self.name, self.parameters, named)
         for key, value in checked.items():
             if isinstance(value, str):
                 checked[key] = value = wire.clean(value)

@@ -17,7 +17,19 @@ from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, query, results, visibility
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
+from csmd.store import (
+    belief_changes,
+    failures,
+    forget,
+    journal,
+    memories,
+    projects,
+    receipts,
+    search,
+    team,
+    tombstones,
+    topics,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
@@ -135,27 +147,29 @@ def _save(
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
 
+        new = False
+
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
-        def keep() -> tuple[str, bool]:
-            return remember.remember(
+        def keep() -> str:
+            nonlocal new
+            ident, new = remember.remember(
                 writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
                 pinned=pin and by_person, type_=of_type,
             )  # fmt: skip
+            if not ident and by_person:
+                raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+            return ident
 
-        touched = belief_changes.changed_by(writing, keep) if by_person else []
-        ident, new = keep()
-        if by_person and ident:
-            belief_changes.put_answer(
-                writing, item=ident, answer="remember", made=ident, was="", project=home, touched=touched, now=now
-            )
+        if by_person:
+            ident = journal.record_answer(writing, keep, kind="remember", item="", project=home, now=now).made
+        else:
+            ident = keep()
         memory = memories.by_id(writing, ident)
         return memory, new, _related_json(writing, memory) if memory and new else [], home
 
     memory, new, related, home = ctx.store.write(write)
     ctx.poke()
     if memory is None:
-        if by_person:
-            raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
@@ -249,13 +263,11 @@ def _forget(
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         leave_to_review(writing, memory, by_person=by_person)
-        known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
+        quoted_in = pages if memory.text == target.text else forget.NOWHERE
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
         if by_person:  # which `csmd undo` then names, instead of taking back what was done before
-            belief_changes.put_answer(
-                writing, item=memory.id, answer=belief_changes.FORGET, made="", was="", project=memory.project_seq, touched=[],
-                now=ctx.now(),
-            )  # fmt: skip
+            home = memory.project_seq
+            journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=home, now=ctx.now())
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
@@ -296,16 +308,18 @@ def _supersede(
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
             newer, old = find_memory(writing, new_id, asking), memory
+            if newer.superseded_by and newer.superseded_by != old.id:
+                current = f"csmd supersede {old.id} {newer.superseded_by}"
+                raise BadInput(f"{newer.id} was itself replaced by {newer.superseded_by}", hint=current)
 
-            def replace() -> Memory:
-                return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+            def replace() -> str:
+                supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+                return new_id
 
-            touched = belief_changes.changed_by(writing, replace)
-            memory = replace()
-            belief_changes.put_answer(
-                writing, item=memory.id, answer="supersede", made=new_id, was="" if by_person else supersession.RULE,
-                project=memory.project_seq, touched=touched, now=now,
-            )  # fmt: skip
+            journal.record_answer(
+                writing, replace, kind="supersede", item=old_id, project=memory.project_seq, by=by, now=now
+            )
+            memory = find_memory(writing, old_id, asking)
         return as_json(
             memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
             rest=_rest(writing, memory.id),
@@ -331,7 +345,7 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }  # fmt: skip
     reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
     return {
-        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
+        "symptoms": [{"uuid": uuid, "at": at, "text": text} for uuid, at, text in reported if uuid in seen],
         "refuted": [{"uuid": uuid, "at": at, "reason": reason} for reason, (uuid, at) in reasons.items()],
     }
 
@@ -363,14 +377,14 @@ def _show(
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
-    told, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
+    injections, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     return {
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
+        "links": [row for link in memories.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
@@ -381,7 +395,7 @@ def _show(
             "times": times,
             "last": [
                 as_json(receipt, "receipt=id session_id event at")
-                for receipt in told
+                for receipt in injections
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },

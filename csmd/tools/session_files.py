@@ -95,7 +95,10 @@ def _append(
 def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
     for name in names:
         if not loaded.has(name):
-            raise BadInput(f"{ident} has no message {name[:60]!r}", hint=f"`csmd session load {ident}` shows them")
+            raise BadInput(
+                f"{ident} has no message {name[:60]!r}",
+                hint=f"`csmd tool csm_session_load --param id={ident}` shows them",
+            )
 
 
 def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:

@@ -114,22 +114,22 @@ def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit:
     """The conversation of a session: all of it, or with `limit` a page, each turn with the memories that rest on it."""
     session = find_session(rows, id_, asking)
     if not limit:
-        said = _conversation(rows, session, asking)
+        shown = _conversation(rows, session, asking)
         conversation = [
-            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in said
+            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in shown
         ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        said = sessions.conversation(
+        shown = sessions.conversation(
             rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
         )
-        resting = memories.memories_by_turn(rows, [turn.uuid for turn in said])
+        resting = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
         conversation = [
             as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])
-            for turn in said
+            for turn in shown
         ]  # fmt: skip
     return {**_session(rows, session), "conversation": conversation}
 

@@ -48,8 +48,8 @@ def _today(
     return {
         "date": day.isoformat(),
         "projects": [
-            as_json(one, "project wall commits files", entries=[entry._asdict() for entry in one.entries])
-            for one in day_report.sort_projects(projects)
+            as_json(day_of, "project wall commits files", entries=[entry._asdict() for entry in day_of.entries])
+            for day_of in day_report.sort_projects(projects)
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
     }

@@ -17,7 +17,7 @@ from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import chooser  # noqa: E402
 from csmd.extraction.chooser import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
-from csmd.hosts import adapter  # noqa: E402
+from csmd.hosts import transcript_reading  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.text import tokens  # noqa: E402
 from csmd.values import StoredTurn, Turn  # noqa: E402
@@ -54,11 +54,11 @@ def sessions_of(folder: Path, *, inside: str = "transcripts") -> list[Session]:
 
 
 def _session(path: Path) -> Session:
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=TOOL_LIMIT)
     with path.open("rb") as lines:
         for line in lines:
             try:
-                transcript.read_line(line, reading, tool_limit=TOOL_LIMIT)
+                transcript.read_line(line, reading)
             except BadInput:
                 continue
     turns = {turn.uuid: turn for turn in reading.turns if not turn.agent_id}

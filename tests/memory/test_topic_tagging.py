@@ -14,7 +14,7 @@ from memory_factory import memory_of
 
 from csmd.memory import topic_tagging
 from csmd.recall import results
-from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
+from csmd.store import memories, memory_deletion, projects, purge, row_images, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Link, Project, Provenance
@@ -220,7 +220,7 @@ def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(stor
 def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
     assert say(store, "m5", "delivery", by=topics.PERSON)
     assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m9")))
     assert opened_step(store)
     assert names(store, "m5")["delivery"] == "person"
     assert about(store, "shadow branch") == {"m1", "m6"}
@@ -236,7 +236,7 @@ def test_an_assistant_does_not_overrule_what_a_person_said_of_a_topic(store: Sto
 
 def test_the_name_of_a_topic_goes_with_the_last_memory_that_had_it(store: Store) -> None:
     for ident in BRANCH:
-        store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, memories.by_id(rows, ident)))
+        store.write(lambda rows, ident=ident: memory_deletion.delete_memory(rows, memories.by_id(rows, ident)))
     left = store.read(lambda rows: rows.all("select name from topics where name = 'shadow branch'"))
     assert left == []
 
@@ -271,14 +271,14 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
-    was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m5")))
-    store.write(lambda rows: belief_changes.restore(rows, [(image, None) for image in was], at=NOW))
+    was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
+    store.write(lambda rows: row_images.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 
 def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m9")))
     assert topic_tagging.step(store, force=False, reading=True) == 0
     assert topic_tagging.step(store, force=False, reading=False)
 

@@ -11,7 +11,17 @@ from memory_factory import NOW, memory_in, memory_of, project_in, state
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, merging, remember, upkeep
 from csmd.memory.duplicates import Finding
-from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
+from csmd.store import (
+    belief_changes,
+    candidates,
+    integrity,
+    memories,
+    memory_deletion,
+    projects,
+    receipts,
+    tombstones,
+    vectors,
+)
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -126,7 +136,7 @@ def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) 
     assert plan.put
 
     def purged(rows: Rows) -> None:
-        belief_changes.delete_memory(rows, memory_in(rows, first))
+        memory_deletion.delete_memory(rows, memory_in(rows, first))
         upkeep.enqueue(rows, plan, now=NOW)
 
     store.write(purged)
