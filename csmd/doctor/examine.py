@@ -160,7 +160,7 @@ def ask_program(paths: Paths, files: HostFiles, folder: Path, cwd: Path) -> dict
 
 def _answer_of(child: subprocess.Popen[bytes], question: Question, cwd: Path, home: Path) -> dict[str, str] | None:
     assert child.stdin is not None and child.stdout is not None
-    child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.asked(cwd)).encode())
+    child.stdin.write("".join(f"{wire.dumps(message)}\n" for message in question.requests(cwd)).encode())
     child.stdin.flush()
     for line in child.stdout:
         with contextlib.suppress(KeyError, TypeError, AttributeError):

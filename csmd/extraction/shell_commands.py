@@ -42,12 +42,12 @@ def commands(line: str) -> list[str]:
     """
     plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MOST_CHARACTERS])).replace("\\\n", " ")
     plain = _REDIRECT.sub(" ", plain)
-    found: list[str] = []
+    commands_found: list[str] = []
     for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
         command = _command(_PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS])
         if command:
-            found.append(command)
-    return found
+            commands_found.append(command)
+    return commands_found
 
 
 def scope(line: str, command: str) -> frozenset[str]:
@@ -105,10 +105,10 @@ def _command(words: list[str]) -> str:
         own = script.rpartition("/")[2]
         return _steady(f"{name} {own}" if name not in ("bash", "sh", "zsh", ".") and own else own or name)
     count = 0 if name in _PROGRAMS["alone"] or name in READERS else 2 if name in _PROGRAMS["two"] else 1
-    said = [name]
+    parts = [name]
     of_option = False  # what is no plain word behind an option is its value: `git -C /a status`
     for word in rest:
-        if len(said) > count:
+        if len(parts) > count:
             break
         plain = _PLAIN.fullmatch(word) is not None
         if word.startswith("-") or (of_option and not plain):
@@ -117,9 +117,9 @@ def _command(words: list[str]) -> str:
         if not plain:
             break
         of_option = False
-        said.append(word)
+        parts.append(word)
         count += f"{name}/{word}" in _PROGRAMS["runs"]
-    return _steady(" ".join(said))
+    return _steady(" ".join(parts))
 
 
 def _python(rest: list[str]) -> str:
@@ -197,18 +197,18 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 def significant_commands(line: str) -> list[str]:
     """The commands of a shell line with a purpose or a milestone, without arguments, each once in order."""
     plain = QUOTED.sub(" ", HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for piece in _BETWEEN.split(plain):
         words = _BEFORE.sub("", piece).split()
         bare = " ".join(words)
         for purpose in _ASKED_FIRST:
             if match := PURPOSES[purpose].match(bare):
-                found[match.group()[:COMMAND_CHARACTERS]] = None
+                names[match.group()[:COMMAND_CHARACTERS]] = None
                 break
         else:
             if (name := _milestone(bare, line)) is not None:
-                found[name] = None
-    return list(found)[:MOST_KEPT]
+                names[name] = None
+    return list(names)[:MOST_KEPT]
 
 
 def _milestone(bare: str, line: str) -> str | None:

@@ -17,7 +17,19 @@ from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, query, results, visibility
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
+from csmd.store import (
+    belief_changes,
+    failures,
+    forget,
+    journal,
+    memories,
+    projects,
+    receipts,
+    search,
+    team,
+    tombstones,
+    topics,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
@@ -135,27 +147,29 @@ def _save(
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
 
+        new = False
+
         # A model's own save does not confirm: each call is a new source, so it could make anything certain.
-        def keep() -> tuple[str, bool]:
-            return remember.remember(
+        def keep() -> str:
+            nonlocal new
+            ident, new = remember.remember(
                 writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
                 pinned=pin and by_person, type_=of_type,
             )  # fmt: skip
+            if not ident and by_person:
+                raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+            return ident
 
-        touched = belief_changes.changed_by(writing, keep) if by_person else []
-        ident, new = keep()
-        if by_person and ident:
-            belief_changes.put_answer(
-                writing, item=ident, answer="remember", made=ident, was="", project=home, touched=touched, now=now
-            )
+        if by_person:
+            ident = journal.record_answer(writing, keep, kind="remember", item="", project=home, now=now).made
+        else:
+            ident = keep()
         memory = memories.by_id(writing, ident)
         return memory, new, _related_json(writing, memory) if memory and new else [], home
 
     memory, new, related, home = ctx.store.write(write)
     ctx.poke()
     if memory is None:
-        if by_person:
-            raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
@@ -252,10 +266,8 @@ def _forget(
         quoted_in = pages if memory.text == target.text else forget.NOWHERE
         remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
         if by_person:  # so that `csmd undo` names it instead of undoing the answer before it
-            belief_changes.put_answer(
-                writing, item=memory.id, answer=belief_changes.FORGET, made="", was="", project=memory.project_seq, touched=[],
-                now=ctx.now(),
-            )  # fmt: skip
+            home = memory.project_seq
+            journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=home, now=ctx.now())
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
@@ -300,15 +312,14 @@ def _supersede(
                 current = f"csmd supersede {old.id} {newer.superseded_by}"
                 raise BadInput(f"{newer.id} was itself replaced by {newer.superseded_by}", hint=current)
 
-            def replace() -> Memory:
-                return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+            def replace() -> str:
+                supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+                return new_id
 
-            touched = belief_changes.changed_by(writing, replace)
-            memory = replace()
-            belief_changes.put_answer(
-                writing, item=memory.id, answer="supersede", made=new_id, was="" if by_person else supersession.RULE,
-                project=memory.project_seq, touched=touched, now=now,
-            )  # fmt: skip
+            journal.record_answer(
+                writing, replace, kind="supersede", item=old_id, project=memory.project_seq, by=by, now=now
+            )
+            memory = find_memory(writing, old_id, asking)
         return as_json(
             memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
             rest=_rest(writing, memory.id),

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from csmd.dream import day_report, day_sessions
 from csmd.errors import BadInput
 from csmd.extraction import digest
-from csmd.memory import self_model
-from csmd.memory.self_model import StoredEnding
+from csmd.memory import session_links, work_outcomes
+from csmd.memory.work_outcomes import StoredEnding
 from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
 from csmd.store import candidates, digests, failures, memories, sessions
@@ -70,8 +70,8 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
             "session": link.from_id if link.to_id == ident else link.to_id,
-            "kind": link.kind, "rule": link.rule, "reason": self_model.reason(link.rule, link.about),
-            "weight": link.weight, "at": link.at, "evidence": digests.link_evidence(rows, link.seq),
+            "kind": link.kind, "rule": link.rule, "reason": session_links.describe(link.rule, link.about),
+            "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
         for link in digests.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     return {
         "note": PREVIEW,
         "sessions": len({ending.session_id for ending in counted}),
-        "capabilities": [as_json(ending, capability) for ending in self_model.capabilities(counted)],
+        "capabilities": [as_json(ending, capability) for ending in work_outcomes.capabilities(counted)],
         "drift": [
             as_json(
                 warning, "id text reason since=created_at", evidence=[evidence.uuid for evidence in warning.evidence]

@@ -17,7 +17,7 @@ from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dreaming import LOOK_S
 from csmd.daemon.jobs import TOGETHER_S
 from csmd.errors import CsmdError, StoreError
-from csmd.store import dreams
+from csmd.store import dreams, journal
 from csmd.vocabulary import QUIET_S
 
 HOUR = 3600.0
@@ -315,12 +315,12 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
 
     def killed(rows: Any) -> None:
         seq = dreams.begin(rows, why="by itself", sessions=1, now=now_iso()).seq
-        dreams.record_file(
+        journal.record_file(
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
         dreams.set_states(rows, [seq], "undoing", now=now_iso())
-        (file,) = dreams.chain_of(rows, [seq], "memory/topics/gull.md")
-        dreams.mark_file(rows, file, kept="", now=now_iso())
+        (file,) = journal.file_history(rows, [seq], "memory/topics/gull.md")
+        journal.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
     dreaming.resume_dreams(parts.background.context)

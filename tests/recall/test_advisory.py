@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from recall_fixtures import memory
 
-from csmd.memory.self_model import Capability
-from csmd.memory.upkeep import Belief
+from csmd.memory.belief_subjects import Belief
+from csmd.memory.work_outcomes import Capability
 from csmd.recall import advisory, compose
 from csmd.recall.advisory import Line
 from csmd.recall.compose import Block, Note
