@@ -34,12 +34,13 @@ from csmd.config import (
     started_by,
     take_notify_socket,
 )
-from csmd.daemon import curating, dreaming, logs, pipeline, tasks
+from csmd.daemon import curating, dreaming, logs, pipeline
 from csmd.daemon.context import now_iso
 from csmd.daemon.jobs import Background
+from csmd.daemon.purge_task import resume_purge
 from csmd.daemon.reading import Watch
 from csmd.daemon.server import Server, WakePipe
-from csmd.daemon.state import status
+from csmd.daemon.status_report import status
 from csmd.embedding import models
 from csmd.errors import (
     DISK_ERRORS,
@@ -365,7 +366,7 @@ def _serve(config: Config, address: str, patience_s: float, stop: StopPipe) -> b
 
         background = Background(store, config, embedder)
         context, instructions = background.context, background.instructions
-        tasks.resume_purge(context)
+        resume_purge(context)
         dreaming.resume_dreams(context)
         watch = Watch(background.hint, background.hint)
         background.begin_anew = stop.wake

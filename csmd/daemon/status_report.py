@@ -15,7 +15,7 @@ import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import alarms, curating, housekeeping, tasks, team_exchange
+from csmd.daemon import alarms, curating, housekeeping, secret_scan, team_exchange
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
@@ -127,7 +127,7 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
             *alarms.client_warnings(clients, config),
-            *tasks.secret_warnings(purge.found_secrets(rows)),
+            *secret_scan.secret_warnings(purge.found_secrets(rows)),
         ],
     }
 
