@@ -272,47 +272,34 @@ SHORT = 12
 LOOKED_AT = 6_000
 
 
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-#: A sentence that names a cause or a fix.
-CAUSE = _re(
-    r"\b(?:root cause|caused by|the (?:actual |real |underlying |main )?(?:issue|problem|cause|bug|culprit|reason)\b.{0,60}?\b(?:is|was|were)\b"
-    r"|because|turn(?:s|ed) out|due to|since (?:the|it|we|they|go|git)|(?:was|were|is|are) missing|(?:fixed|solved|resolved) (?:by|in|with)"
-    r"|the fix\b|fix(?:es|ed)?:|needs? to be|silently|only (?:means|works|checks|looks)|instead of|does(?: not|n['’]t) (?:support|exist|handle|allow|include)"
-    r"|was(?: not|n['’]t)|were(?: not|n['’]t)|never (?:set|called|reached|written|created)|overwrit\w+|stale|race)\b"
-)
-#: A sentence that reports that something is not as it should be.
-SYMPTOM = _re(
-    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
-    r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
-    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
-    r"|unexpected\w*|(?:properly|correctly|as expected)|(?:would|should) have (?:been|expected)|i['’]?m getting|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
-)
 _NAME = re.compile(
     r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
     r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
 )
 
 
+def names_cause(text: str) -> bool:
+    """Whether a text names a cause or a fix."""
+    return has("cause", "en", text) or has("sure_cause", "en", text)
+
+
 def is_cause(text: str, *, category: str, authority: str) -> bool:
     """Whether a statement names a cause or a fix; a user's must say so outright, or it is a report."""
     if authority == "user":
         return has("sure_cause", "en", text)
-    return category == "gotcha" or CAUSE.search(text) is not None
+    return category == "gotcha" or names_cause(text)
 
 
 def answers(text: str, symptom: str) -> bool:
     """Whether an assistant's statement after a report explains it; any fix does after a definite report."""
-    return CAUSE.search(text) is not None or (has("failure", "en", symptom) and has("fix", "en", text))
+    return names_cause(text) or (has("failure", "en", symptom) and has("fix", "en", text))
 
 
 def is_symptom(sentence: str) -> bool:
     """Whether a user's sentence reports a problem; one that orders something must say outright that it fails."""
     if parse(sentence).kind == "orders":
         return has("failure", "en", sentence)
-    return SYMPTOM.search(sentence) is not None
+    return has("symptom", "en", sentence)
 
 
 def names(text: str) -> frozenset[str]:
@@ -376,7 +363,7 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
                 if parse(sentence, "assistant").kind in ("narrates", "reports", "assents"):
                     continue
                 named, words = share(sentence, about)
-                cause = CAUSE.search(sentence) is not None
+                cause = names_cause(sentence)
                 if not (cause and before) and not ((cause or has("fix", "en", sentence)) and (named or words > 2)):
                     continue
                 value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
@@ -462,7 +449,7 @@ def relate(
             links += [
                 (statement.memory_seq, cause.memory_seq)
                 for statement in same_turn
-                if SYMPTOM.search(statement.text) and not CAUSE.search(statement.text)
+                if has("symptom", "en", statement.text) and not names_cause(statement.text)
             ]
         refutations += _turned_down(cause, turns)
         if cause.memory_seq not in sure:
