@@ -106,22 +106,25 @@ _PASTED = re.compile(
 )
 
 # What changes from one time to the next, in this order.
-_NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])"), "<time>"),
-    (re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
-    (re.compile(r"https?://[^\s\"'<>)\]]{1,300}"), "<url>"),
-    (re.compile(r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}"), "<tmp>"),
-    # A path keeps its last name: it says which file, whatever the directory is.
-    (re.compile(r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (re.compile(r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (re.compile(r"0x[0-9a-fA-F]{2,16}"), "<addr>"),
-    (re.compile(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b"), "<hash>"),
-    (re.compile(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
-    (re.compile(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
-    (re.compile(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
-    (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
-)  # fmt: skip
+_NORMAL = [
+    (re.compile(pattern), mark)
+    for pattern, mark in (
+        (r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<id>"),
+        (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])", "<time>"),
+        (r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b", "<time>"),
+        (r"https?://[^\s\"'<>)\]]{1,300}", "<url>"),
+        (r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}", "<tmp>"),
+        # A path keeps its last name: it says which file, whatever the directory is.
+        (r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])", "/"),
+        (r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])", "/"),
+        (r"0x[0-9a-fA-F]{2,16}", "<addr>"),
+        (r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b", "<hash>"),
+        (r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])", ""),
+        (r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?", "<line>"),
+        (r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?", "<took>"),
+        (r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b", "<n>"),
+    )
+]  # fmt: skip
 _NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
 )
