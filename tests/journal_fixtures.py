@@ -8,14 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from csmd.dream import undo as stage_undo
-from csmd.memory import remember, supersession, upkeep
+from csmd.dream import dream_undo
+from csmd.memory import duplicates, remember, supersession, upkeep
+from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
     belief_changes,
     candidates,
     dreams,
     fulltext,
     integrity,
+    journal,
     memories,
     projects,
     receipts,
@@ -161,7 +163,7 @@ def memory_of(rows: Rows, ident: str) -> Memory:
 
 # --- what a dream does, and what happens afterwards
 
-Act = Callable[[Rows, bytes, str, str], Sequence[str] | None]
+Act = Callable[[Rows, bytes, str, str], None]
 
 
 def alive(rows: Rows, *idents: str) -> bool:
@@ -170,13 +172,13 @@ def alive(rows: Rows, *idents: str) -> bool:
 
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        found = upkeep.duplicate(memory_of(rows, other), memory_of(rows, one), share=1.0, exact=True)
+        found = duplicates.describe_duplicate(memory_of(rows, other), memory_of(rows, one), Likeness(1.0, exact=True))
         upkeep.apply(rows, [found], by="dream", now=LATER, key=key, as_said=True)
 
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
-        found = upkeep.Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
+        found = Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
         upkeep.apply(rows, [found], by="dream", now=LATER, key=key)
 
 
@@ -198,16 +200,15 @@ def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
         memories.update_belief(rows, supersession.aged(rows, replace(memory, confidence=0.85)))
 
 
-def raise_(rows: Rows, key: bytes, one: str, other: str) -> list[str]:
+def raise_(rows: Rows, key: bytes, one: str, other: str) -> None:
     """A habit becomes a memory: its candidate is promoted, and the memory supersedes nothing or something."""
     found = candidates.waiting(rows, projects=None)
     belief = next((candidate for candidate in found if candidate.kind == "belief"), None)
     if belief is None:
-        return []
+        return
     made = save_memory(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
     promoted = replace(belief, status="promoted", memory_ids=(made,))
     candidates.renew(rows, belief, promoted)
-    return [belief.id, made]
 
 
 ACTS: dict[str, Act] = {
@@ -230,14 +231,14 @@ def dream(store: Store, acts: Sequence[tuple[str, str, str]], *, at: str = LATER
 
 
 def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: str, *, at: str = LATER) -> None:
-    dreams.apply_action(
-        rows, seq, kind=kind, project=home(rows), reason="why", evidence=[one], items=[one, other],
-        act=lambda: ACTS[kind](rows, store.hash_key, one, other), now=at,
+    journal.record_action(
+        rows, lambda: ACTS[kind](rows, store.hash_key, one, other), dream=seq, kind=kind, project=home(rows), reason="why",
+        evidence=[one], items=[one, other], now=at,
     )  # fmt: skip
 
 
-def undo(store: Store, ident: str) -> stage_undo.Undone:
-    return run_to_end(stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
+def undo(store: Store, ident: str) -> dream_undo.Undone:
+    return run_to_end(dream_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
 
 
 def dream_slowly(path: str) -> None:

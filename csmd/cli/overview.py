@@ -29,7 +29,6 @@ FIRST: dict[str, str] = {
     "csmd review": "answer what waits for you, one key each",
     "csmd doctor": "prove that recording works",
 }
-
 #: Topic -> (what it is about, its text).
 TOPICS: dict[str, tuple[str, str]] = {
     "start": (
@@ -71,7 +70,7 @@ Search by meaning needs an embedding model: `csmd model fetch` downloads one, `c
     "pipeline": (
         "how statements become memories, step by step",
         """
-`csmd pipeline` has the commands that look into the machinery: what was observed (packets), what waits to become a memory (candidates, promote), what is held and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
+`csmd pipeline` has the commands that look into the machinery: what waits to become a memory (promote), what is believed and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
 """,
     ),
     "completion": (
@@ -83,8 +82,6 @@ For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish
 """,
     ),
 }
-
-
 #: The topic that lists the commands that `csmd --help` does not.
 MORE = "more"
 

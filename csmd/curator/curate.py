@@ -23,7 +23,7 @@ from csmd.errors import NoThread
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
-from csmd.store import belief_changes, curations, digests, dreams, memories, projects, turns
+from csmd.store import belief_changes, curations, digests, journal, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
@@ -255,8 +255,8 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
     return done
 
 
-#: `dreams.apply_action` in a dream and a project.
-Act = Callable[..., tuple[str, ...]]
+#: `journal.record_action` in a dream and a project.
+Record = Callable[..., bool]
 Change = Note | tuple[Standing, Candidate] | list[Candidate | Standing]
 
 
@@ -269,18 +269,18 @@ def _changes(believed: Believed) -> Iterator[Change]:
 
 def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str, key: bytes) -> int:
     """Carries out one part of an answer in the caller's transaction; how many actions it took."""
-    act = partial(dreams.apply_action, rows, dream, project=ended.project_seq, now=now)
+    record = partial(journal.record_action, rows, dream=dream, project=ended.project_seq, now=now)
     if isinstance(change, Note) and change.tell == "never":
-        return _note_stands(rows, change, act, ended=ended, now=now, key=key)
+        return _note_stands(rows, change, record, ended=ended, now=now, key=key)
     if isinstance(change, Note):
-        return _make_note(rows, change, act, ended=ended, now=now, key=key)
+        return _make_note(rows, change, record, ended=ended, now=now, key=key)
     if isinstance(change, tuple):
         old, candidate = change
-        return _finish(rows, old, candidate, act, now=now)
-    return _silence(rows, change, act, now=now)
+        return _finish(rows, old, candidate, record, now=now)
+    return _silence(rows, change, record, now=now)
 
 
-def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *, now: str) -> int:
+def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], record: Record, *, now: str) -> int:
     """Notes that memories of a session, or what starts are told, are not worth telling; how many actions."""
     judged: dict[str, tuple[Memory, str]] = {}
     for item in worthless:
@@ -296,7 +296,7 @@ def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *,
             curations.judge(rows, memory.seq, uuid=uuid, tell="never", at=now)
 
     evidence_of = [uuid for _, uuid in judged.values()][:4]
-    return int(bool(act(kind="judge", reason=reason, evidence=evidence_of, items=list(judged), act=judge)))
+    return int(record(judge, kind="judge", reason=reason, evidence=evidence_of, items=list(judged)))
 
 
 def _as_asked(rows: Rows, item: Candidate | Standing) -> Memory | None:
@@ -335,7 +335,7 @@ def _is_held(rows: Rows, candidate: Candidate) -> bool:
     return candidate.text in display.squeeze(text)
 
 
-def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
+def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
     """Makes the memory of a note, or takes the one that says it already, and what it replaces; how many actions."""
 
     def may_be(memory: Memory, is_same: bool) -> bool:
@@ -355,43 +355,41 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
     ]
     uuid_of = {candidate.memory_id: candidate.uuid for candidate in note.cites}
 
-    def make() -> list[str]:
+    def make() -> None:
         seq = made.seq or memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
         curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
             curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
             memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
-        return [made.id]
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
     evidence_of = [memory.id for memory in stands] + [candidate.uuid for candidate in note.cites]
     items = [memory.id for memory in stands] + ([made.id] if made.seq else [])
-    count = int(bool(act(kind="note", reason=reason, evidence=evidence_of, items=items, act=make)))
+    count = int(record(make, kind="note", reason=reason, evidence=evidence_of, items=items))
     new = memories.by_id(rows, made.id)
-    return count + sum(_replace(rows, old, new, act) for old in note.replaces if new is not None)
+    return count + sum(_replace(rows, old, new, record) for old in note.replaces if new is not None)
 
 
 _WHEN = {"starts": "starts", "tasks": "tasks that need it"}
 
 
-def _note_stands(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
+def _note_stands(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
     """Notes in what state a session left the work, by a memory that says so or one that is made of it; how many actions."""
     if (pair := _memory_of(rows, note, lambda *_: True, ended=ended, key=key)) is None:
         return 0
     made, last = pair
 
-    def make() -> list[str]:
+    def make() -> None:
         seq = made.seq
         if not seq:  # it is told of its session, and nowhere else
             seq = memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
             curations.judge(rows, seq, uuid=last.uuid, tell="never", at=now)
         curations.note_stands(rows, seq, uuid=last.uuid, ended=ended, at=now)
-        return [made.id]
 
     evidence_of = [candidate.uuid for candidate in note.cites]
     items = [made.id] if made.seq else []
     reason = "says in what state the session left the work"
-    return int(bool(act(kind="stand", reason=reason, evidence=evidence_of, items=items, act=make)))
+    return int(record(make, kind="stand", reason=reason, evidence=evidence_of, items=items))
 
 
 def _memory_of(
@@ -426,7 +424,7 @@ def _memory_of(
     return replace(made, provenance=(source, *more.values())), last
 
 
-def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
+def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int:
     """Has a note take the place of a standing one that was said before it, or asks a person; how many actions."""
     old = memories.by_id(rows, standing.memory_id)
     if old is None or not old.is_alive or old.id == new.id or new.superseded_by:
@@ -439,19 +437,18 @@ def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
     lowers = confidence.lowered_by(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
-    def overturn() -> list[str] | None:
+    def overturn() -> None:
         if may:
             supersession.lower(rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at)
-            return None
-        question = supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
-        return [question] if question else []
+        else:
+            supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
 
     why = {"kind": "supersede", "reason": reason} if may else {"kind": "ask", "reason": asks}
     ids = [old.id, new.id]
-    return int(bool(act(**why, evidence=ids[::-1], items=ids, act=overturn)))
+    return int(record(overturn, **why, evidence=ids[::-1], items=ids))
 
 
-def _finish(rows: Rows, standing: Standing, candidate: Candidate, act: Act, *, now: str) -> int:
+def _finish(rows: Rows, standing: Standing, candidate: Candidate, record: Record, *, now: str) -> int:
     """Archives a standing note that a later statement of as much authority says is finished, or asks a person."""
     old, other = memories.by_id(rows, standing.memory_id), memories.by_id(rows, candidate.memory_id)
     is_later = old is not None and old.is_alive and belief_changes.stated_at(rows, old) < candidate.at
@@ -461,5 +458,5 @@ def _finish(rows: Rows, standing: Standing, candidate: Candidate, act: Act, *, n
         reason = f"{old.id} was finished on {candidate.at[:10]}"
         archive = partial(belief_changes.archive_memory, rows, old, reason=reason, by=belief_changes.DREAM, now=now)
         evidence_of = [candidate.memory_id or candidate.uuid]
-        return int(bool(act(kind="archive", reason=reason, evidence=evidence_of, items=[old.id], act=archive)))
-    return _replace(rows, standing, other, act) if other is not None else 0
+        return int(record(archive, kind="archive", reason=reason, evidence=evidence_of, items=[old.id]))
+    return _replace(rows, standing, other, record) if other is not None else 0

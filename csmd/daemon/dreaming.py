@@ -22,14 +22,14 @@ from csmd.curator.curate import Answered
 from csmd.daemon import curating, reading
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
-from csmd.dream import day_files, gates, page_edits, page_files, steps, undo
+from csmd.dream import day_files, dream_undo, gates, page_edits, page_files, steps
 from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, markdown_pages
+from csmd.store import dreams, journal, markdown_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -111,7 +111,7 @@ class PageReader:
         context, stamp = self._context, self._stamp()
         store, paths = context.store, context.config.paths
         # What undoing a dream has left half done is no edit.
-        run_to_end(undo.finish(store, home=paths.home, now=now_iso()))
+        run_to_end(dream_undo.finish(store, home=paths.home, now=now_iso()))
         done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded())
         self._read = stamp
         return done
@@ -272,9 +272,9 @@ class Dreaming:
         with self._locked():
             yield {"step": "undoing"}
             ident = str(task.order["dream"])
-            undone = yield from undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
+            undone = yield from dream_undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
             # A page that was edited since keeps the edit: its other lines follow what is believed now.
-            if edited := [kept.item for kept in undone.skipped if kept.why == undo.EDITED]:
+            if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED]:
                 memory = self._context.config.paths.memory
                 below = f"{memory.name}/"
                 only = {path.removeprefix(below) for path in edited if path.startswith(below)}
@@ -312,7 +312,7 @@ class Dreaming:
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
                     yield None
-        done = store.read(lambda rows: dreams.change_counts(rows, dream.seq))
+        done = store.read(lambda rows: journal.action_counts(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
 
@@ -418,7 +418,7 @@ class Dreaming:
         store, settings = self._context.store, self._context.config.settings
         history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
         days, hours = settings.dream_keep_days, settings.dream_every_h
-        old = undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
+        old = dream_undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
         while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
             yield
         yield
@@ -517,4 +517,4 @@ def resume_dreams(context: Context) -> None:
     store, home = context.store, context.config.paths.home
     store.write(lambda rows: dreams.fail_interrupted(rows, now=now_iso()))
     # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
-    context.guard("undo", lambda: run_to_end(undo.finish(store, home=home, now=now_iso())))
+    context.guard("undo", lambda: run_to_end(dream_undo.finish(store, home=home, now=now_iso())))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd import machine
-from csmd.capture import ingest, instruction_files, transcripts
+from csmd.capture import claude_instructions, ingest, instruction_files, transcripts
 from csmd.config import Settings
 from csmd.daemon.context import Context, iso, iso_before, now_iso
 from csmd.errors import CsmdError, StoreError
@@ -135,7 +135,7 @@ class InstructionRefresh:
 
     def _refresh(self, seq: int, root: str) -> int:
         """Reads one project's files when they look changed; a project that is not on this machine keeps what was known."""
-        store, user = self._context.store, instruction_files.user_of(self._context.config)
+        store, user = self._context.store, claude_instructions.user_of(self._context.config)
         _, stamp = self._known.get((seq, root), (set(), ()))
 
         def read() -> int:

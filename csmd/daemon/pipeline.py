@@ -15,9 +15,19 @@ from csmd.capture import whole_text
 from csmd.daemon.context import Context, iso_before, local_time, now_iso
 from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
-from csmd.embedding import token_ranks
+from csmd.embedding import token_counter
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import (
+    failure_links,
+    open_matters,
+    promotion,
+    remember,
+    restatements,
+    self_model,
+    speakers,
+    topic_tagging,
+    upkeep,
+)
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, events, turns, vectors
@@ -101,7 +111,7 @@ def _habits(stages: Stages, force: bool) -> int:
     if observed or stages.context.has_reading_task:
         return observed
     quiet_before = "" if force else iso_before(QUIET_S["stage"])
-    return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
+    return promotion.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
 def _digests(stages: Stages, force: bool) -> int:
@@ -323,7 +333,7 @@ class Stages:
     def merge(self) -> int:
         """Merges new memories with those that say the same in other words, after their vectors; how many it compared."""
         return self._repeat(
-            lambda: upkeep.merge_restated(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
+            lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
         )
 
     def link(self) -> int:
@@ -344,7 +354,7 @@ class Stages:
         No worker is started for it: one runs anyway where what was said is embedded.
         """
         embedder, store = self.context.embedder, self.store
-        if not embedder.ready or not is_file(token_ranks.place_of(self.context.config.paths.models)):
+        if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
             return 0
         waiting = store.read(partial(compactions.uncounted, limit=COUNTED_TURNS, characters=COUNTED_CHARACTERS))
         wholes = {turn.seq: text for turn in waiting if turn.dropped and (text := self._whole(turn.seq)) is not None}

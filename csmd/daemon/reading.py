@@ -19,8 +19,8 @@ from itertools import chain
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
-from csmd.capture import ingest, transcripts
-from csmd.capture.transcripts import OnDisk
+from csmd.capture import ingest, transcript_listing, transcripts
+from csmd.capture.transcript_listing import OnDisk
 from csmd.config import Config
 from csmd.daemon import injection
 from csmd.daemon.context import Context, iso, now_iso
@@ -132,13 +132,13 @@ def _hinted(context: Context) -> Iterator[Path]:
             yield path
             continue
         positions = context.store.read(partial(cursors.file_positions, since=time.time_ns() - LIVE_S * 1_000_000_000))
-        find = partial(transcripts.list_latest, path, positions)
+        find = partial(transcript_listing.list_latest, path, positions)
         yield from (Path(file.path) for file in context.guard("transcript", find, about=str(path)) or ())
 
 
 def listed(config: Config, root: Path) -> Iterator[OnDisk]:
     """The transcripts below a root, in no order, without the files that lie where its assistant keeps none."""
-    for file in transcripts.list_transcripts(root):
+    for file in transcript_listing.list_transcripts(root):
         owner = adapters.below_root(config, file.path)
         if owner is None or owner[1]:
             yield file
@@ -150,7 +150,9 @@ def sweep(context: Context, *, full: bool) -> int:
         since = time.time_ns() - LIVE_S * 1_000_000_000
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MOST_LIVE))
         grown = [
-            file for path in live if (file := transcripts.stat_transcript(path)) and transcripts.has_grown(file, live)
+            file
+            for path in live
+            if (file := transcript_listing.stat_transcript(path)) and transcript_listing.has_grown(file, live)
         ]
         for file in grown:
             context.hint(file.path)
@@ -160,10 +162,12 @@ def sweep(context: Context, *, full: bool) -> int:
     elsewhere = (path for path in positions if not path.startswith(tuple(f"{root}/" for root in roots)))
     on_disk = chain(
         chain.from_iterable(listed(context.config, Path(root)) for root in roots),
-        filter(None, map(transcripts.stat_transcript, elsewhere)),
+        filter(None, map(transcript_listing.stat_transcript, elsewhere)),
     )
     grown = [
-        file for file in on_disk if transcripts.has_grown(file, positions) and Path(file.path) not in context.excluded
+        file
+        for file in on_disk
+        if transcript_listing.has_grown(file, positions) and Path(file.path) not in context.excluded
     ]
     fill_backlog(context, newest_first(grown, roots))
     for what in [what for what in context.trouble if what.startswith("transcript ")]:

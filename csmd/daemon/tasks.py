@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from csmd import cache, wire
-from csmd.capture import project_identity, transcripts
+from csmd.capture import project_identity, transcript_listing
 from csmd.capture.ingest import BEGINNING_BYTES
-from csmd.capture.transcripts import OnDisk
+from csmd.capture.transcript_listing import OnDisk
 from csmd.config import child_environment, spool_places
 from csmd.daemon import curating, housekeeping, reading
 from csmd.daemon.context import Context, Progress, Task, Work, carry_out, iso_before, local_time, now_iso
@@ -35,7 +35,7 @@ from csmd.daemon.pipeline import Stages
 from csmd.daemon.reading import PastSession
 from csmd.daemon.team_exchange import TeamExchange
 from csmd.dream import day_files, transfer
-from csmd.embedding import models, token_ranks
+from csmd.embedding import models, token_counter
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.foreign_memories import SOURCES, Source, describe_unknown, importing, recognise
@@ -339,7 +339,7 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
     ]
     return {
         "files": 1, **dict.fromkeys(COUNTED, 0), "redactions": counts.redactions.total(),
-        "memories_known": counts.known, "forgotten": counts.forgotten, "lowered": counts.lowered,
+        "memories_known": counts.repeated, "forgotten": counts.forgotten, "lowered": counts.lowered,
         "vouched": counts.vouched, "placed": placed,
     }  # fmt: skip
 
@@ -410,12 +410,12 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
     if task.kind == "import":
         is_root = is_directory(task.path) or SessionDatabase.is_one(Path(task.path))
         root = task.path if is_root else str(Path(task.path).parent)
-        return reading.newest_first(transcripts.list_transcripts(Path(task.path)), [root]), []
+        return reading.newest_first(transcript_listing.list_transcripts(Path(task.path)), [root]), []
     roots = [str(root) for root in context.roots()]
     positions = context.store.read(cursors.file_positions)
     by_path = {file.path: file for root in roots for file in reading.listed(context.config, Path(root))}
     for path in [*map(str, context.take_hints()), *positions]:
-        if path not in by_path and (file := transcripts.stat_transcript(path)):
+        if path not in by_path and (file := transcript_listing.stat_transcript(path)):
             by_path[path] = file
     sessions = reading.newest_first(by_path.values(), roots)
     if not task.recent:
@@ -424,7 +424,7 @@ def _sessions(context: Context, task: Task) -> tuple[list[PastSession], list[Pas
         replace(session, files=grown)
         for session in sessions
         if session.rank >= task.recent
-        and (grown := tuple(file for file in session.files if transcripts.has_grown(file, positions)))
+        and (grown := tuple(file for file in session.files if transcript_listing.has_grown(file, positions)))
     ]
     return [session for session in sessions if session.rank < task.recent], later
 
@@ -467,7 +467,7 @@ def _use_model(context: Context, stages: Stages, task: Task) -> Work:
     yield {"step": "copying"}
     try:
         directory = models.add_model(Path(task.path), config.paths.models, name=name or config.settings.embed_model)
-        is_counting = token_ranks.take_from(config.paths.models, task.path) or token_ranks.take_installed(
+        is_counting = token_counter.take_from(config.paths.models, task.path) or token_counter.take_installed(
             config.paths.models
         )
     finally:

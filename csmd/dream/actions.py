@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from csmd.memory import confidence, habits
-from csmd.memory.upkeep import Key
+from csmd.memory import confidence, promotion
+from csmd.memory.duplicates import Key
 from csmd.values import Candidate, Evidence, Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
@@ -67,7 +67,7 @@ class Fact:
 
 def recurs(fact: Fact) -> bool:
     """Whether a fact that no habit covers was seen often enough to be remembered."""
-    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= habits.DEFAULT.confidence
+    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= promotion.DEFAULT.confidence
     return fact.kind in CATEGORY and (fact.sessions >= RECURS or (fact.kind in DONE and is_sure))
 
 
@@ -210,7 +210,7 @@ class Snapshot:
 
     def aged(self, memory: Memory) -> Memory:
         """The memory with the thresholds that follow from its values (as `memory.supersession.aged`)."""
-        return confidence.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
+        return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
         """When a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""

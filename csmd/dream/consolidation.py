@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
-from csmd.memory import confidence, scope, supersession, upkeep
+from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.values import Memory
@@ -101,9 +101,9 @@ def tally(snapshot: Snapshot, gathered: Gathered) -> Tally:
         staleness[memory.tier].append(_staleness(snapshot, memory))
     return Tally(
         project_seq=snapshot.project_seq,
-        tiers={tier: len(found) for tier, found in staleness.items()},
+        tiers={tier: len(values) for tier, values in staleness.items()},
         duplicates=sum(memory.id in gathered.doubles for memory in alive),
-        staleness={tier: round(sum(found) / len(found), 4) for tier, found in staleness.items()},
+        staleness={tier: round(sum(values) / len(values), 4) for tier, values in staleness.items()},
     )
 
 
@@ -126,22 +126,22 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     own = {memory.id for memory in alive if memory.project_seq == snapshot.project_seq}
     near = {pair for pair in snapshot.near if set(pair) <= order.keys()}
     alike = (
-        [(alive[pair.one].id, alive[pair.other].id) for pair in pairs]
-        for pairs in upkeep.comparing(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
+        [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
+        for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
     )
-    for found in chain(alike, _sharing_topics(snapshot, alive), _speaking_against(alive)):
-        near.update(found)
+    for pairs in chain(alike, _sharing_topics(snapshot, alive), _speaking_against(alive)):
+        near.update(pairs)
         yield
     renaming: list[str] = []
-    for memory in sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), sort_key(one))):
+    for memory in sorted(snapshot.memories.values(), key=lambda memory: (snapshot.stated_at(memory), sort_key(memory))):
         if find_renames(memory.text):
             renaming.append(memory.text)
         yield
     restated: set[tuple[str, str]] = set()
     same: set[tuple[str, str]] = set()
-    for found in find_restatements(alive):
-        restated.update(found)
-        same.update(pair for pair in found if _is_same(*(snapshot.memories[one].text for one in pair)))
+    for pairs in find_restatements(alive):
+        restated.update(pairs)
+        same.update(pair for pair in pairs if _is_same(*(snapshot.memories[ident].text for ident in pair)))
         yield
 
     reworded: set[frozenset[str]] = set()
@@ -155,12 +155,12 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     def ordered(pairs: Pairs) -> list[tuple[str, str]]:
         """The pairs with a memory of the project, each once, and its sides in order."""
         sides = {tuple(sorted(pair, key=order.__getitem__)) for pair in pairs if not own.isdisjoint(pair)}
-        return sorted(((one, other) for one, other in sides), key=lambda pair: (order[pair[0]], order[pair[1]]))
+        return sorted(((ident, other) for ident, other in sides), key=lambda pair: (order[pair[0]], order[pair[1]]))
 
     close: dict[str, tuple[str, ...]] = defaultdict(tuple)
-    for one, other in ordered(near):
-        close[one] += (other,)
-        close[other] += (one,)
+    for ident, other in ordered(near):
+        close[ident] += (other,)
+        close[other] += (ident,)
     doubles = frozenset(other for _, other in ordered(same))
     renames = rename_table(renaming)
     return Gathered(
@@ -208,8 +208,8 @@ def _speaking_against(memories: list[Memory]) -> Iterator[Pairs]:
         yield pairs
 
 
-def _is_same(one: str, other: str) -> bool:
-    return similarity.compare(one, other).relation == "same"
+def _is_same(text: str, other: str) -> bool:
+    return similarity.compare(text, other).relation == "same"
 
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]:
@@ -232,13 +232,13 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
 def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """Of two that say the same the best evidenced wording stays; of two of which one says more, that one.
 
-    Of two that say it in other words the better wording (`upkeep.wording`) stays.
+    Of two that say it in other words the better wording (`duplicates.wording_rank`) stays.
     """
 
     def best_first(memory: Memory) -> tuple[object, ...]:
-        worded = upkeep.wording(memory) if frozenset(pair) in gathered.reworded else ()
+        worded = duplicates.wording_rank(memory) if frozenset(pair) in gathered.reworded else ()
         # Pinned, by authority, confidence, evidence; then the plainest, the oldest.
-        return worded, upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)
+        return worded, duplicates.rank(memory)[:4], len(memory.text), sort_key(memory)
 
     for pair in gathered.restated:
         alive = sorted((memory for memory in map(snapshot.alive, pair) if memory is not None), key=best_first)
@@ -269,22 +269,22 @@ def _may_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Mem
     """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
     return (
         goes.project_seq == snapshot.project_seq
-        and upkeep.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep.may_absorb(keeper, goes)
+        and duplicates.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
+        and duplicates.may_merge_unasked(goes, keeper)
         and not _are_two(snapshot, goes, keeper)
         and gathered.says_all(keeper, goes)
     )
 
 
-def _are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
+def _are_two(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
     """Whether a person said that two memories are two: by undoing a merge, or by dropping a finding."""
     reached: set[str] = set()
-    new = {one.id}
+    new = {memory.id}
     while new - reached:  # also of one into a second, and of that into a third
         reached = new
         new = reached.union(*(pair for pair in snapshot.unmerged if not reached.isdisjoint(pair)))
-    fingerprint = " ".join(sorted((one.id, other.id)))
-    keys = {(place, kind, fingerprint) for place in (one.project_seq, other.project_seq) for kind in PAIRS}
+    fingerprint = " ".join(sorted((memory.id, other.id)))
+    keys = {(place, kind, fingerprint) for place in (memory.project_seq, other.project_seq) for kind in PAIRS}
     return other.id in reached or not keys.isdisjoint(snapshot.dropped)
 
 
@@ -301,7 +301,11 @@ def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other:
         return None
     if ("strengthen", memory.id) in snapshot.undone or (memory.gate == "correction") != (other.gate == "correction"):
         return None
-    more = [one for one in actions.find_confirming(snapshot, memory, other) if one.session_id not in memory.sessions]
+    more = [
+        source
+        for source in actions.find_confirming(snapshot, memory, other)
+        if source.session_id not in memory.sessions
+    ]
     if not more or _are_two(snapshot, memory, other) or not gathered.says_all(other, memory):
         return None
     sure = actions.confirm(memory, more)
@@ -326,12 +330,12 @@ def _contested(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[Memory,
         # What was said up to then ends nothing: the memory was stated anew, or somebody has let it stand.
         since = max(snapshot.stated_at(old), snapshot.let_stand.get(ident, ""))
         refused = snapshot.refused.get(ident, frozenset())
-        found = (snapshot.alive(other) for other in gathered.close[ident] if other not in refused)
+        others = (snapshot.alive(other) for other in gathered.close[ident] if other not in refused)
         yield (
             old,
             [
                 new
-                for new in found
+                for new in others
                 if new is not None
                 and new.origin not in UNSTATED
                 and new.authority != "external"
@@ -354,17 +358,17 @@ def _supersede(snapshot: Snapshot, gathered: Gathered) -> Looks:
 
 
 def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
-    for new in sorted(others, key=lambda one: (snapshot.stated_at(one), sort_key(one)), reverse=True):
+    for new in sorted(others, key=lambda memory: (snapshot.stated_at(memory), sort_key(memory)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
-        found = similarity.compare(old.text, new.text, renames=gathered.renames)
-        if found.replaces:
-            lowered = old.confidence - confidence.lowered_by(found.confidence)
+        how = similarity.compare(old.text, new.text, renames=gathered.renames)
+        if how.replaces:
+            lowered = old.confidence - confidence.lowered_by(how.confidence)
             sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
-                reason=f"{new.id} says otherwise since {snapshot.stated_at(new)[:10]}: {', '.join(found.reasons)}",
+                reason=f"{new.id} says otherwise since {snapshot.stated_at(new)[:10]}: {', '.join(how.reasons)}",
                 evidence=(new.id, *(source.uuid for source in new.provenance[:1])), confidence=sureness,
                 after=(snapshot.aged(ended),),
             )  # fmt: skip
@@ -384,12 +388,12 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
         may = _may_overturn(old, new) and not old.pinned
         if may and new.authority != "user" and not supersession.are_brief(old, new):
             continue  # the question would be a riddle
-        found = similarity.compare(old.text, new.text, renames=gathered.renames)
-        if found.is_doubtful if may else found.replaces:
+        how = similarity.compare(old.text, new.text, renames=gathered.renames)
+        if how.is_doubtful if may else how.replaces:
             why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
-                sure=similarity.DOUBTFUL if may else found.confidence,
+                sure=similarity.DOUBTFUL if may else how.confidence,
                 reason=why,
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip
@@ -418,8 +422,8 @@ def _promote(snapshot: Snapshot, _: Gathered) -> Looks:
 def _raise(snapshot: Snapshot, _: Gathered) -> Looks:
     """What recurs and no habit covers waits as a candidate, and is remembered where it passes the thresholds."""
     for fact in filter(actions.recurs, snapshot.facts):
-        candidate, known = actions.build_candidate(fact), snapshot.raised.get(fact.fingerprint)
-        is_known = known is not None and (known.status == "dropped" or actions.strip_history(known) == candidate)
+        candidate, queued = actions.build_candidate(fact), snapshot.raised.get(fact.fingerprint)
+        is_known = queued is not None and (queued.status == "dropped" or actions.strip_history(queued) == candidate)
         if is_known or ("raise", fact.fingerprint) in snapshot.undone:
             yield None
             continue
@@ -451,7 +455,7 @@ def _lift(snapshot: Snapshot) -> Looks:
     Each statement is looked at with all those that say it in full.
     """
     abroad = snapshot.abroad
-    ranked = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], sort_key(one)))
+    ranked = sorted(abroad.values(), key=lambda memory: (duplicates.rank(memory)[:5], sort_key(memory)))
     groups: dict[str, list[Memory]] = {memory.id: [memory] for memory in ranked}
     for part, full in chain.from_iterable(find_restatements(ranked)):
         if (abroad[part].gate == "correction") == (abroad[full].gate == "correction"):
@@ -470,7 +474,11 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     # What is said everywhere already asks for nothing more.
     asking = [
         best,
-        *(one for one in group[1:] if not any(similarity.compare(one.text, wide.text).says_all for wide in around)),
+        *(
+            member
+            for member in group[1:]
+            if not any(similarity.compare(member.text, wide.text).says_all for wide in around)
+        ),
     ]
     projects = {memory.project_seq for memory in asking}
     against = {memory.project_seq for memory in snapshot.abroad.values() if _are_opposed(memory, best)}
@@ -489,8 +497,8 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     )  # fmt: skip
 
 
-def _are_opposed(one: Memory, other: Memory) -> bool:
-    pairs = ((one.text, other.text), (other.text, one.text))
+def _are_opposed(memory: Memory, other: Memory) -> bool:
+    pairs = ((memory.text, other.text), (other.text, memory.text))
     return any(similarity.compare(older, newer).replaces for older, newer in pairs)
 
 

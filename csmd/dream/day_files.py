@@ -19,7 +19,7 @@ from csmd.dream.day_report import Session
 from csmd.dream.day_sessions import Here, read_session
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall.last_sessions import session_topic
-from csmd.store import cursors, dreams, files, markdown_pages, tombstones
+from csmd.store import cursors, files, journal, markdown_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
@@ -342,7 +342,7 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
     """
 
     def record(rows: Rows, old: str, new: str, text: str) -> None:
-        note = partial(dreams.record_file, rows, dream, now=now)
+        note = partial(journal.record_file, rows, dream, now=now)
         note(reason="its day is over 30 days ago", path=new, before=None, after=text)
         note(reason="moved to the archive", path=old, before=text, after=None)
 

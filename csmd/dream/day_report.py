@@ -89,7 +89,7 @@ def choose_decisions(stated: Iterable[Memory]) -> list[str]:
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
     most = len(rated)
     candidates = [brief.Candidate(memory, worth._replace(most=most), "") for memory, worth in rated if worth.value]
-    return [squeeze(one.memory.text) for one in brief.choose(candidates)]
+    return [squeeze(candidate.memory.text) for candidate in brief.choose(candidates)]
 
 
 def report_project(
@@ -110,7 +110,7 @@ def report_project(
     files: set[str] = set()
     uncommitted: dict[str, None] = {}
     committed: set[str] = set()
-    for session in sorted(sessions, key=lambda one: (one.ended, one.id), reverse=True):
+    for session in sorted(sessions, key=lambda session: (session.ended, session.id), reverse=True):
         paths = [path for path, _ in session.files]
         for pull in session.pulls:
             add("Opened", pull)
@@ -153,7 +153,10 @@ def _name_files(paths: Sequence[str]) -> str:
 
 def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
     """The projects in which anything came of a day, those with most first; those behind walls last."""
-    return sorted((one for one in projects if one.entries), key=lambda one: (one.wall, -len(one.entries), one.project))
+    return sorted(
+        (project for project in projects if project.entries),
+        key=lambda project: (project.wall, -len(project.entries), project.project),
+    )
 
 
 def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
@@ -161,10 +164,10 @@ def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = Fa
 
     With `with_ids` what is open ends with the id by which it is closed.
     """
-    told = sort_projects(projects)
-    most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(told, most) <= LINES), 1)
+    ranked = sort_projects(projects)
+    most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(ranked, most) <= LINES), 1)
     parts = [f"# {day:%A}, {day}\n"]
-    for project in told:
+    for project in ranked:
         counts = [
             amount(count, noun) for count, noun in ((project.commits, "commit"), (project.files, "file")) if count
         ]

@@ -15,7 +15,7 @@ from csmd.extraction import work
 from csmd.hosts import tool_calls
 from csmd.memory import open_matters
 from csmd.recall import last_sessions, visibility
-from csmd.store import belief_changes, digests, markdown_pages, memories
+from csmd.store import digests, journal, markdown_pages, memories
 from csmd.store.markdown_pages import Ending
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
@@ -60,7 +60,7 @@ def read_session(
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
-    closed = belief_changes.closed_items(rows)
+    closed = journal.closed_items(rows)
     stated = [
         memory
         for memory in memories.stated_in_session(rows, ending.session_seq)
@@ -140,15 +140,15 @@ def read_day(
             session = read_session(rows, ending, here, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):
                 projects[ending.project_seq].append((ending, session))
-    names = Counter(known[0][0].project for known in projects.values())
+    names = Counter(sessions[0][0].project for sessions in projects.values())
     return [
         day_report.report_project(
             "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
-            ending.wall, [session for _, session in known],
+            ending.wall, [session for _, session in sessions],
             pending=_read_pending(rows, ending.project_seq) if is_today else {},
         )
-        for known in projects.values()
-        for ending in [known[0][0]]
+        for sessions in projects.values()
+        for ending in [sessions[0][0]]
     ]  # fmt: skip
 
 

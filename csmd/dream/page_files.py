@@ -12,11 +12,12 @@ from typing import Literal, NamedTuple
 from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_content import NOBODYS, Annotations, Place, Theme
+from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page, Read
+from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
+from csmd.store import failures, files, journal, markdown_pages, tombstones, topics
 from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
@@ -126,9 +127,7 @@ def _build_theme_pages(
     project_of = {memory.id: memory.project_seq for memory in memories}
     taken = set(last)
     pages = []
-    for theme in page_content.choose_themes(
-        page_content.ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)
-    ):
+    for theme in choose_themes(ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)):
         path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slug(theme.name)}.md")
         if theme.name not in paths and path in taken:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
@@ -253,7 +252,9 @@ class _Writer:
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
         if self.dream_seq:
             path = f"{self.directory.name}/{path}"
-            dreams.record_file(rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now)
+            journal.record_file(
+                rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now
+            )
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
         """Writes what is left of a retired page to another file: lines that are still believed, and a person's words.

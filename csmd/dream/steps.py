@@ -20,10 +20,21 @@ import csmd
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
-from csmd.memory import habits, scope, supersession, upkeep
-from csmd.store import belief_changes, candidates, dreams, memories, projects
+from csmd.memory import promotion, scope, supersession, upkeep
+from csmd.store import (
+    belief_changes,
+    candidates,
+    dream_scopes,
+    journal,
+    memories,
+    near_memories,
+    past_decisions,
+    projects,
+    upkeep_queries,
+)
 from csmd.store.core import Store
-from csmd.store.dreams import Dream, Place
+from csmd.store.dream_scopes import Place
+from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.text.similarity import SURE
@@ -49,7 +60,7 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for place in read(dreams.dream_places):
+    for place in read(dream_scopes.dream_places):
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
         alive = _alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
@@ -67,19 +78,19 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
     """Reads what a scope's dream is planned from, but for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
-    for seqs in parts_of(read(partial(dreams.held_memories, place=place)), READ):
+    for seqs in parts_of(read(partial(dream_scopes.held_memories, place=place)), READ):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             collected[name] = collected[name] | value if name in collected else value
         yield
-    undone_raises = read(dreams.undone_raises)
+    undone_raises = read(journal.undone_candidates)
     yield
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    dropped = read(belief_changes.dropped_pairs)
-    collected["questioned"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
+    dropped = read(upkeep_queries.dropped_pairs)
+    collected["questioned"] |= read(partial(past_decisions.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
-    for seqs in parts_of(read(partial(dreams.stated_around, place=place)), READ):
+    for seqs in parts_of(read(partial(dream_scopes.stated_around, place=place)), READ):
         abroad |= read(partial(_read_abroad, seqs=seqs))
         yield
     collected["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
@@ -95,19 +106,19 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
 
 def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
     """Some of a scope's memories, and what is known of them, by the fields of a snapshot."""
-    decided = dreams.past_decisions(rows, place, seqs)
+    decided = past_decisions.past_decisions(rows, place, seqs)
     return {
-        "memories": {memory.id: memory for memory in dreams.still_held(rows, seqs)},
-        "topics": dreams.dream_topics(rows, place, seqs),
-        "injected": dreams.injected_sessions(rows, seqs),
-        "by_assistants": dreams.by_assistants(rows, seqs),
+        "memories": {memory.id: memory for memory in dream_scopes.still_held(rows, seqs)},
+        "topics": dream_scopes.dream_topics(rows, place, seqs),
+        "injected": dream_scopes.injected_sessions(rows, seqs),
+        "by_assistants": dream_scopes.by_assistants(rows, seqs),
         **{field.name: getattr(decided, field.name) for field in fields(decided)},
     }
 
 
 def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
     """Of what users asked for in the projects of a place, what could hold everywhere and was not taken back from there."""
-    back = dreams.not_generalized(rows, seqs)
+    back = past_decisions.not_generalized(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
@@ -127,20 +138,20 @@ def _candidate_id(fact: Fact) -> str:
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
     """The pairs of row keys whose vectors are near, of some memories with those of a scope."""
-    own, signs = set(seqs), dreams.Signs(read(dreams.model_of_memories), [], [])
+    own, signs = set(seqs), near_memories.Signs(read(near_memories.model_of_memories), [], [])
     number = 0  # of the vectors that are compared with all behind them: those stand first
     for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
         for part in parts_of(some, READ):
-            more = read(partial(dreams.signs_of, model=signs.model, seqs=part))
+            more = read(partial(near_memories.signs_of, model=signs.model, seqs=part))
             signs.seqs.extend(more.seqs)
             signs.codes.extend(more.codes)
             yield
         number = len(signs.codes) if some is seqs else number
-    near: list[dreams.NearPair] = []
+    near: list[near_memories.NearPair] = []
     for places in parts_of(range(number), COMPARED):
-        near += read(partial(dreams.near_behind, signs=signs, part=places))
+        near += read(partial(near_memories.near_behind, signs=signs, part=places))
         yield
-    return dreams.nearest(near)
+    return near_memories.nearest(near)
 
 
 def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
@@ -164,15 +175,15 @@ def carry_out_everywhere(
     Where it is closed between two steps, what is done stays, and the next dream plans the rest.
     """
     done = 0
-    for place in store.read(dreams.dream_places):
+    for place in store.read(dream_scopes.dream_places):
         near: set[tuple[int, int]] = set()
         compared: set[int] = set()
         for _ in range(TRIES):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            vectors = store.read(partial(dreams.vector_state, place=place))
+            vectors = store.read(partial(dream_scopes.vector_state, place=place))
             yield
             digest = yield from _digest(snapshot, vectors, key=key)
-            is_unchanged = digest == store.read(partial(dreams.dreamt_digest, place=place))
+            is_unchanged = digest == store.read(partial(dream_scopes.dreamt_digest, place=place))
             alive = [] if is_unchanged else _alive(snapshot)
             fresh = [seq for seq in alive if seq not in compared]
             near |= yield from compare_vectors(store.read, fresh, alive)
@@ -181,7 +192,7 @@ def carry_out_everywhere(
             # Only where all were compared now: the vector of one that was compared before may be newer.
             has_comparison = any(action.kind in COMPARING for action in plan.actions)
             if not is_unchanged and not has_comparison and fresh == alive:
-                store.write(partial(dreams.mark_dreamt, place=place, digest=digest))
+                store.write(partial(dream_scopes.mark_dreamt, place=place, digest=digest))
                 yield
             moved = 0
             for part in parts_of(plan.actions, BATCH):
@@ -236,12 +247,11 @@ def carry_out(
             continue
         if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in seen):
             continue
-        changed = dreams.apply_action(
-            rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
-            evidence=action.evidence, items=[memory.id for memory in seen],
-            act=partial(_apply, rows, action, now=now, key=key, promoting=promoting), now=now,
+        done += journal.record_action(
+            rows, partial(_apply, rows, action, now=now, key=key, promoting=promoting), dream=dream_seq, kind=action.kind,
+            project=action.project_seq, reason=action.reason, evidence=action.evidence,
+            items=[memory.id for memory in seen], now=now,
         )  # fmt: skip
-        done += bool(changed)
     return done, moved
 
 
@@ -249,26 +259,28 @@ def _may_still_lift(rows: Rows, action: Action) -> bool:
     """Whether what is to be lifted is not there yet, and is still asked for in projects enough on this side of a wall."""
     if action.made is None or action.memory is None:
         return True
-    stated = dreams.still_stated(rows, action.project_seq, action.evidence)
+    stated = dream_scopes.still_stated(rows, action.project_seq, action.evidence)
     is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.PROJECTS
     return is_enough and memories.by_id(rows, action.made.id) is None
 
 
-def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:
-    """Performs one action; returns the ids of what it made besides the memories that it names."""
+def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> None:
+    """Performs one action."""
     memory, other, by = action.memory, action.other, belief_changes.DREAM
     if action.fact is not None:
-        return _raise(rows, action.fact, promoting=promoting, key=key, now=now)
+        _raise(rows, action.fact, promoting=promoting, key=key, now=now)
     if memory is None:
-        return []
+        return
     if action.made is not None:
         memories.insert(rows, action.made, text_hash=tokens.keyed_hash(action.made.text, key))
-        belief_changes.record_change(rows, action.made.id, dreams.GENERALIZED, "", memory.id, action.reason, by, now)
-        return [action.made.id]
+        belief_changes.record_change(
+            rows, action.made.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
+        )
+        return
     at = belief_changes.stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
-        question = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
-        return [question] if question else []
+        supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        return
     if action.kind == "merge":
         belief_changes.merge_memories(rows, memory, action.after[1], reason=action.reason, by=by, now=now)
     elif action.kind == "archive":
@@ -280,20 +292,19 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, action.after[0])
-        note = dreams.STRENGTHENED if action.kind == "strengthen" else dreams.PROMOTED
+        note = past_decisions.STRENGTHENED if action.kind == "strengthen" else past_decisions.PROMOTED
         was, is_now = (f"confidence={state.confidence} tier={state.tier}" for state in (memory, action.after[0]))
         belief_changes.record_change(rows, memory.id, note, was, is_now, action.reason, by, now)
     upkeep.settle_about(rows, memory, now=now)
-    return []
 
 
-def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> list[str]:
+def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> None:
     """Puts a fact into the queue with the turns that are left of its evidence, and remembers it where it passes."""
-    evidence = dreams.evidence(rows, fact.evidence)
+    evidence = dream_scopes.evidence(rows, fact.evidence)
     if not evidence:
-        return []
+        return
     candidate = replace(
         actions.build_candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
-    return habits.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)
+    promotion.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)

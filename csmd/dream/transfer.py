@@ -343,7 +343,7 @@ class ImportCounts:
     """
 
     new: int = 0
-    known: int = 0
+    repeated: int = 0
     forgotten: int = 0
     lowered: int = 0
     vouched: int = 0
@@ -408,7 +408,7 @@ class _Import:
             is_same = same_id is not None and same_id.text == text
             existing = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
             if existing is not None:
-                self.counts.known += 1
+                self.counts.repeated += 1
                 self.renamed[ident] = existing.id
                 if self.is_trusted:
                     exports.add_sources(rows, existing.seq, record)

@@ -203,8 +203,8 @@ def source_of_call(turn: StoredTurn, tool: str, result: StoredTurn | None) -> So
 
 
 _BESIDE: dict[TurnKind, tuple[Role, Callable[[str], str]]] = {
-    "notification": ("report", tool_calls.notified),
-    "summary": ("summary", tool_calls.summary),
+    "notification": ("report", tool_calls.report_in_notification),
+    "summary": ("summary", tool_calls.learned_parts),
 }
 
 

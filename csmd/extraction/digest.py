@@ -72,14 +72,14 @@ def versions(
     """
     ends = [entry.ordinal for entry in entries if entry.kind == "summary"]
     borders = [end for end in ends if any(entry.ordinal < end for entry in entries)]
-    digests: list[Digest] = []
+    history: list[Digest] = []
     for last, border in enumerate([*borders, 0]):
         part = [entry for entry in entries if entry.ordinal < border] if border else list(entries)
         reason: Why = why if last == len(borders) else "compaction"
-        made = _digest(part, stated, title=title, cwd=cwd, why=reason)
-        if made is not None:
-            digests.append(made)
-    return digests
+        version = _digest(part, stated, title=title, cwd=cwd, why=reason)
+        if version is not None:
+            history.append(version)
+    return history
 
 
 def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:

@@ -14,9 +14,17 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
-from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, exports, memories, tombstones
-from csmd.store.belief_changes import Answer, Before
+from csmd.store import (
+    belief_changes,
+    candidates,
+    exports,
+    journal,
+    memories,
+    memory_deletion,
+    tombstones,
+    upkeep_queries,
+)
+from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.values import Candidate, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
@@ -136,21 +144,19 @@ class ReviewAnswer:
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
-def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> Answer:
+def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a memory, and records what undoing it needs."""
     if memory.superseded_by and answer.verb in ("keep", "edit", "pin"):
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = belief_changes.changed_by(rows, lambda: answer_memory(rows, memory, answer))
-    made = answer_memory(rows, memory, answer)
-    return belief_changes.put_answer(
-        rows, item=memory.id, answer=answer.verb, made=made, was="", project=memory.project_seq, touched=touched,
+    return journal.record_answer(
+        rows, lambda: answer_memory(rows, memory, answer), kind=answer.verb, item=memory.id, project=memory.project_seq,
         now=answer.at,
     )  # fmt: skip
 
 
-def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Answer:
+def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> ChangeSet:
     """Carries out an answer about a candidate, settles it, and records what undoing it needs."""
     named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     alive = [memory for memory in named if memory is not None and not memory.superseded_by]
@@ -159,18 +165,19 @@ def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Answ
         raise BadInput(
             f"{candidate.id} cannot be answered with {answer.verb}", hint="csmd review shows what can be done"
         )
-    follows = belief_changes.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, answer))
-    touched = {change.memory_id: change for change in (*belief_changes.before_of(rows, [candidate.id]), *follows)}
-    made, status = _ABOUT[about](rows, candidate, alive, answer)
-    quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
-    if quoted is not None and not candidates.set_status(
-        rows, replace(quoted, version=candidate.version), status, now=answer.at
-    ):
-        raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
-    return belief_changes.put_answer(
-        rows, item=candidate.id, answer=answer.verb, made=made, was=candidate.status, project=candidate.project_seq,
-        touched=tuple(touched.values()), now=answer.at,
-    )  # fmt: skip
+
+    def act() -> str:
+        made, status = _ABOUT[about](rows, candidate, alive, answer)
+        quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
+        if quoted is not None and not candidates.set_status(
+            rows, replace(quoted, version=candidate.version), status, now=answer.at
+        ):
+            raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
+        return made
+
+    return journal.record_answer(
+        rows, act, kind=answer.verb, item=candidate.id, project=candidate.project_seq, now=answer.at
+    )
 
 
 Settled = tuple[str, CandidateStatus]
@@ -291,7 +298,7 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory | None) -> str:
     """Deletes a memory and keeps its text out, except for `staying`, a similar memory that stays."""
-    belief_changes.delete_memory(rows, memory)
+    memory_deletion.delete_memory(rows, memory)
     correction = memory.gate == "correction"
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
@@ -354,7 +361,7 @@ class Import:
 
 def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
     """The imports of which something waits in some projects (None: in any), the latest first; `since` as of `unreviewed`."""
-    seqs = belief_changes.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
+    seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
     imports: dict[str, Import] = {}
     for ident, reason, at in exports.imported(rows, seqs):
         source, _, rest = reason.removeprefix(_FROM).partition(": ")
@@ -375,46 +382,24 @@ def find_import(imports: Sequence[Import], typed: str) -> Import | None:
     return named[0] if named else None
 
 
-def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> Answer:
+def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
     """Keeps or drops some memories of the import `item`, and notes it as one answer."""
 
-    def act() -> None:
+    def act() -> str:
         for ident in idents:
             memory = memories.by_id(rows, ident)
             if memory is not None and not memory.superseded_by:
                 answer_memory(rows, memory, answer)
+        return ""
 
-    touched = belief_changes.changed_by(rows, act)
     first = next((memory for ident in idents if (memory := memories.by_id(rows, ident))), None)
-    act()
-    return belief_changes.put_answer(
-        rows, item=item, answer=answer.verb, made="", was="", project=first.project_seq if first else 0, touched=touched,
-        now=answer.at,
-    )  # fmt: skip
+    project = first.project_seq if first else 0
+    return journal.record_answer(rows, act, kind=answer.verb, item=item, project=project, now=answer.at)
 
 
-def answers_beside(rows: Rows, answer: Answer) -> list[Answer]:
+def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
     """The answers that were given together with one: itself, and for an import all others of it, the latest first."""
-    return belief_changes.answers_of(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
-
-
-# --- undo
-
-
-def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
-    """Undoes an answer with all its effects; CsmdError if a memory it touched has changed since."""
-    touched = belief_changes.undo_answer(rows, answer, now=at)
-    for change in touched:
-        if change.state and answer.answer == "drop":
-            home = int(belief_changes.content_of(change)["project_seq"])
-            tombstones.take_back(rows, change.text, scope=home, at=answer.at, key=key)
-        if PURGED in change.text:
-            raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {change.memory_id} was purged since")
-        if change.state:
-            belief_changes.record_change(
-                rows, change.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at
-            )
-    return touched
+    return journal.answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
 # --- small change

@@ -9,7 +9,17 @@ from typing import NamedTuple
 from csmd.errors import BadInput
 from csmd.memory import confidence
 from csmd.memory.scope import identity
-from csmd.store import belief_changes, candidates, curations, fulltext, memories, projects, search, tombstones
+from csmd.store import (
+    belief_changes,
+    candidates,
+    curations,
+    fulltext,
+    memories,
+    memory_deletion,
+    projects,
+    search,
+    tombstones,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import claims, clauses, display, prose, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
@@ -49,13 +59,15 @@ def quote(memory: Memory) -> str:
 
 def aged(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
-    return confidence.aged(memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]))
+    return confidence.set_thresholds(
+        memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
+    )
 
 
-def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
+def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
     """Whether the user made csmd forget `said`, as a memory of this kind and place."""
     return tombstones.is_statement_forgotten(
-        rows, said, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
+        rows, text, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
         at=memory.created_at, key=key,
     )  # fmt: skip
 
@@ -67,13 +79,13 @@ def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float,
         return waiting.id
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
-    asked = Candidate(
+    question = Candidate(
         id=candidates.identity("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
         project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),
     )  # fmt: skip
-    return candidates.put_candidate(rows, asked)
+    return candidates.put_candidate(rows, question)
 
 
 # --- what is left of a memory of which a part was replaced
@@ -95,23 +107,23 @@ def rest_of(rows: Rows, memory_id: str) -> Memory | None:
 
 def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
     """The text that remains of a memory without its `ended` parts; "" if it is remembered already, or was forgotten."""
-    said = clauses.text_without(whole.text, ended) if ended else ""
-    if not said or is_forgotten(rows, whole, said, key=key):
+    text = clauses.text_without(whole.text, ended) if ended else ""
+    if not text or is_forgotten(rows, whole, text, key=key):
         return ""
-    known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq)
+    repeated = memories.by_hash(rows, tokens.keyed_hash(text, key), project=whole.project_seq)
     current = rest_of(rows, whole.id)
-    return said if known is None or (current is not None and known.id == current.id) else ""
+    return text if repeated is None or (current is not None and repeated.id == current.id) else ""
 
 
-def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) -> None:
+def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: str) -> None:
     """Makes a memory of the parts that remain, as sure and as old as the whole; nothing for ""."""
-    if not said:
+    if not text:
         return
-    ident = free_identity(rows, whole.project_seq, said)
+    ident = free_identity(rows, whole.project_seq, text)
     # The whole lasts as a rule or a choice does: a rest that is neither would count as asked to be remembered.
-    tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(said) else whole.tier
-    rest = aged(rows, replace(whole, id=ident, text=said, tier=tier, superseded_by="", version=1))
-    memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
+    tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
+    rest = aged(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
+    memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
     memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
     belief_changes.record_change(
         rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
@@ -130,7 +142,7 @@ def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> 
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
-        belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
+        memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def without_supersession(rows: Rows, memory: Memory) -> Memory:
@@ -149,11 +161,11 @@ class Near(NamedTuple):
     renames: Mapping[str, str]
 
 
-def near(rows: Rows, said: str, home: int) -> Near:
+def near(rows: Rows, text: str, home: int) -> Near:
     """Looks up memories near a text, once for each statement: this is the most expensive step."""
     reach = _visible_scopes(rows, home)
     renames = renamed(rows, reach)
-    return Near(_sharing(rows, said, reach, renames), renames)
+    return Near(_sharing(rows, text, reach, renames), renames)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +179,9 @@ class RelatedMemories:
 
 def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """Finds what a memory has superseded, and visible memories on the same subject, most similar first."""
-    found = near(rows, memory.text, memory.project_seq)
-    others = [other for other in found.memories if other.id != memory.id]
-    compared = [(other, _compare(other, memory, found.renames)) for other in others if not other.superseded_by]
+    nearby = near(rows, memory.text, memory.project_seq)
+    others = [other for other in nearby.memories if other.id != memory.id]
+    compared = [(other, _compare(other, memory, nearby.renames)) for other in others if not other.superseded_by]
     return RelatedMemories(
         replaced=[other for other in others if other.superseded_by == memory.id],
         doubtful=[other for other, how in compared if how.contradicts],
@@ -184,20 +196,20 @@ def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
         _apply_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
 
 
-def apply_supersessions_of_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
+def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
     """As `apply_supersessions`, for a new memory whose neighbours are known; if it renames something they are looked up again."""
     if find_renames(memory.text):
-        found = near(rows, memory.text, memory.project_seq)
-    _apply_among(rows, memory, found, key=key)
+        nearby = near(rows, memory.text, memory.project_seq)
+    _apply_among(rows, memory, nearby, key=key)
 
 
-def _apply_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
-    renames, others = found.renames, _others(memory, found.memories)
+def _apply_among(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
+    renames, others = nearby.renames, _others(memory, nearby.memories)
     changed = find_renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
-        said = other.text.casefold()
-        is_renamed = any(name in said for name in touched)
+        folded = other.text.casefold()
+        is_renamed = any(name in folded for name in touched)
         if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
             around = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
             _update_superseding(rows, other, _others(other, around), renames, key=key)
@@ -208,10 +220,10 @@ def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> 
     """Maps old names to present ones, as the memories of some scopes say; with `of`, only names reached from these."""
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
-        found = fulltext.text_hits(
+        hits = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
         )
-        renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
+        renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -362,14 +374,13 @@ def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
     return sorted({home, projects.everywhere(rows, home), 0})
 
 
-def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
+def _sharing(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
     """The memories, no colleague's, that share words with a text, under old and new names, most similar first."""
-    lower = said.casefold()
-    names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
-    terms = tokens.query_terms(" ".join([said, *names]))
-    found = fulltext.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
-    others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
-    return [others[int(seq)] for seq, _ in found if not others[int(seq)].author]
+    lower = text.casefold()
+    names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
+    terms = tokens.query_terms(" ".join([text, *names]))
+    others = search.memories_matching(rows, terms, projects=reach, limit=NEAR + 1)
+    return [other for other in others if not other.author]
 
 
 def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
@@ -394,7 +405,7 @@ class Replaced(NamedTuple):
 def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
     """The first of these whose superseded statement a text of a session and time restates; None for none."""
     words = tokens.content_stems(text) if replaced else frozenset()
-    return next((one for one in replaced if _restates(words, at, session, one)), None)
+    return next((pair for pair in replaced if _restates(words, at, session, pair)), None)
 
 
 def _restates(words: frozenset[str], at: str, session: str, replaced: Replaced) -> bool:

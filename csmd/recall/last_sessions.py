@@ -12,7 +12,7 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import belief_changes, curations, digests, receipts, sessions, tombstones
+from csmd.store import curations, digests, journal, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
@@ -222,7 +222,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     named = sessions.named(rows, [row.session_seq for row in latest])
     judged = curations.judged(rows, projects=own)
     stands = curations.stands(rows, [row.session_seq for row in latest])
-    holds, closed = _holds_still(rows, own, key), belief_changes.closed_items(rows)
+    holds, closed = _holds_still(rows, own, key), journal.closed_items(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]

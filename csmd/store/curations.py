@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from csmd.store import belief_changes, cursors, memories
+from csmd.store import cursors, memories, memory_deletion
 from csmd.store.digests import ON_THIS_SIDE
 from csmd.store.sqlite import Rows, in_keys
 
@@ -193,7 +193,7 @@ def take_back(rows: Rows, turn_seq: int) -> None:
         curated=CURATED,
     )
     for memory in memories.by_seqs(rows, made).values():
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
 
 def judge(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:

@@ -1,4 +1,4 @@
-"""Tools on memories: list, show, save, forget, supersede; brief and recall."""
+"""Tools on memories: list, show, save, forget, supersede."""
 
 from __future__ import annotations
 
@@ -15,16 +15,28 @@ from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import CATEGORIES_OF, classify
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.recall import advisory, brief, checkpoint, prompt, query, results, visibility, work_notes
+from csmd.recall import brief, query, results, visibility
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
+from csmd.store import (
+    belief_changes,
+    failures,
+    forget,
+    journal,
+    memories,
+    projects,
+    receipts,
+    search,
+    team,
+    tombstones,
+    topics,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
 from csmd.tools import present
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, leave_to_review, places
 from csmd.tools.present import (
     as_json,
-    brief_json,
     brief_memory,
     find_memory,
     find_session,
@@ -33,20 +45,14 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, leave_to_review, places
-from csmd.values import Brief, Link, Memory, Provenance, Statement
+from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, NEVER, OWNER, Category, Gate, MemdirType, MemoryType
 
-MEMORIES = Tools()
-SUPERSEDE = Tools()
-SHOW = Tools()
-
+TOOLS = Tools()
 #: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
 DOUBTFUL, RELATED = 5, 2
 #: A memory's id or the beginning of it.
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
-
-
 #: Memories of one page of a list; what a list may be limited to.
 MOST_LISTED, ALL = 200, 2**31
 #: Filter of a list -> what it may be.
@@ -62,7 +68,7 @@ ALL_TYPES: tuple[str, ...] = (*get_args(MemoryType), *HOST_TYPES)
 SURE_BY_PERSON, SURE_BY_ASSISTANT = 0.95, 0.8
 
 
-@MEMORIES.add("csm_memory_list")
+@TOOLS.add("csm_memory_list")
 def _list(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
@@ -115,7 +121,7 @@ def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
-@MEMORIES.add("csm_memory_save", mutates=True)
+@TOOLS.add("csm_memory_save", mutates=True)
 def _save(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", pin: bool = False,
     type_: str = "", confidence: float = 0.0, by_person: bool = False,
@@ -141,27 +147,29 @@ def _save(
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
 
+        new = False
+
         # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
-        def keep() -> tuple[str, bool]:
-            return remember.remember(
+        def keep() -> str:
+            nonlocal new
+            ident, new = remember.remember(
                 writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
                 pinned=pin and by_person, type_=of_type,
             )  # fmt: skip
+            if not ident and by_person:
+                raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+            return ident
 
-        touched = belief_changes.changed_by(writing, keep) if by_person else []
-        ident, new = keep()
-        if by_person and ident:
-            belief_changes.put_answer(
-                writing, item=ident, answer="remember", made=ident, was="", project=home, touched=touched, now=now
-            )
+        if by_person:
+            ident = journal.record_answer(writing, keep, kind="remember", item="", project=home, now=now).made
+        else:
+            ident = keep()
         memory = memories.by_id(writing, ident)
         return memory, new, _related_json(writing, memory) if memory and new else [], home
 
     memory, new, related, home = ctx.store.write(write)
     ctx.poke()
     if memory is None:
-        if by_person:
-            raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
@@ -173,7 +181,7 @@ def _save(
     }  # fmt: skip
 
 
-@MEMORIES.add("csm_memory_lesson", mutates=True)
+@TOOLS.add("csm_memory_lesson", mutates=True)
 def _lesson(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
     confidence: float = 0.0, by_person: bool = False,
@@ -238,7 +246,7 @@ def _rest(rows: Rows, ident: str) -> Json | None:
     return as_json(rest, "id text") if rest else None
 
 
-@MEMORIES.add("csm_memory_delete", mutates=True)
+@TOOLS.add("csm_memory_delete", mutates=True)
 def _forget(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False
 ) -> Generator[None, None, Json]:
@@ -255,13 +263,11 @@ def _forget(
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         leave_to_review(writing, memory, by_person=by_person)
-        known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
+        quoted_in = pages if memory.text == target.text else forget.NOWHERE
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
         if by_person:  # which `csmd undo` then names, instead of taking back what was done before
-            belief_changes.put_answer(
-                writing, item=memory.id, answer=belief_changes.FORGET, made="", was="", project=memory.project_seq, touched=[],
-                now=ctx.now(),
-            )  # fmt: skip
+            home = memory.project_seq
+            journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=home, now=ctx.now())
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
@@ -276,49 +282,7 @@ def _forget(
     }  # fmt: skip
 
 
-def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
-    """The rows that a session in a project sees."""
-    return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
-
-
-@MEMORIES.add("csm_memory_context")
-def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """The brief a new session would get."""
-    settings, seen = ctx.config.settings, visible_places(rows, project, asking)
-    goals = checkpoint.goals_block(rows, seen, "")
-    composed = brief.session_brief(
-        rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
-        goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
-    )  # fmt: skip
-    if settings.stages_advisory:
-        lines = advisory.read_lines(rows, places=seen)
-        composed = advisory.append_advisory(composed, lines, max_tokens=settings.brief_max_tokens)
-    return brief_json(ctx, composed)
-
-
-@MEMORIES.add("csm_memory_recall")
-def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
-    """What would be added to a prompt."""
-    settings = ctx.config.settings
-    made = prompt.recall(
-        rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
-        max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
-        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key, asking=project,
-    )  # fmt: skip
-    return brief_json(ctx, made)
-
-
-@MEMORIES.add("csm_memory_file_recall")
-def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """What is known of a file."""
-    most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = work_notes.recall_file(
-        rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
-    )
-    return brief_json(ctx, made)
-
-
-@SUPERSEDE.add("csm_memory_supersede", mutates=True)
+@TOOLS.add("csm_memory_supersede", mutates=True)
 def _supersede(
     ctx: ToolContext, rows: Rows, old: str, new: str = "", undo: bool = False, asking: str = "", by_person: bool = False
 ) -> Json:
@@ -344,16 +308,18 @@ def _supersede(
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
             newer, old = find_memory(writing, new_id, asking), memory
+            if newer.superseded_by and newer.superseded_by != old.id:
+                current = f"csmd supersede {old.id} {newer.superseded_by}"
+                raise BadInput(f"{newer.id} was itself replaced by {newer.superseded_by}", hint=current)
 
-            def replace() -> Memory:
-                return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+            def replace() -> str:
+                supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+                return new_id
 
-            touched = belief_changes.changed_by(writing, replace)
-            memory = replace()
-            belief_changes.put_answer(
-                writing, item=memory.id, answer="supersede", made=new_id, was="" if by_person else supersession.RULE,
-                project=memory.project_seq, touched=touched, now=now,
-            )  # fmt: skip
+            journal.record_answer(
+                writing, replace, kind="supersede", item=old_id, project=memory.project_seq, by=by, now=now
+            )
+            memory = find_memory(writing, old_id, asking)
         return as_json(
             memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
             rest=_rest(writing, memory.id),
@@ -379,7 +345,7 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
     }  # fmt: skip
     reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
     return {
-        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
+        "symptoms": [{"uuid": uuid, "at": at, "text": text} for uuid, at, text in reported if uuid in seen],
         "refuted": [{"uuid": uuid, "at": at, "reason": reason} for reason, (uuid, at) in reasons.items()],
     }
 
@@ -393,7 +359,7 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
     return {"told": worth.value > 0, "why": worth.why, "sessions_left": left}
 
 
-@SHOW.add("csm_memory_show")
+@TOOLS.add("csm_memory_show")
 def _show(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
@@ -411,14 +377,14 @@ def _show(
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
-    told, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
+    injections, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     return {
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
+        "links": [row for link in memories.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
@@ -429,7 +395,7 @@ def _show(
             "times": times,
             "last": [
                 as_json(receipt, "receipt=id session_id event at")
-                for receipt in told
+                for receipt in injections
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
@@ -484,7 +450,7 @@ def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
     return {**asdict(link), "other": brief_memory(other)}
 
 
-@SHOW.add("csm_candidate_show")
+@TOOLS.add("csm_candidate_show")
 def _candidate(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one candidate with its evidence."""
     return present.candidate_json(rows, present.find_candidate(rows, id_, asking), asking)

@@ -219,7 +219,7 @@ def settled(database: Path) -> None:
         newest = int(rows.value("select max(seq) from memories"))
         for subject, position in (("memories", newest), ("sweep", 0), ("day", projects.active_day(rows, 0))):
             cursors.move_cursor(rows, "upkeep", subject, position)
-        rows.run("delete from topics_due")
+        rows.run("update projects set topics_due = 0")
 
 
 def drop_from_memory(database: Path) -> None:

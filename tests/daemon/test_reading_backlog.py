@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventually
 
-from csmd.capture import transcripts
-from csmd.capture.transcripts import OnDisk
+from csmd.capture import transcript_listing, transcript_source
+from csmd.capture.transcript_listing import OnDisk
 from csmd.config import child_environment
 from csmd.daemon import reading, tasks
 from csmd.daemon.alarms import SETTLED_S
@@ -250,11 +250,11 @@ def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last message so far is not its last: what follows is known, only not read yet."""
-    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
     machine = parts.machine
     for said in (PREFERENCE, CORRECTION, DECISION) * 2:
         machine.transcript(machine.line("user", said), machine.line("assistant", "It is done."))
-    path = next(iter(transcripts.transcripts(machine.assistant / "projects")))
+    path = next(iter(transcript_listing.transcripts(machine.assistant / "projects")))
     os.utime(path, (1, 1))
     seen = []
     while parts.background.step(START):
@@ -408,7 +408,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     try:
         left = EVALUATION_BYTES
         chosen = []
-        for one in reading.newest_first(transcripts.list_transcripts(root), [str(root)]):
+        for one in reading.newest_first(transcript_listing.list_transcripts(root), [str(root)]):
             size = sum(file.size for file in one.files)
             if size <= left:
                 chosen.append(one)

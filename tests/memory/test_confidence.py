@@ -73,7 +73,7 @@ def test_a_memory_cools_in_order_and_lasting_ones_stay_warm(
     confidence: float, decay: score.Decay, gate: score.Gate, category: score.Category, today: int, stated: bool
 ) -> None:
     by = "user" if stated else "assistant"
-    limits = score.aged(
+    limits = score.set_thresholds(
         memory("m1", "it holds", confidence=confidence, decay=decay, gate=gate, category=category, authority=by),
         today=today,
     )
@@ -85,7 +85,7 @@ def test_a_memory_cools_in_order_and_lasting_ones_stay_warm(
 
 def test_decay_counts_active_days_as_the_plan_has_it() -> None:
     """c * 3^-(age/horizon): a durable 0.9 falls below 0.7 after 20 active days and below 0.3 after 90."""
-    limits = score.aged(memory("m1", "it holds", confidence=0.9), today=100)
+    limits = score.set_thresholds(memory("m1", "it holds", confidence=0.9), today=100)
     assert (limits.hot_until, limits.warm_until) == (120, 190)
     assert score.attention(today=120, hot_until=120, warm_until=190) == "HOT"
     assert score.attention(today=121, hot_until=120, warm_until=190) == "WARM"

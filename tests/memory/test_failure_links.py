@@ -270,7 +270,7 @@ def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> N
     def more(rows: Rows) -> None:
         for lowered in (0.2, 0.5, 0.4):
             said = failure_reports.Refutation(memory.seq, f"x{lowered}", NOW, "r", lowered, 0)
-            stage._refute(rows, said, {memory.seq: memory.id}, now=NOW)
+            stage._store_refutation(rows, said, {memory.seq: memory.id}, now=NOW)
 
     store.write(more)
     after = store.read(lambda rows: memories.by_id(rows, memory.id))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from session_writer import Talk, go_through
 
 from csmd.memory import remember as stage
 from csmd.store import integrity, memories, projects, receipts, recovery, tombstones, workspaces
@@ -614,3 +615,38 @@ def test_a_type_follows_from_how_a_memory_came_to_be_else_from_its_category(row:
 
 def test_every_type_has_a_path() -> None:
     assert {row[0] for row in PATHS} == set(get_args(MemoryType))
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        "I recommend Redis for the order cache, since it is already deployed.",
+        "We should keep the order cache in Redis, because the latency is lowest there.",
+        "Going forward the order cache lives in Redis, keyed by cart.",
+        "From now on all exports are written as Parquet, never as CSV.",
+    ],
+)
+@pytest.mark.parametrize("answer", ["No.", "no, don't do that", "No, keep it in Postgres instead"])
+def test_an_assistants_proposal_that_the_next_prompt_turns_down_is_no_memory(
+    store: Store, proposal: str, answer: str
+) -> None:
+    talk = Talk(store)
+    talk.say("user", "how do we go on with the shop")
+    talk.say("assistant", proposal)
+    talk.say("user", answer)
+    go_through(store)
+    known = store.read(lambda rows: memories.list_memories(rows, projects=None))
+    assert [memory.text for memory in known if memory.authority != "user"] == []
+
+
+def test_what_an_assistant_saved_of_its_proposal_gives_way_to_the_prompt_that_turns_it_down(store: Store) -> None:
+    save_memory(store, statement("Reviews go to Sarah"), "u0")
+    proposal = statement("The order cache is kept in Redis", authority="assistant")
+    saved, _ = store.write(
+        lambda rows: stage.remember(
+            rows, proposal, Provenance(uuid="a1", session_id="s1", at=NOW), project=1, origin="model_saved", key=store.hash_key
+        )
+    )  # fmt: skip
+    answer = statement("The order cache is kept in Postgres, not in Redis")
+    current, _ = save_memory(store, answer, "u1", at="2026-03-01T10:01:00.000Z")
+    assert read(store, saved).superseded_by == current

@@ -12,7 +12,7 @@ from memory_factory import memory_of
 
 from csmd.errors import BadInput
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, candidates, memories, projects
+from csmd.store import belief_changes, candidates, memories, memory_deletion, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Memory, Project, Provenance, Statement
@@ -204,7 +204,7 @@ def test_deleting_a_memory_reactivates_what_it_superseded(store: Store) -> None:
     old = say(store, NPM, 1)
     before = memory_of(store, old)
     new = say(store, PNPM, 2)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert replace(memory_of(store, old), version=before.version) == before
 
 
@@ -304,7 +304,7 @@ def test_a_forgotten_remainder_is_not_stored_again(store: Store) -> None:
 
 def test_deleting_the_memory_that_superseded_a_part_restores_the_whole(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert holding(store) == {BOTH} and rest(store, old) is None
 
 

@@ -14,7 +14,7 @@ from memory_factory import memory_of
 
 from csmd.memory import topic_tagging
 from csmd.recall import results
-from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
+from csmd.store import memories, memory_deletion, projects, purge, row_images, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Link, Project, Provenance
@@ -49,7 +49,7 @@ def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
 def tagged(said: list[tuple[str, str]]) -> dict[str, set[str]]:
     """Text -> its topics."""
     found: dict[str, set[str]] = {}
-    for tag in topic_tagging.tags_of(told(said)):
+    for tag in topic_tagging.choose_tags(told(said)):
         found.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
     return found
 
@@ -147,7 +147,7 @@ def test_topics_do_not_depend_on_the_order_in_which_memories_came(said: list[tup
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=80), max_size=8))
 def test_any_text_can_be_looked_at(said: list[str]) -> None:
-    found = topic_tagging.tags_of(told([(f"s{number}", text) for number, text in enumerate(said)]))
+    found = topic_tagging.choose_tags(told([(f"s{number}", text) for number, text in enumerate(said)]))
     assert all(tag.topic and 0 < tag.weight <= 1 for tag in found)
 
 
@@ -220,7 +220,7 @@ def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(stor
 def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
     assert say(store, "m5", "delivery", by=topics.PERSON)
     assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m9")))
     assert opened_step(store)
     assert names(store, "m5")["delivery"] == "person"
     assert about(store, "shadow branch") == {"m1", "m6"}
@@ -236,7 +236,7 @@ def test_an_assistant_does_not_overrule_what_a_person_said_of_a_topic(store: Sto
 
 def test_the_name_of_a_topic_goes_with_the_last_memory_that_had_it(store: Store) -> None:
     for ident in BRANCH:
-        store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, memories.by_id(rows, ident)))
+        store.write(lambda rows, ident=ident: memory_deletion.delete_memory(rows, memories.by_id(rows, ident)))
     left = store.read(lambda rows: rows.all("select name from topics where name = 'shadow branch'"))
     assert left == []
 
@@ -271,14 +271,14 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
-    was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m5")))
-    store.write(lambda rows: belief_changes.restore(rows, [(image, None) for image in was], at=NOW))
+    was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
+    store.write(lambda rows: row_images.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 
 def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m9")))
     assert topic_tagging.step(store, force=False, reading=True) == 0
     assert topic_tagging.step(store, force=False, reading=False)
 
@@ -288,7 +288,7 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_tagging, "PART", 2)
-    tags_of, rows_of = topic_tagging.tags_of, topic_tagging.stored.replace_tags
+    tags_of, rows_of = topic_tagging.choose_tags, topic_tagging.topics.replace_tags
     sizes: list[int] = []
 
     def looking(found: Any) -> Any:
@@ -299,11 +299,11 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
         sizes.append(len(part))
         rows_of(rows, project, part)
 
-    monkeypatch.setattr(topic_tagging, "tags_of", looking)
-    monkeypatch.setattr(topic_tagging.stored, "replace_tags", put)
+    monkeypatch.setattr(topic_tagging, "choose_tags", looking)
+    monkeypatch.setattr(topic_tagging.topics, "replace_tags", put)
     was = about(store, "shadow branch")
     store.write(lambda rows: rows.run("delete from memory_topics"))
-    store.write(lambda rows: rows.run("insert into topics_due (project_seq, changes) values (1, 9)"))
+    store.write(lambda rows: rows.run("update projects set topics_due = 9 where seq = 1"))
     assert opened_step(store)
     assert about(store, "shadow branch") == was and len(sizes) > 2 and max(sizes) == 2
 
@@ -358,7 +358,7 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
     ]
     tracemalloc.start()
     try:
-        assert topic_tagging.tags_of(told) == []
+        assert topic_tagging.choose_tags(told) == []
         assert tracemalloc.get_traced_memory()[1] < 6_000_000
     finally:
         tracemalloc.stop()

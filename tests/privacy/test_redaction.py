@@ -19,11 +19,12 @@ from hypothesis import strategies as st
 from planted import Planted, drawn, planted
 from proportion import assert_in_proportion, seconds
 
-from csmd.hosts import adapter
+from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
 from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
-from csmd.privacy.secret_rules import NEEDS, RULES, is_known_alone
+from csmd.privacy.secret_rules import NEEDS, RULES
+from csmd.privacy.secret_shapes import is_known_alone
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -424,7 +425,7 @@ HOSTILE = [
 
 def read_in(text: str) -> None:
     """Redacts, with what stands before it."""
-    transcript.spoken(text, Counter(), as_typed=True)
+    transcript.clean(text, Counter(), as_typed=True)
 
 
 LITERALS = sorted({literal for rule in RULES for literal in rule.literals})
@@ -459,11 +460,11 @@ def test_a_megabyte_without_an_end_is_read_in_proportion_too() -> None:
     not (EVALUATION / "transcripts").is_dir(), reason=f"no real transcripts at {EVALUATION}; set CSMD_EVAL"
 )
 def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None:
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=8192)
     counts: Counter[str] = Counter()
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl")):
         for line in path.read_bytes().splitlines():
-            transcript.read_line(line, reading, tool_limit=8192)
+            transcript.read_line(line, reading)
         redact_tree(
             json.loads(line), counts
         )  # of the last line also what is not kept; of all tests/bench/bench_redact.py

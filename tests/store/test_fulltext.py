@@ -14,7 +14,7 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.recall import results
-from csmd.store import belief_changes, failures, fulltext, memories, projects, search, turns
+from csmd.store import failures, fulltext, memories, memory_deletion, projects, search, turns
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
@@ -109,7 +109,7 @@ def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: 
         again = rows.column("select seq from passages")
         assert [found(rows, one) for one in ("yaml", "March 5")] == [again, again]
         memories.insert(rows, given.memory("m1", "parseJsonLine", project=1), text_hash="m1")
-        belief_changes.delete_memory(rows, memories.by_seqs(rows, [1])[1])
+        memory_deletion.delete_memory(rows, memories.by_seqs(rows, [1])[1])
         rows.run("delete from turns where seq = :seq", seq=seq)
         for index in ("passages_fts", "memories_fts"):
             rows.run(f"insert into {index} ({index}) values ('optimize')")
