@@ -21,7 +21,7 @@ from csmd.store import (
     tombstones,
 )
 from csmd.store.sqlite import Rows
-from csmd.text import claims, clauses, display, prose, similarity, tokens
+from csmd.text import claims, clauses, display, prose, search_terms, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
@@ -385,7 +385,7 @@ def _sharing(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[st
     """Returns the memories with words in common with a text, under old and new names, most similar first; no colleague's."""
     lower = text.casefold()
     names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
-    terms = tokens.query_terms(" ".join([text, *names]))
+    terms = search_terms.query_terms(" ".join([text, *names]))
     others = search.memories_matching(rows, terms, projects=reach, limit=NEAR + 1)
     return [other for other in others if not other.author]
 
