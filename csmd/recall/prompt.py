@@ -62,6 +62,8 @@ MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 60, 3, 5, 120, 30
 FIRST_HITS, UNMISTAKABLE, WHOLE_FROM = 10, 0.3, 0.4
 #: The first hits share at least this much of the prompt's rare words, on average over the best BEST_HITS of them.
 LEAST_FOUND, BEST_HITS = 0.3, 3
+#: From which probability on the end of a thread is near where the passage is that leads to it.
+SURE_END = 0.5
 #: Least share of the prompt's rare words in a line's own exchange, unless its conversation is unmistakable.
 LEAST_NEAR = 0.3
 #: A prompt has a subject whose rarest words, so many, are so rare together; verbs of orders are none of them.
@@ -457,13 +459,21 @@ def _rate_exchanges(
         if passage.kind == "assistant":
             near[seq] = _share_rare_words(f"{passage.text}\n{text_of(previous)}", terms)
         else:
-            exchange = f"{text_of(previous)}\n{text_of(before.get(previous, 0))}"
-            near[seq] = max(_share_rare_words(passage.text, terms), _share_rare_words(exchange, terms))
+            near[seq] = _share_rare_words(passage.text, terms)
+            exchange = f"{text_of(before.get(previous, 0))}\n{text_of(previous)}"
+            if _follows(passage.text, exchange):
+                near[seq] = max(near[seq], _share_rare_words(exchange, terms))
     for seq, led in ends.items():
-        for end, _ in led:
-            if seq in near and end in near:
+        for end, sure in led:
+            if sure >= SURE_END and seq in near and end in near:
                 near[end] = max(near[end], near[seq])
     return near
+
+
+def _follows(text: str, exchange: str) -> bool:
+    """Whether a user's words go on about an exchange: they answer its question, share a word with it or refer back to it."""
+    is_answer = sentence.ends_with_question(exchange)
+    return is_answer or bool(ranking.stems(text) & ranking.stems(exchange)) or sentence.refers_back(sentence.parse(text))
 
 
 def _share_rare_words(text: str, terms: SearchTerms) -> float:
