@@ -110,6 +110,21 @@ def conversations_in_context(rows: Rows, session_id: str) -> frozenset[str]:
     )
 
 
+def turns_in_context(rows: Rows, session_id: str) -> frozenset[int]:
+    """The turns, by row key, that say what a session has in its context."""
+    ids = ids_in_context(rows, session_id) if session_id else frozenset[str]()
+    if not ids:
+        return frozenset()
+    values = {f"id{place}": ident.partition("#")[0] for place, ident in enumerate(sorted(ids))}
+    names = ", ".join(f":{name}" for name in values)
+    return rows.distinct(
+        f"select seq from turns where uuid in ({names}) union "  # noqa: S608
+        "select t.seq from memories m join provenance p on p.memory_seq = m.seq join turns t on t.uuid = p.uuid "
+        f"where m.id in ({names})",
+        **values,
+    )
+
+
 def was_briefed(rows: Rows, session_id: str) -> bool:
     """Whether a session was told something as its start's since its present context began."""
     values = "select count(*) from injections where session_id = :session and event = 'session_start' and at >= :since"
