@@ -440,7 +440,7 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
         return 0
     may = _may_end(new.authority, old)
     asks = confidence.why_not_replaced(pinned=old.pinned)
-    lowers = confidence.lowered_by(SURE)
+    lowers = confidence.lowering(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
     def overturn() -> None:

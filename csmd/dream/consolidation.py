@@ -364,7 +364,7 @@ def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: lis
             continue
         how = similarity.compare(old.text, new.text, renames=gathered.renames)
         if how.replaces:
-            lowered = old.confidence - confidence.lowered_by(how.confidence)
+            lowered = old.confidence - confidence.lowering(how.confidence)
             sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
@@ -446,7 +446,7 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
         and memory.origin not in UNSTATED
         and not memory.pinned
         and (memory.gate == "behavioral" or memory.category == "preference")
-        and not scope.is_of_a_place(memory.text, project_name=project_name)
+        and not scope.points_at_place(memory.text, project_name=project_name)
     )
 
 

@@ -10,7 +10,7 @@ from csmd import data
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
 from csmd.memory import confidence, supersession
-from csmd.memory.scope import is_of_the_user, scope_of
+from csmd.memory.scope import describes_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import belief_changes, core, cursors, memories, memory_deletion, projects, receipts, search, tombstones
@@ -199,7 +199,7 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
     return decay == "durable" and says_so and read.kind == "states" and not (read.is_of_moment or read.is_musing)
 
 
-def unpinned(memory: Memory) -> Memory:
+def unpin(memory: Memory) -> Memory:
     """Returns a memory without its pin, with the decay that its words imply and the tier that it has earned."""
     statement = Statement(
         text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
@@ -216,7 +216,7 @@ def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None
     """Returns where a statement made in a project holds: (scope, row of the project or of its general memories)."""
     if scope is None:
         name, by_user = projects.name_of(rows, project), statement.authority == "user"
-        if by_user and is_of_the_user(statement.text, project_name=name):
+        if by_user and describes_user(statement.text, project_name=name):
             scope = "user"
         else:
             of_speaker = by_user and _classify(statement).about_speaker

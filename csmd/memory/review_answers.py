@@ -287,7 +287,7 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     if answer.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
-        changed = remember.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
+        changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
     changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.state(memory), belief_changes.state(changed)

@@ -323,7 +323,7 @@ def _update_superseding(
             rows,
             memory,
             other,
-            lowers=confidence.lowered_by(how.confidence),
+            lowers=confidence.lowering(how.confidence),
             sure=how.confidence,
             reason=reason,
             by=RULE,

@@ -101,7 +101,7 @@ def is_quote_of_other_checkout(rows: Rows, text: str, turn_seq: int, *, asking: 
 
 
 def _is_said_of_other_checkout(rows: Rows, text: str, directory: Callable[[Rows], str], asking: str) -> bool:
-    named = scope.checkout_named(text)
+    named = scope.named_checkout(text)
     said_in = directory(rows) if named else ""
     if not said_in:
         return False

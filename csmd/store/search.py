@@ -56,7 +56,7 @@ def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[in
     """The memories that contain any of `terms`, the best match first; `projects` None is all."""
     hits = [int(seq) for seq, _ in text_hits(rows, "memory", terms, projects=projects, limit=limit)]
     by_seq = memories.by_seqs(rows, hits)
-    return [by_seq[seq] for seq in hits]
+    return [by_seq[seq] for seq in hits if seq in by_seq]
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:

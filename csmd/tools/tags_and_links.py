@@ -58,7 +58,7 @@ def _weigh_tag(
     if not by_person:
         refuse_where_left_out(ctx, asking)
     target = find_memory(rows, ident, asking)
-    name = topic_tagging.name_of(refuse_secrets(topic))
+    name = topic_tagging.normalise_name(refuse_secrets(topic))
     if not name:
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
 
@@ -162,7 +162,7 @@ def _topics(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 @TOOLS.add("csm_memory_by_topic")
 def _by_topic(ctx: ToolContext, rows: Rows, topic: str, seen: Places = None, limit: int = 50) -> Json:
     """List the memories that are about a topic, the surest first."""
-    name = topic_tagging.name_of(topic)
+    name = topic_tagging.normalise_name(topic)
     members = topics.members(rows, name, seen)
     shown = _surest_first(members.values())[: between(limit, MOST_OF_TOPIC)]
     whole = memories.by_seqs(rows, [member.seq for member in shown])

@@ -152,8 +152,8 @@ def test_any_text_can_be_looked_at(said: list[str]) -> None:
 
 
 def test_a_name_that_somebody_types_is_kept_small_and_on_one_line() -> None:
-    assert topic_tagging.name_of('  "Shadow\n Branch". ') == "shadow branch"
-    assert topic_tagging.name_of(" .. ") == ""
+    assert topic_tagging.normalise_name('  "Shadow\n Branch". ') == "shadow branch"
+    assert topic_tagging.normalise_name(" .. ") == ""
 
 
 # --- Topics over a real store: what somebody says stays, what moves takes its topics along, what is gone leaves no name.
