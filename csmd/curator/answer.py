@@ -17,7 +17,7 @@ from typing import Any, Literal
 from csmd import data, wire
 from csmd.curator.question import SESSION, Candidate, Sheet, Standing
 from csmd.errors import BadInput
-from csmd.text import display, prose, sentence, similarity, tokens
+from csmd.text import display, prose, search_terms, sentence, similarity, tokens
 from csmd.text.sentence import UNSPACED
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Category, Gate
 
@@ -387,4 +387,4 @@ def _is_denial(word: str) -> bool:
 
 def _stems(text: str) -> frozenset[str]:
     """Returns the stems by which a text is compared; pairs of letters in a script without spaces."""
-    return frozenset(map(tokens.stem, tokens.query_terms(text)))
+    return frozenset(map(tokens.stem, search_terms.query_terms(text)))

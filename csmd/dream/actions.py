@@ -214,7 +214,7 @@ class Snapshot:
 
     def aged(self, memory: Memory) -> Memory:
         """Returns a memory with its attention thresholds recomputed (as `memory.supersession.aged`)."""
-        return confidence.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
+        return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
         """When a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""

@@ -148,7 +148,7 @@ def report_project(
     return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
 
 
-CHECK_NAMES = frozenset(name for name, _ in CHECKS)
+CHECK_NAMES = CHECKS
 
 
 def _name_files(paths: Sequence[str]) -> str:

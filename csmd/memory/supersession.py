@@ -21,7 +21,7 @@ from csmd.store import (
     tombstones,
 )
 from csmd.store.sqlite import Rows
-from csmd.text import claims, clauses, display, prose, similarity, tokens
+from csmd.text import claims, clauses, display, prose, search_terms, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
@@ -66,7 +66,9 @@ def quote(memory: Memory) -> str:
 
 def aged(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
-    return confidence.aged(memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]))
+    return confidence.set_thresholds(
+        memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
+    )
 
 
 def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
@@ -402,10 +404,9 @@ def _find_sharing_words(rows: Rows, text: str, reach: list[int] | None, renames:
     """
     lower = text.casefold()
     names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
-    terms = tokens.query_terms(" ".join([text, *names]))
-    hits = fulltext.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
-    others = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
-    return [others[int(seq)] for seq, _ in hits if not others[int(seq)].author]
+    terms = search_terms.query_terms(" ".join([text, *names]))
+    others = search.memories_matching(rows, terms, projects=reach, limit=NEAR + 1)
+    return [other for other in others if not other.author]
 
 
 def _without_itself(memory: Memory, near: Sequence[Memory]) -> list[Memory]:

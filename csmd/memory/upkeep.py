@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from csmd.memory import confidence, duplicates, merging, supersession
 from csmd.memory.duplicates import PAIRS, Finding, Key
 from csmd.memory.supersession import quote
-from csmd.store import belief_changes, candidates, cursors, fulltext, memories, projects, upkeep_queries, vectors
+from csmd.store import belief_changes, candidates, cursors, memories, projects, search, upkeep_queries, vectors
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 from csmd.values import Candidate, Evidence, Memory
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
@@ -218,9 +218,9 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     findings: list[Finding] = []
     for memory in new:
         everywhere = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
-        terms, scopes = tokens.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
-        hits = fulltext.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
-        similar = memories.by_seqs(rows, [*(int(seq) for seq, _ in hits), memory.seq])
+        terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
+        near = search.memories_matching(rows, terms, projects=scopes, limit=NEAR)
+        similar = {other.seq: other for other in (*near, memory)}
         pairs = duplicates.find_duplicates(
             [similar[seq] for seq in sorted(similar)], everywhere=everywhere, dropped=dropped
         )

@@ -19,7 +19,7 @@ from csmd.store import (
 )
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import display, search_terms
 from csmd.tools import present
 from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
@@ -144,7 +144,7 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
 
 def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
     """Returns memories of the same project with similar words, one of which may replace it."""
-    terms = tokens.query_terms(memory.text)
+    terms = search_terms.query_terms(memory.text)
     hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     others = [by_seq[int(seq)] for seq, _ in hits if int(seq) in by_seq]

@@ -462,7 +462,7 @@ def test_a_page_that_was_edited_since_follows_what_an_undo_brings_back_and_keeps
 
 def test_what_a_dream_does_behind_a_wall_is_told_there_only(parts: Any) -> None:
     project = with_a_double(parts)
-    parts.call("csm_project_workspace", name="acme", places=project, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=project, wall=True, by_person=True)
     inside, outside = (parts.call("csm_dream_plan", asking=place) for place in (project, "/elsewhere"))
     assert (len(inside["actions"]), inside["hidden"]) == (1, 0)
     assert (outside["actions"], outside["hidden"]) == ([], 1)

@@ -210,7 +210,7 @@ def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, m
     machine.transcript("not JSON\n")
     machine.csmd("import", str(path))
     machine.event("UserPromptSubmit", prompt="hello", transcript_path=str(path))
-    machine.csmd("session", "write-user", "mine", "kept in a file")
+    machine.call("csm_session_write_user", id="mine", text="kept in a file", project=str(machine.project))
     machine.csmd("stop")
     machine.hook("UserPromptSubmit", prompt="while nobody listens")
     main._crash_report(ValueError("a bug"))
