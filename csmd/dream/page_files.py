@@ -55,7 +55,10 @@ def find_places(rows: Rows) -> dict[int, Place]:
 def build_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[Page]]:
-    """Builds the pages of projects and themes and the index, one page a step; `after` are memories as they will be, by id."""
+    """Builds the pages of projects and themes and the index, one page a step.
+
+    `after` are memories as they will be, by id.
+    """
     places = find_places(rows)
     questioned = {ident for ident, _ in markdown_pages.questioned_lines(rows)}
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
@@ -148,7 +151,10 @@ def _build_theme_pages(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """A page as it should be; `text` is None if its file is to be removed, `into` the file for what remains of it or ""."""
+    """A page as it should be.
+
+    `text` is None if its file is to be removed, `into` the file for what remains of it or "".
+    """
 
     path: str
     text: str | None
@@ -159,7 +165,7 @@ class PlannedFile:
 def plan_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[PlannedFile]]:
-    """Plans every page from the stored memories, or from memories `after` a dream, and what becomes of retired pages."""
+    """Plans every page, and the removal of retired ones, from the stored memories or those `after` a dream."""
     pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:

@@ -102,7 +102,7 @@ def remember(
     text_hash = tokens.keyed_hash(statement.text, key)
     existing = memories.by_hash(rows, text_hash, project=home)
     if existing is None or _is_reworded(existing, besides):
-        near = supersession.near(rows, statement.text, home)
+        near = supersession.find_near(rows, statement.text, home)
         existing = _repeated(
             statement, [memory for memory in near.memories if memory.project_seq == home], besides=besides
         )
@@ -338,7 +338,7 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
         return
     if source.at < memory.created_at and memory.origin == "stated":
         memories.stated_earlier(rows, memory.seq, source)
-    memory = supersession.without_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
+    memory = supersession.undo_unasked_supersession(rows, memories.by_seqs(rows, [memory.seq])[memory.seq])
     raised = AUTHORITY_RANK[statement.authority] > AUTHORITY_RANK[memory.authority]
     sure = confidence.confirm(memory.confidence, pinned=memory.pinned)
     decay: Decay = "permanent" if pinned else memory.decay

@@ -199,7 +199,7 @@ def read_candidates(
             candidates.append(Candidate(memory, worth, _heading(memory, worth)[0]))
         elif worth.why == evidence.PLAIN:
             plain.append(memory)
-    read = curations.judged(rows, projects=places)
+    read = curations.judged_sessions(rows, projects=places)
     candidates = [one for one in candidates if not _is_passed_over(one, read)]
     given_up = supersession.read_given_up(rows, places)
     candidates = [each for each in candidates if each.memory.pinned or each.memory.id not in given_up]
@@ -308,7 +308,7 @@ def worth_at_start(rows: Rows, memory: Memory, places: Sequence[int]) -> Worth:
         return own.worth if own in choose(candidates) else Worth(0.0, "others are worthier, or say the same")
     if not alone.value:
         return alone
-    if _is_passed_over(Candidate(memory, alone, ""), curations.judged(rows, projects=places)):
+    if _is_passed_over(Candidate(memory, alone, ""), curations.judged_sessions(rows, projects=places)):
         return Worth(0.0, "a model read its session and took nothing of it")
     stated = memories.list_memories(rows, projects=places, limit=PRELOADED, only_users=True)
     is_overtaken = overtaking(rows, stated, places=places)(memory)

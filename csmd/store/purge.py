@@ -415,7 +415,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
     sql = "update events set text_hash = :new where stream = :stream and text_hash = :old"
     rows.run(sql, new=new, stream=stream, old=old)
     digests.take_back(rows, seq)
-    curations.take_back(rows, seq)
+    curations.delete_notes_of_turn(rows, seq)
     checkpoints.take_back(rows, seq)
 
 

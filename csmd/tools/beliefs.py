@@ -88,7 +88,8 @@ def _carry_out(
 
 @UPKEEP.add("csm_memory_merge", mutates=True)
 def _merge(
-    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None, asking: str = "", dry_run: bool = True, by_person: bool = False,
+    ctx: ToolContext, rows: Rows, id_: str = "", into: str = "", near: bool = False, undo: str = "", seen: Places = None,
+    asking: str = "", dry_run: bool = True, by_person: bool = False,
 ) -> Json:  # fmt: skip
     """Merge a memory into another one, or all duplicates; or take a merge back."""
     if undo:

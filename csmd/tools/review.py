@@ -168,7 +168,7 @@ def _answer(
 
 @TOOLS.add("csm_review_undo", mutates=True, person="take an answer back")
 def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
-    """Take back an answer, an edit, a replacement or what was called done: the last, or by its id or that of its memory."""
+    """Take back the last answer, edit, replacement or closed matter, or one by its id or that of its memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key

@@ -479,3 +479,24 @@ def test_whether_the_newer_replaces_the_older_is_asked_once_answered_and_taken_b
     if verb != "keep":
         undo(store, done)
         assert state(store) == before
+
+
+def test_an_answer_is_taken_back_also_after_a_session_used_the_memory(store: Store) -> None:
+    ident = remembered(store, SAID[0], "u1", confidence=0.7)
+    done = answer(store, ident, "keep")
+    store.write(lambda rows: remember.use(rows, memory_in(rows, ident), at="2026-03-05T10:00:00.000Z"))
+    undo(store, done)
+    memory = read(store, ident)
+    assert (memory.authority, memory.confidence, memory.used_at[:10]) == ("assistant", 0.7, "2026-03-05")
+
+
+def test_what_was_said_to_hold_with_another_may_be_superseded_by_it_once_that_is_taken_back(store: Store) -> None:
+    old, new = (
+        remembered(store, said, f"u{at[:10]}", at=at, authority="user")
+        for said, at in zip(NARROW, (EARLIER, NOW), strict=True)
+    )
+    (question,) = store.read(lambda rows: candidates.waiting(rows, projects=None))
+    done = answer(store, question.id, "keep")
+    assert store.read(lambda rows: belief_changes.refused_successors(rows, old)) == {new}
+    undo(store, done)
+    assert store.read(lambda rows: belief_changes.refused_successors(rows, old)) == frozenset()
