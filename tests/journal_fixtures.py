@@ -8,7 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Project
 from csmd.dream import dream_undo
+from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance, Statement
 from csmd.memory import duplicates, remember, supersession, upkeep
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
@@ -26,7 +29,6 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 
 NOW, LATER, LAST = (f"2026-03-{day:02}T10:00:00.000Z" for day in (1, 2, 3))
 SAID = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from csmd.knowledge import Memory, Provenance
 from csmd.store import memories
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Provenance
 
 NOW = "2026-03-01T10:00:00.000Z"
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from csmd import wire
+from csmd.conversation import Project, Turn
 from csmd.extraction import statements as distill
 from csmd.memory import failure_links, remember
 from csmd.store import projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from csmd import wire
+from csmd.briefs import Brief
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import (
     brief,
@@ -38,7 +40,6 @@ from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
 TAG = "csmd-recall"

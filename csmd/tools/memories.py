@@ -13,6 +13,7 @@ from typing import cast, get_args
 from csmd.capture import ingest, project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import CATEGORIES_OF, classify
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, query, results, visibility
@@ -45,7 +46,6 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, NEVER, OWNER, Category, Gate, MemdirType, MemoryType
 
 TOOLS = Tools()

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import packets
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import promotion, remember
 from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Project, Provenance, Statement, Turn
 from csmd.vocabulary import TurnKind
 
 SURE = Candidate(

@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_factory import memory_of
 
+from csmd.conversation import Project
 from csmd.errors import BadInput
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, supersession
 from csmd.store import belief_changes, candidates, memories, memory_deletion, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 PNPM = "Use pnpm in the web client, not npm"

@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 from memory_factory import NOW, memory_in, memory_of
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Project
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Provenance, Statement
 from csmd.memory import confidence, merging, remember, upkeep
 from csmd.memory.duplicates import Finding
 from csmd.store import (
@@ -24,7 +27,6 @@ from csmd.store import (
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate, Project, Provenance, Statement
 
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
