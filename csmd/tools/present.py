@@ -22,8 +22,11 @@ from csmd.text import display, prose
 from csmd.text.tokens import content_words, query_terms
 from csmd.tools.declaration import Json, ToolContext, resolve_id
 
-#: Turns on each side of the one that states a memory, and characters of each.
-AROUND, AROUND_CHARACTERS = 2, 240
+#: Turns shown before and after the one that states a memory.
+AROUND = 2
+#: Characters shown of each of these turns.
+AROUND_CHARACTERS = 240
+#: Characters of a passage.
 PASSAGE = 600
 MEMORY = (
     "id text gate type category tier decay authority origin confidence attention pinned scope project source_uuids times "

@@ -23,7 +23,10 @@ from csmd.tools.memories import ALL_TYPES, refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
 
 TOOLS = Tools()
-MOST, MOST_OF_TOPIC = 200, 5000
+#: Most memories of a list by type.
+MOST = 200
+#: Most memories of a list by topic.
+MOST_OF_TOPIC = 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd itself creates -> the command that does.
