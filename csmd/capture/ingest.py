@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from csmd.capture import project_identity
+from csmd.conversation import Event, Project, Turn
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes
 from csmd.hook_events import EVENTS
@@ -28,7 +29,6 @@ from csmd.store import activity, events, files, projects, sessions, tombstones
 from csmd.store.purge import keep_secrets_out
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Event, Project, Turn
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
 #: The event of a payload, and how much was redacted in it by kind.

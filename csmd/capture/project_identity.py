@@ -14,11 +14,11 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
+from csmd.conversation import Project
 from csmd.exclusions import Excludes
 from csmd.privacy.redaction import redact
 from csmd.store import files, projects, workspaces
 from csmd.store.sqlite import Rows
-from csmd.values import Project
 
 MAX_DEPTH = 64
 MAX_PATH = 4096

@@ -20,6 +20,7 @@ from csmd.capture.ingest import (
 from csmd.capture.project_identity import Places
 from csmd.capture.transcript_source import MAX_LINE_BYTES, DatabaseSession, TranscriptFile
 from csmd.capture.turn_filter import LeaveOut, without_known_secrets, without_purged
+from csmd.conversation import Turn
 from csmd.errors import BadInput, TooLarge
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
@@ -35,7 +36,6 @@ from csmd.store.cursors import FileState
 from csmd.store.files import Notes
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Turn
 
 #: The counter of lines that cannot be read.
 BAD_LINES = "bad lines"

@@ -20,6 +20,7 @@ from csmd.curator.answer import Believed, Note, Reason
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
 from csmd.curator.question import Candidate, Sheet, Standing, ask_about
 from csmd.errors import NoThread
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
@@ -31,7 +32,6 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, tokens
 from csmd.text.sentence import UNSPACED
 from csmd.text.similarity import SURE
-from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
 #: Asks one question: yields while waiting for the answer, and returns it.

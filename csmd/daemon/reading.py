@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from csmd.capture import ingest, transcript_listing, transcripts
 from csmd.capture.transcript_listing import OnDisk
 from csmd.config import Config
+from csmd.conversation import Event
 from csmd.daemon import injection
 from csmd.daemon.context import Context, iso, now_iso
 from csmd.errors import BadInput, StoreError
@@ -33,7 +34,6 @@ from csmd.store import activity, cursors, files, receipts
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
-from csmd.values import Event
 
 if TYPE_CHECKING:
     from watchdog.observers.api import BaseObserver, ObservedWatch

@@ -9,10 +9,10 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
+from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
-from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Tier
 
 #: Memories of a topic that each of them is compared with: those that share most words.

@@ -12,12 +12,12 @@ from typing import Literal, NamedTuple
 
 from csmd.dream.actions import Fact
 from csmd.extraction import shell_commands
+from csmd.knowledge import Packet
 from csmd.memory import habits
 from csmd.store import candidates, failures, turns
 from csmd.store.sqlite import Rows
 from csmd.store.turns import FailureTurn, WorkItem
 from csmd.text.display import amount, cut, join_names, squeeze
-from csmd.values import Packet
 
 #: Fewest names that show a form.
 LEAST = 4

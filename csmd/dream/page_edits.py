@@ -26,6 +26,7 @@ from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.hosts.tool_calls import READERS, SHELL
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
 from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
@@ -33,7 +34,6 @@ from csmd.store.core import Store
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import markdown, tokens
-from csmd.values import Candidate, Evidence, Provenance, Statement
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
 #: A page was truncated if more than this share of its lines is gone at once.

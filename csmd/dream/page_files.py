@@ -15,6 +15,7 @@ from csmd.dream.actions import Fact
 from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page, Read
 from csmd.dream.themes import Theme, ThemeSources, choose_themes
+from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
 from csmd.store import failures, files, journal, markdown_pages, tombstones, topics
@@ -22,7 +23,6 @@ from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
 from csmd.text import display, markdown
-from csmd.values import Memory
 from csmd.vocabulary import INDEX
 
 #: Directory of retired pages, below the memory directory.

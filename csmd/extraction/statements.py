@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
 from csmd.extraction.chooser import EarlierStatement, Source, as_earlier
 from csmd.hosts import tool_calls
@@ -13,7 +14,6 @@ from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import StoredTurn
 from csmd.vocabulary import TurnKind
 
 TOOL_WORDS_STAGE = "tool words"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from csmd import data
 from csmd.extraction import classifier
 from csmd.extraction.classifier import Classification
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import confidence, supersession
 from csmd.memory.scope import describes_user, scope_of
 from csmd.memory.supersession import aged
@@ -19,7 +20,6 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import restatement, search_terms, sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
-from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
 
 STAGE = "believe"

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
+from csmd.knowledge import Candidate, Evidence
 from csmd.memory import session_links, work_outcomes
 from csmd.memory.session_links import Facts, Link
 from csmd.memory.work_outcomes import DigestItem, Drift, StoredEnding, WorkEnding
@@ -16,7 +17,6 @@ from csmd.store import candidates, cursors, digests, projects
 from csmd.store.core import Store
 from csmd.store.digests import AGAIN, SELF, Behind
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence
 
 #: Sessions that one step evaluates.
 BATCH = 25

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from csmd.errors import BadInput
+from csmd.knowledge import Candidate, Evidence, Link, Memory
 from csmd.memory import confidence
 from csmd.memory.scope import identity
 from csmd.store import (
@@ -26,7 +27,6 @@ from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
 
 #: The source of candidates that ask whether a newer memory replaces an older one.

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from csmd import wire
+from csmd.briefs import Brief
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import (
     brief,
@@ -38,7 +40,6 @@ from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
 from csmd.text.sentence import Speaker
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Brief, Memory
 from csmd.vocabulary import PROMPTS
 
 TAG = "csmd-recall"
@@ -183,8 +184,8 @@ def recall(
         values = measure(hits, [line for line in lines if not line.is_cold], terms)
         offered = [line for line in lines if not line.is_cold]
         answers = [0.0 if names_nothing else _answers(line, terms) for line in offered]
-        found = ranking.rate("prompt", values) if _share_words(hits) >= LEAST_FOUND else 0.0
-        sure = 0.0 if names_nothing else max(found, *answers, 0.0)
+        by_values = ranking.rate("prompt", values) if _share_words(hits) >= LEAST_FOUND else 0.0
+        sure = 0.0 if names_nothing else max(by_values, *answers, 0.0)
         sure = _as_late(sure, _count_prompts(rows, session_id))
         most, room = WHOLE if about_one >= WHOLE_FROM else SHORT
         rules = [line for line in offered if _applies(line, terms)] if len(terms.rarity) <= ORDER_WORDS else []
@@ -332,7 +333,9 @@ def find_lines(
             statement=one,
             values={
                 **ranking.line_features(text, terms, one.features, by_user=by_user, replaced=one.replaced),
-                "near": near[one.passage.seq] if one.passage else _share_rare_words(f"{one.text}\n{one.replaced}", terms),
+                "near": near[one.passage.seq]
+                if one.passage
+                else _share_rare_words(f"{one.text}\n{one.replaced}", terms),
             },
             turn=one.passage.turn_seq if one.passage else 0,
             ends=warmth.ends.get(one.passage.seq, ()) if one.passage else (),
@@ -445,7 +448,9 @@ def _rate_exchanges(
     """
     turns = {passage.turn_seq for passage in read.values()}
     places = sorted({passage.project_seq for passage in read.values()})
-    before = {turn: found.before for turn, found in search.turn_neighbours(rows, sorted(turns), projects=places).items()}
+    before = {
+        turn: found.before for turn, found in search.turn_neighbours(rows, sorted(turns), projects=places).items()
+    }
     earlier = sorted(set(before.values()) - before.keys())
     before |= {turn: found.before for turn, found in search.turn_neighbours(rows, earlier, projects=places).items()}
     texts = search.turns_by_seq(rows, sorted({*before, *before.values()}))
@@ -473,7 +478,9 @@ def _rate_exchanges(
 def _follows(text: str, exchange: str) -> bool:
     """Whether a user's words go on about an exchange: they answer its question, share a word with it or refer back to it."""
     is_answer = sentence.ends_with_question(exchange)
-    return is_answer or bool(ranking.stems(text) & ranking.stems(exchange)) or sentence.refers_back(sentence.parse(text))
+    return (
+        is_answer or bool(ranking.stems(text) & ranking.stems(exchange)) or sentence.refers_back(sentence.parse(text))
+    )
 
 
 def _share_rare_words(text: str, terms: SearchTerms) -> float:

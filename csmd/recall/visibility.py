@@ -16,13 +16,13 @@ from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.extraction import chooser
 from csmd.hosts.adapters import of_session
+from csmd.knowledge import Memory
 from csmd.memory import confidence, scope, supersession
 from csmd.recall import compose, hybrid_search
 from csmd.recall.hybrid_search import ScoredStatement
 from csmd.store import files, memories, passages, projects, receipts, tombstones, turns
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, similarity, tokens
-from csmd.values import Memory
 from csmd.vocabulary import OWNER, Attention, Tier
 
 # --- places

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from csmd.knowledge import Link, Memory
 from csmd.store import memories
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Link, Memory
 from csmd.vocabulary import NEVER
 
 #: As `by`: what a dream did.

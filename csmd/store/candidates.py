@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from csmd.conversation import ObservedTurn
+from csmd.knowledge import Candidate, Evidence, Packet, State
 from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
-from csmd.values import Candidate, Evidence, Heard, Packet, State
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
@@ -232,14 +233,14 @@ SCAN = "scan"
 MOST_CHARACTERS = 4_000
 
 
-def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[Heard]:
+def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[ObservedTurn]:
     """A conversation's turns past an ordinal up to another, in order, as their transcript tells them.
 
     Ends before the first turn that only a hook has reported so far: its line may come yet.
     """
     provisional = first_provisional(rows, session_seq, after=after)
     return rows.read(
-        Heard,
+        ObservedTurn,
         "select t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, "
         "substr(t.text, 1, :most), t.at, st.ordinal, t.tool_name, t.tool_id, s.parent <> '' from session_turn st "
         "join turns t on t.seq = st.turn_seq join sessions s on s.seq = t.session_seq "

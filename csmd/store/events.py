@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
+from csmd.conversation import Event, Turn
 from csmd.store import projects, turns
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import tokens
-from csmd.values import Event, Turn
 from csmd.vocabulary import TurnKind
 
 #: Two reports of one event come at most so many seconds apart.

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from csmd.conversation import Project
+from csmd.knowledge import Link, Provenance
 from csmd.store import belief_changes, files, memories, projects, row_images, topics, workspaces
 from csmd.store.sqlite import Rows, as_value, in_keys
-from csmd.values import Link, Project, Provenance
 from csmd.vocabulary import NEVER
 
 #: The columns that say what a memory is; those that lead to other rows and those that count days stand by themselves.

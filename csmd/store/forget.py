@@ -12,10 +12,10 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
+from csmd.knowledge import Memory
 from csmd.store import curations, journal, markdown_pages, memories, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
-from csmd.values import Memory
 
 _CASES = (str.lower, str.capitalize, str.upper)
 #: What says only a word or two is told by what says hardly more; of a longer one a heading may be the beginning of a text.

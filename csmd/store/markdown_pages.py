@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Literal, NamedTuple
 
+from csmd.knowledge import Candidate, Memory
 from csmd.store import candidates, memories, tombstones
 from csmd.store.sqlite import Rows, column_values, columns, in_keys
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import markdown, similarity, tokens
 from csmd.text.markdown import BULLET, ID, line_words
-from csmd.values import Candidate, Memory
 
 #: How many calls of tools are looked at for who wrote a page, the latest.
 MOST_CALLS = 500

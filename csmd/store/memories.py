@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from csmd.conversation import SessionPrompt, StatedInTurn, StoredTurn
 from csmd.errors import StoreError
 from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
-from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
 from csmd.vocabulary import Authority
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from csmd.conversation import Project
+from csmd.knowledge import Memory, Provenance
 from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
 from csmd.store.sqlite import Rows, column_values, in_keys
-from csmd.values import Memory, Project, Provenance
 from csmd.vocabulary import AUTHORITY_RANK, NEVER
 
 #: A day after every other.

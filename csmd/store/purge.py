@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from csmd import wire
 from csmd.errors import BadInput
+from csmd.knowledge import Memory
 from csmd.privacy.fingerprints import PURGED, Needle, check_text, clean, words
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import (
@@ -34,7 +35,6 @@ from csmd.store.sqlite import Rows, in_keys, secure_delete
 from csmd.store.tombstones import LOOKED_AT
 from csmd.text import similarity, tokens
 from csmd.text.display import ARROW, amount
-from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from csmd.briefs import BriefItem
 from csmd.store.sqlite import Rows, as_value, columns, in_keys
-from csmd.values import BriefItem
 
 #: Sources of a session's start after which the assistant no longer has what it was told before (facts: claude-code 1.9).
 _FRESH = "('startup', 'clear', 'compact')"

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
+from csmd.conversation import Project
 from csmd.errors import StoreError
 from csmd.store import candidates, checkpoints, digests, purge
 from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
-from csmd.values import Project
 
 #: Made again by triggers, or by the stages that own them, so that they read everything once more.
 NOT_TAKEN = frozenset(

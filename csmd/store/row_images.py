@@ -7,11 +7,11 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from csmd import wire
+from csmd.knowledge import Candidate, Evidence, Link
 from csmd.store import belief_changes, candidates, memories, topics, vectors
 from csmd.store.belief_changes import TIMES
 from csmd.store.memory_deletion import delete_all
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Evidence, Link
 from csmd.vocabulary import NEVER
 
 #: The columns of a memory that an image holds: all but its row key, its text and its twin. The version is among them,

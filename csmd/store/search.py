@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from csmd.knowledge import Memory
 from csmd.store import memories
 from csmd.store.fulltext import SEARCHED, rows_with, text_hits
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
-from csmd.values import Memory
 from csmd.vocabulary import TurnKind
 
 #: So many passages are looked for to find one turn each.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, get_args
 
+from csmd.conversation import ExportedTurn
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import candidates, checkpoints, digests, failures, markdown_pages, memory_deletion
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
 
 #: In the order of Session's fields.
@@ -145,14 +145,14 @@ def conversation(
     limit: int = 2**31,
     offset: int = 0,
     among: Sequence[TurnKind] = get_args(TurnKind),
-) -> list[SaidTurn]:
+) -> list[ExportedTurn]:
     """The turns of a session that were said in these projects (None: in any), in its order, from the `offset`th on.
 
     `among` are the kinds of turns that count.
     """
     kinds_named = ", ".join(f"'{kind}'" for kind in among)
     return rows.read(
-        SaidTurn,
+        ExportedTurn,
         "select t.uuid, t.kind, t.text, t.at, t.parent_uuid, t.message_id, t.tool_name, t.tool_id, t.tokens, "  # noqa: S608
         "coalesce(t.dropped, 0), st.rewound, coalesce(t.counted, 0) from session_turn st join turns t on t.seq = st.turn_seq "
         f"where st.session_seq = :session and {in_keys('t.project_seq', projects)} and t.kind in ({kinds_named}) "

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from csmd.conversation import Quote, StoredTurn, Turn
+from csmd.knowledge import Memory
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
@@ -22,7 +24,6 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
-from csmd.values import Memory, Quote, StoredTurn, Turn
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.

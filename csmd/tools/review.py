@@ -7,6 +7,7 @@ from collections.abc import Generator
 from functools import partial
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Memory
 from csmd.memory import open_matters, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.recall import visibility
@@ -23,7 +24,6 @@ from csmd.text import display, search_terms
 from csmd.tools import present
 from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
-from csmd.values import Candidate, Memory
 
 TOOLS = Tools()
 

@@ -6,9 +6,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+from csmd.conversation import ExportedTurn
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import work
 from csmd.hosts import adapters
+from csmd.knowledge import Memory
 from csmd.paths import file_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
@@ -23,7 +25,6 @@ from csmd.tools.present import (
     find_session,
     turns_around,
 )
-from csmd.values import Memory, SaidTurn
 from csmd.vocabulary import TurnKind
 
 TOOLS = Tools()
@@ -184,7 +185,7 @@ def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     return as_json(session, "id project last_at", **_usage(rows, session))
 
 
-def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
+def _conversation(rows: Rows, session: Session, asking: str) -> list[ExportedTurn]:
     return sessions.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
 
 

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import TypeVar
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Link, Memory
 from csmd.memory import remember, supersession, topic_tagging
 from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
@@ -20,10 +21,12 @@ from csmd.text import display
 from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.memories import ALL_TYPES, refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
-from csmd.values import Link, Memory
 
 TOOLS = Tools()
-MOST, MOST_OF_TOPIC = 200, 5000
+#: Most memories of a list by type.
+MOST = 200
+#: Most memories of a list by topic.
+MOST_OF_TOPIC = 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
 #: Relationships that only csmd itself creates -> the command that does.

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from team_server import TeamServer
 
+from csmd.conversation import Project
+from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance
 from csmd.store import (
     belief_changes,
     candidates,
@@ -29,7 +31,6 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows, connect
 from csmd.team import postgres
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Link, Memory, Project, Provenance
 
 NOW, LATER = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
 

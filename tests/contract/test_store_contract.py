@@ -16,7 +16,10 @@ from typing import Any
 
 import pytest
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Event, Project, StoredTurn, Turn
 from csmd.errors import DeadlineExceeded, Refused, StoreError
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.store import (
     activity,
     core,
@@ -35,7 +38,6 @@ from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Event, Link, Memory, Project, Provenance, Statement, StoredTurn, Turn
 
 NOW = "2026-01-01T00:00:00.000Z"
 PATIENCE_S = 30.0

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from memory_factory import memory_in
 
+from csmd.conversation import Project, Turn
 from csmd.dream import dream_undo, page_edits, page_files, page_format
 from csmd.dream.actions import Fact
 from csmd.exclusions import Pauses
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.memory.undo import undo_answer
 from csmd.store import (
@@ -31,7 +33,6 @@ from csmd.store import (
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-02T10:00:00.000Z"

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from machine import Machine
 
+from csmd.conversation import Project, StoredTurn, Turn
+from csmd.knowledge import Statement
 from csmd.memory import remember, speakers
 from csmd.store import activity, integrity, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Statement, StoredTurn, Turn
 
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."
 NOW = "2026-01-01T00:00:00.000Z"

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from memory_factory import add_turn, key_of
 
+from csmd.conversation import Project, Turn
 from csmd.extraction import packets
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import promotion, remember
 from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Candidate, Evidence, Project, Provenance, Statement, Turn
 from csmd.vocabulary import TurnKind
 
 SURE = Candidate(

@@ -10,7 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from memory_factory import memory_in
 
+from csmd.briefs import BriefItem
+from csmd.conversation import Project
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance, Statement
 from csmd.memory import remember, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.store import (
@@ -28,7 +31,6 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
 
 NOW = "2026-03-01T10:00:00.000Z"
 EARLIER = "2026-02-01T10:00:00.000Z"

@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory_factory import memory_of
 
+from csmd.conversation import Project
+from csmd.knowledge import Link, Provenance
 from csmd.memory import topic_tagging
 from csmd.recall import results
 from csmd.store import memories, memory_deletion, projects, purge, row_images, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Link, Project, Provenance
 from tests.memory_factory import NOW, memory
 
 SAID = [

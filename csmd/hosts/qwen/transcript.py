@@ -11,6 +11,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+from csmd.conversation import Turn
 from csmd.hosts import gemini_parts
 from csmd.hosts.claude.transcript import ROOT
 from csmd.hosts.gemini_parts import parts_in, words_in
@@ -26,7 +27,6 @@ from csmd.hosts.transcript_reading import (
     response_tokens,
     tokens,
 )
-from csmd.values import Turn
 
 HOST = "qwen"
 #: The context window of current models.
