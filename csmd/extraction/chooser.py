@@ -13,8 +13,6 @@ The user's words go ways of their own. In a typed prompt each sentence that asse
 (`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
 another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and some
 forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
-
-A passage that names the cause of something needs less than the bar.
 """
 
 from __future__ import annotations
@@ -48,8 +46,6 @@ MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
-#: What plainly names a cause needs so much only, where the bar is higher: a diagnosis is short.
-DIAGNOSED = 0.3
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
@@ -103,13 +99,7 @@ _CODE_LINE = re.compile(
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
 #: What is said about it stands behind it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
-#: What names the cause of something, and how it comes about.
-_CAUSE = _re(
-    r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
-    r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
-)
-#: A title without its number, and one that names a part of a text and nothing that it is about.
-_NUMBERED = _re(r"^\W*(?:(?:step|phase|part|task|issue|fix|bug)\b\W*)?\d*[.:)]*\s*")
+#: A title that names a part of a text and nothing that it is about.
 _NO_TITLE = _re(
     r"\W*(?:(?:the|key|main|other|all|new|current|proposed|your|my|our|next|technical|implementation|design|code|test|file|required|made|and|of)\s+)*"
     r"(?:root causes?|causes?|context|background|overview|summary|problems?|issues?|solutions?|fix(?:es)?|approach|plan|changes?|results?|findings?|conclusions?"
@@ -307,9 +297,7 @@ def _of_source(
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
     ]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
-    candidates = [
-        passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
-    ]
+    candidates = [passage for value, passage in weighed if value >= weights.bar]
     if not candidates and not _is_sure(outline, weights):
         asserted = []
     if len(asserted) == 1:  # told with what goes on about it
@@ -507,7 +495,7 @@ def _from(
             text, held, last = f"{text}{between}{sentence.text}", held | content[at], at
     if not held or len(held) > MOST_WORDS:
         return None
-    title = _NUMBERED.sub("", first.title)
+    title = first.title
     named = frozenset(content_words(title))
     titled = bool(GOOD_TITLE.search(title))
     if (
@@ -642,10 +630,9 @@ _COUNTED: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("request", _re(r"\b(?:please|can you|could you|can we|would you|make sure|check|add|fix|implement|run|create)\b")),
     ("number", _re(r"\b\d+\b")),
 )  # fmt: skip
-_IDENTIFIER = re.compile(r"\b\w{1,60}_\w|\b[a-z]{1,60}[A-Z]\w|`[^`]{2,80}`|\b[\w-]{1,40}\.[a-z]{1,4}\b|\w\(")
 FEATURES = (
     "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),
-    "identifiers", "dense", "of the prompt", "quotation", "long turn", "long turn's point",
+    "dense", "of the prompt", "quotation", "long turn", "long turn's point",
 )  # fmt: skip
 #: A turn of so many candidates is as long as any.
 LONG_TURN = 30
@@ -659,7 +646,6 @@ def features(passage: Passage, *, user: bool, other: frozenset[str], among: int)
         float(user),
         *((min(count, high) - low) / (high - low) if count > low else 0.0 for low, high in _RAMPS),
         *(min(3, len(pattern.findall(passage.text))) / 3 for _, pattern in _COUNTED),
-        min(1.0, 2 * len(_IDENTIFIER.findall(passage.text)) / count),
         count / max(1, len(words_of(passage.text))),
         _share(passage.content, other),
         float('"' in passage.text),

@@ -180,7 +180,6 @@ def levers() -> dict[str, tuple[Any, str, Any]]:
             "MOST",
             dict.fromkeys(("prompt", "reply", "midway", "plan", "commit"), 2) | chooser.MOST,
         ),
-        "a diagnosis must reach the bar": (chooser, "_CAUSE", _never()),
         "agents' reports, too": (chooser, "SILENT", frozenset()),
         "no work in between": (chooser, "SILENT", chooser.SILENT | {"midway"}),
         "no commits": (chooser, "SILENT", chooser.SILENT | {"commit"}),
