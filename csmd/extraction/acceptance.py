@@ -11,7 +11,9 @@ import re
 from csmd import data
 from csmd.text import prose
 from csmd.text.display import cut, squeeze
-from csmd.text.sentence import DIALOGUE, UNSPACED, has, language_of, parse
+from csmd.text.language import language_of
+from csmd.text.sentence import DIALOGUE, has, parse
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.

@@ -29,7 +29,7 @@ from csmd import wire
 from csmd.cache import cached
 from csmd.extraction import acceptance, classifier, verbatim_statements
 from csmd.hosts import adapters, tool_calls
-from csmd.text import prose, quotations, sentence
+from csmd.text import prose, quotations, sentence, sentence_words
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.similarity import gist
 from csmd.text.tokens import content_words, words_of
@@ -450,7 +450,9 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
         return False
     if speaker == "assistant" and sentence.has("proposes", parsed.language, text):
         return False  # the user decides; see acceptance.py
-    has_words = len(_WORDY.findall(text)) >= 3 or (parsed.language in sentence.UNSPACED and len(text) >= LEAST_UNSPACED)
+    has_words = len(_WORDY.findall(text)) >= 3 or (
+        parsed.language in sentence_words.UNSPACED and len(text) >= LEAST_UNSPACED
+    )
     if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
         return False
     kind = parsed.kind

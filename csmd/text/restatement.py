@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text import clauses, sentence, similarity, tokens
+from csmd.text import clauses, language, similarity, tokens
 from csmd.text.clauses import WORDS, Word
 
 #: Two words are forms of one that begin with so many letters, and go on with an ending each.
@@ -167,7 +167,7 @@ def _bare(word: Word) -> str:
 
 
 def _language(left: _Reading, right: _Reading) -> bool:
-    return any(sentence.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
+    return any(language.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
 
 
 def _numbers(left: _Reading, right: _Reading) -> bool:
