@@ -17,7 +17,7 @@ from csmd import data
 from csmd.cache import cached
 from csmd.text.decisions import decides
 from csmd.text.language import ENGLISH, language_of
-from csmd.text.moments import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
+from csmd.text.momentary_orders import halts, is_standing_wish, picks_at_hand, stops_habit, without_passing_bans
 from csmd.text.sentence_words import (
     MOST_READ,
     SPACED,

@@ -322,7 +322,7 @@ def test_a_sentence_has_the_properties_of_the_golden_table(name: str, text: str,
 
 
 #: What reads the words, each after those that it imports.
-READERS = ("sentence_words", "language", "moments", "sentence")
+READERS = ("sentence_words", "language", "momentary_orders", "sentence")
 
 
 def parse_without(word_class: str) -> ModuleType:
