@@ -99,23 +99,26 @@ _CODE_LINE = re.compile(
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
 #: What is said about it stands behind it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
-#: A title that names a part of a text and nothing that it is about.
-_NO_TITLE = _re(
-    r"\W*(?:(?:the|key|main|other|all|new|current|proposed|your|my|our|next|technical|implementation|design|code|test|file|required|made|and|of)\s+)*"
-    r"(?:root causes?|causes?|context|background|overview|summary|problems?|issues?|solutions?|fix(?:es)?|approach|plan|changes?|results?|findings?|conclusions?"
-    r"|notes?|details?|steps?|files?|verification|tests?|testing|todo|goals?|decisions?|rationale|benefits?|options?|recommendations?|questions?|examples?|usage"
-    r"|before|after|behaviou?r|analysis|review|features?|requirements?|status|implementation|architecture|design|scope|what .*|why .*|how .*|errors?(?: and fixes)?"
-    r"|problem solving)\W*"
+#: The words of titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
+POOR_TITLE = frozenset(
+    "verification test tests testing files steps checklist todo next usage example examples implementation".split()
 )
-#: Titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
-POOR_TITLE = re.compile(
-    r"\b(?:verification|test(?:s|ing)?( plan)?|files|steps|checklist|todo|next|usage|example|implementation)",
-    re.IGNORECASE,
+GOOD_TITLE = frozenset(
+    "context cause causes problem problems decision decisions why background summary finding findings goal goals rationale key"
+    " constraint constraints fix fixes fixed".split()
 )
-GOOD_TITLE = re.compile(
-    r"\b(?:context|root cause|cause|problem|decisions?|why|background|summary|finding|goal|rationale|key|constraint|fix)",
-    re.IGNORECASE,
+#: A title of these words alone, or of a question, names a part of a text and nothing that it is about.
+_EMPTY_TITLE = (
+    POOR_TITLE
+    | GOOD_TITLE
+    | frozenset(
+        "the main other all new current proposed your my our technical design code file required made and of root overview issue"
+        " issues solution solutions approach plan change changes result results conclusion conclusions note notes detail details"
+        " step benefit benefits option options recommendation recommendations question questions before after behavior behaviour"
+        " analysis review feature features requirement requirements status architecture scope error errors solving".split()
+    )
 )
+
 
 # --- sources
 
@@ -456,7 +459,11 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
     if len(text) >= prose.MAX_LINE or not has_words or _CODE_LINE.search(text):
         return False
     kind = parsed.kind
-    if kind in REFUSED[speaker] or sentence.holds_only_redacted(text) or POOR_TITLE.search(stated.title):
+    if (
+        kind in REFUSED[speaker]
+        or sentence.holds_only_redacted(text)
+        or not POOR_TITLE.isdisjoint(words_of(stated.title))
+    ):
         return False
     if (
         kind == "asks"
@@ -499,15 +506,16 @@ def _from(
         return None
     title = first.title
     named = frozenset(content_words(title))
-    titled = bool(GOOD_TITLE.search(title))
-    if (
-        named - held
-        and len(named) <= TITLE_WORDS
-        and len(held | named) <= MOST_WORDS
-        and not _NO_TITLE.fullmatch(title)
-    ):
+    titled = not GOOD_TITLE.isdisjoint(words_of(title))
+    if named - held and len(named) <= TITLE_WORDS and len(held | named) <= MOST_WORDS and not _is_empty_title(title):
         text, held = f"{title}: {text}", held | named
     return Passage(start, last, text, held, titled)
+
+
+def _is_empty_title(title: str) -> bool:
+    """Whether a title names a part of a text and nothing that it is about: "The main changes", "How it works"."""
+    words = words_of(title)
+    return words[:1] in (["what"], ["why"], ["how"]) or _EMPTY_TITLE.issuperset(words)
 
 
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:

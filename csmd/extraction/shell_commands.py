@@ -44,7 +44,7 @@ def commands(line: str) -> list[str]:
 
 
 def _commands(line: str) -> list[list[str]]:
-    """The words of each command of a shell line, of a pipe only of the first; "Q" stands for what is in quotes."""
+    """The words of each command of a shell line, of a pipe only of the first; text in quotes becomes "Q"."""
     plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MOST_CHARACTERS])).replace("\\\n", " ")
     return words_of_parts(plain)
 

@@ -62,21 +62,7 @@ _PRINTED = re.compile(
     r"|[❯⎿⏺│├└]|\[redacted\b[^\]]{0,60}\]\W{0,3}$|\bat [\w$]{1,80}(?:\.[\w$<>`]{1,80}){2,12}\(|(?:/var/folders|/private/var|\\Temp)[/\\]|\b[0-9a-f]{40}\b",
     re.IGNORECASE,
 )
-_NARRATES = re.compile(
-    r"(?:let me|let['’]s (?:see|check|look)|i['’]ll|i will|i['’]m going to|i am going to|now i\b|i (?:can )?see\b|i (?:noticed|need to)"
-    r"|here['’]s|here (?:is|are)|looking at|now let)",
-    re.IGNORECASE,
-)
 _EDITED = r"(?:added|updated|created|wrote|extended|removed|deleted|fixed|adjusted|changed|modified|renamed|moved|implemented|committed|set up)"
-#: Counts of tests, then how checks ended, whoever tells them; then inventories of edits, an assistant's.
-_COUNTS = re.compile(
-    r"\b(?:all )?\d+ (?:\w+ )?(?:tests? )?(?:pass(?:ed|es|ing)?|failed|failures|skipped)\b", re.IGNORECASE
-)
-_CHECKED = re.compile(
-    r"^\W{0,3}(?:all )?(?:tests?|build|lint\w*|format\w*|type[- ]?check\w*)\b.{0,30}\b(?:pass(?:es|ed)?|clean|succeed\w*|no (?:new )?"
-    r"(?:issues|errors|warnings|problems))\b.{0,20}$",
-    re.IGNORECASE,
-)
 #: Data: values, a mark without which there is none, cells of a table, and text between tags.
 _VALUE = re.compile(r"\"[^\"]*(?:\"|$)|'[^']*(?:'|$)|\b(?:true|false|null|none|undefined)\b|[\d.]+", re.IGNORECASE)
 _DATA_MARK = re.compile(r"^\W{0,3}[\[{]|[\"']\s{0,3}:")
@@ -85,6 +71,7 @@ _CELL_END = re.compile(r"^\s*\||\|\s*$")
 _TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
 #: Fewest bars between cells, and most words of a sentence that only says how checks ended.
 LEAST_BARS, STATUS_WORDS = 2, 12
+#: An assistant's inventory of its edits.
 _INVENTORY = re.compile(
     r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
     r"|^\W{0,3}(?:i(?:['’]ve)? )?" + _EDITED + r" (?:[\w-]+ ){0,4}(?:tests?|test cases?|imports?|comments?|docstrings?|documentation)\b"
@@ -92,8 +79,6 @@ _INVENTORY = re.compile(
     r"|^\W{0,3}(?:the )?(?:fixes|changes|edits|updates) (?:i |that i )?(?:['’]ve )?made\b|^\W{0,3}(?:summary of|files (?:changed|modified|updated|created))",
     re.IGNORECASE,
 )  # fmt: skip
-#: What somebody says to have just done.
-_DID = re.compile(r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _EDITED + r"\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,11 +304,11 @@ def _kind(
         return "printed"
     if all(map(_is_dialogue, plain)):
         return "assents"
-    if speaker == "assistant" and _NARRATES.match(body):
+    if speaker == "assistant" and phrase_size(WORDS["narrates.en"], words_in(body)[:4]):
         return "narrates"
-    if _COUNTS.search(head) or (not lasting and (_CHECKED.search(head) or _is_status(plain))):
+    if _counts_tests(plain) or (not lasting and _is_status(plain)):
         return "reports"
-    if speaker == "assistant" and (_INVENTORY.search(head) or _DID.match(body)):
+    if speaker == "assistant" and (_INVENTORY.search(head) or _tells_deed(words_in(body))):
         return "reports"
     marked = ends_with_question(head)
     if language != "en":
@@ -340,6 +325,23 @@ def _is_data(head: str) -> bool:
     bare = _CODE.sub("x", head) if "|" in head else ""
     is_row = bool(bare) and (_CELL_END.search(bare) is not None or bare.count(" | ") >= LEAST_BARS)
     return is_row or (head[:1] == "<" and _TAGS.match(head) is not None)
+
+
+#: How a count of tests goes on behind its number, and within how many words.
+_COUNTED = frozenset("pass passed passes passing failed failures skipped".split())
+COUNTED_WITHIN = 3
+
+
+def _counts_tests(plain: Sequence[str]) -> bool:
+    """Whether a sentence counts tests: "14 unit tests passed"."""
+    numbers = (at for at, word in enumerate(plain) if word.isdigit())
+    return any(not _COUNTED.isdisjoint(plain[at + 1 : at + 1 + COUNTED_WITHIN]) for at in numbers)
+
+
+def _tells_deed(words: Sequence[str]) -> bool:
+    """Whether a sentence tells what its speaker has just done: "I've now added ..."."""
+    verb = next((word for word in words[1:4] if word not in ("have", "also", "now", "just", "then")), "")
+    return words[:1] != () and words[0] in ("i", "we", "i've", "we've") and verb in WORDS["did.en"]
 
 
 def _is_status(plain: Sequence[str]) -> bool:
