@@ -41,7 +41,7 @@ Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary
 
 #: Most distinct content words of a passage, and of its characters.
 MOST_WORDS, MOST_CHARACTERS = 45, 600
-#: Statements of one turn: a summary of hours states several things, and so may somebody who types them.
+#: Most statements of one turn. A summary of hours of work states several things, and so may a prompt (`MOST_ASSERTED`).
 MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
@@ -56,22 +56,22 @@ SURE_ORDER = 0.85
 ACCEPTED = 0.85
 #: A user's assertion is a repeat when the user said this share of its content words before.
 OWN_SHARE = 0.7
-#: Up to so many times as long two statements are of one size: a word in another's place is another value.
+#: Two statements count as equally long up to this ratio; then a differing word is another value.
 ONE_SIZE = 1.5
 #: A reply repeats its prompt, where that gave a statement, with this share of its content words.
 ASKED_ALREADY = 0.5
 #: A statement cites the other half of its exchange when it has this share of its content words from there.
 CITES = {"prompt": 0.15, "reply": 0.05}
-#: From this many rows a user's text is something pasted, and its sentences are no assertions of its own.
+#: A user's text of this many rows or more was pasted: its sentences are not the user's own assertions.
 DOCUMENT_ROWS = 14
 #: How sure an assertion must be, by how many sentences stand in its prompt (alone it is the point of it); then how sure one
 #: of them where no passage of the prompt reaches the bar.
 CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 #: In these ways a sentence says that it lasts.
 LAID_DOWN = sentence.RULES | {"role"}
-#: A rule, a ban, a taste and a choice say so: in a prompt of at most so many sentences they need be no surer than this.
+#: In a prompt of at most FEW_SENTENCES a rule, ban, taste or choice is kept from this certainty on.
 FEW_SENTENCES, LASTS = 6, 0.25
-#: So many words of the assistant's, in their order, nobody says by chance; a share of them is a quote.
+#: A run of QUOTED_WORDS words of the assistant's is a quotation; a text with a QUOTED_SHARE of such words quotes it.
 QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
 #: What states nothing that lasts, by speaker.
 REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
@@ -84,7 +84,7 @@ SHORT_ORDER, LASTING = 5, 0.35
 LEAST_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
 COMPARED = 20_000
-#: A title that leads into a passage has at most so many content words.
+#: Most content words of a title that is put before a passage.
 TITLE_WORDS = 8
 
 
@@ -97,7 +97,7 @@ _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$|^[\w.]{1,80}\([^)]{0,200}\)$"
 )
 _ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
-#: What is said about it stands behind it.
+#: A colon at the end: what the sentence announces comes after it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
 #: The words of titles of sections that hold steps, checks and lists of files, and of those that hold what a document is about.
 POOR_TITLE = frozenset(
@@ -303,7 +303,7 @@ def _of_source(
     candidates = [passage for value, passage in weighed if value >= weights.bar]
     if not candidates and not _is_sure(outline, weights):
         asserted = []
-    if len(asserted) == 1:  # told with what goes on about it
+    if len(asserted) == 1:  # keep the sentences that continue it
         asserted = [passage for passage in candidates if passage.first == asserted[0].first] or asserted
     most = MOST_ASSERTED if asserted else MOST.get(source.role, 1)
     # What is handed over at length, a plan or a document, repeats what was said like any text does.
@@ -348,7 +348,7 @@ def _taken(turn: StoredTurn, before: str) -> Chosen | None:
 
 
 def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
-    """A statement that is no passage of its turn."""
+    """A chosen statement whose text is not a passage of its turn."""
     content = frozenset(content_words(statement.text))
     return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
@@ -393,7 +393,7 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
     speaker: Speaker = "user" if turn.kind in PROMPTS else "assistant"
     authority: Authority = "user" if turn.kind == "user" else "assistant"
     what = classifier.classify(passage.text, speaker=speaker)
-    # Nobody but the user corrects, and nobody who thinks aloud.
+    # Only the user corrects, and not while thinking aloud.
     if what.gate == "correction" and (authority != "user" or parse(passage.text).is_musing):
         what = classifier.classify(passage.text, speaker="assistant")
     if speaker == "user" and what.category == "preference" and _only_orders(passage.text):
@@ -409,7 +409,7 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
 
 
 def _only_orders(text: str) -> bool:
-    """Whether a text orders what is to be done now, and says nothing that holds afterwards: that is no preference."""
+    """Whether a text only orders something for now; such a text is not a preference."""
     sentences = prose.sentences(text)
     return all(parse(each).kind == "orders" and not sentence.states_something(each) for each in sentences)
 
@@ -529,7 +529,7 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     if parsed.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
         return 0.0
     if sentence.has("trouble", parsed.language, stated.text) and (parsed.language != "en" or not parsed.lasting):
-        return 0.0  # what goes wrong is told to be mended
+        return 0.0  # a report of a failure asks for a fix
     # What is lasting in another language says so (`_is_usable`).
     return 1.0 if parsed.remembers or parsed.language != "en" else certainty(stated.text, weights)
 
@@ -595,7 +595,7 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
 
 
 def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
-    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does alone."""
+    """The sentences that settle how things are to be or hold at all times, and pairs of sentences that do so only together."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
@@ -644,7 +644,7 @@ FEATURES = (
     "any", "user", *(f"to {high} words" for _, high in _RAMPS), *(name for name, _ in _COUNTED),
     "dense", "of the prompt", "quotation", "long turn", "long turn's point",
 )  # fmt: skip
-#: A turn of so many candidates is as long as any.
+#: A turn with this many candidates counts as long; more make no difference.
 LONG_TURN = 30
 
 

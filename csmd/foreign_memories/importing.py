@@ -31,9 +31,9 @@ from csmd.values import Provenance, Statement
 CONFIDENCE = 0.6
 #: Fewest words of a memory that carry its meaning; memories that are looked at and written at once.
 LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE = 2, 200, 5
-#: So few memories are all shown before they come in; of more a sample of each of so many kinds.
+#: Up to this many memories are all shown before the import; of more, a sample of each kind.
 FEW, SAMPLES = 5, 3
-#: Why memories are left out, beside what the readers say.
+#: Why memories are left out, besides the readers' reasons.
 SHORT, UNPLACED = "texts of a word or two", "memories of projects that csmd does not know"
 
 

@@ -14,9 +14,9 @@ _SCRIPTS = re.compile(
     "|(?P<other>[\u0370-\u03ff\u0590-\u08ff\u0900-\u0fff\u1000-\u109f])"
 )
 
-#: A sentence with so many words of English that are known here is English, whatever script most of its letters are of.
+#: A sentence with this many known English words is English, whatever its script.
 LEAST_ENGLISH = 2
-#: So many words of another language tell it; one alone where no English word stands beside it.
+#: A language is recognised by this many of its function words, or by one if the sentence has no English word.
 LEAST_FUNCTION, LONG_WORD = 2, 4
 
 

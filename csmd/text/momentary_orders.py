@@ -13,7 +13,7 @@ from csmd.text.sentence_words import WORDS, holds, is_verb, phrase_size
 #: The words with which an order forbids, and the subjects that only tell what they do not do.
 _FORBIDDING = frozenset("don't dont can't cannot".split())
 _TELLING = frozenset("i it they he she this that there".split())
-#: What stands before the participle of what somebody tells of.
+#: Words before a participle that reports an experience.
 _PERFECT = frozenset("have has had i've we've you've they've it's i'd we'd i we you they".split())
 _CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
 #: The things at hand that a ban of the moment is about.
@@ -47,7 +47,7 @@ def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tu
 
 
 def _is_experience(before: str, rest: Sequence[str]) -> bool:
-    """Whether "never" between these words tells what did not happen so far, and is no rule: "never seen that"."""
+    """Whether "never" between these words reports an experience and is not a rule: "never seen that"."""
     is_told = not before or before in _PERFECT
     return bool(rest) and (
         rest[0] == "mind" or (is_told and (rest[0].endswith("ed") or rest[0] in WORDS["experienced.en"]))
@@ -73,7 +73,7 @@ def picks_at_hand(words: Sequence[str]) -> bool:
 
 
 def _leads_to_errand(words: Sequence[str]) -> bool:
-    """Whether the reason behind a comma is what the speaker is about to do: "leave it as it is, I'll rebase it"."""
+    """Whether the reason after a comma is what the speaker is about to do: "leave it as it is, I'll rebase it"."""
     for at, word in enumerate(words[:-2]):
         if word == ",":
             verb = next((word for word in words[at + 2 :] if word not in ("still", "just", "also", "not", "am")), "")

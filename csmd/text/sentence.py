@@ -42,7 +42,7 @@ Lasting = Literal["", "ban", "rule", "taste", "choice", "role", "plan", "need"]
 LASTING: tuple[Lasting, ...] = ("taste", "choice", "role", "ban", "rule", "plan", "need")
 #: With these an order is a rule.
 RULES: frozenset[Lasting] = frozenset({"ban", "rule", "taste", "choice"})
-#: An order says within so many words whether its verb is a noun: "commit messages are ...".
+#: How many words are read to find out whether an order's verb is a noun: "commit messages are ...".
 NOUN_WITHIN = 5
 
 _ASSENT = frozenset("ok okay k yes yeah yep yup".split())
@@ -51,7 +51,7 @@ _REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
 _CLOSERS = re.compile(r"[\W_]*$")
-#: A question behind a comma at the end asks for assent only: ", ok?".
+#: A question tag after a comma asks only for assent: ", ok?".
 _TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
 #: What a program printed, or code: known by form.
@@ -206,12 +206,12 @@ def _content(text: str) -> int:
     return sum(len(word) > 1 or not word.isascii() for word, _ in tokenise(text) if word[0].isalnum())
 
 
-#: Fewest tokens of a rule that stands behind an order.
+#: Fewest tokens of a rule that follows an order.
 LEAST_CLAUSE = 4
 
 
 def clauses(text: str) -> list[str]:
-    """A sentence, cut where an aside or a rule begins behind an order, a question or another statement."""
+    """Splits a sentence where an aside or a rule follows an order, a question or another statement."""
     tokens = tokenise(text[:MOST_READ])
     all_words = [word for word, _ in tokens]
     start = 0
@@ -327,7 +327,7 @@ def _is_data(head: str) -> bool:
     return is_row or (head[:1] == "<" and _TAGS.match(head) is not None)
 
 
-#: How a count of tests goes on behind its number, and within how many words.
+#: Words that follow the number in a count of tests, within COUNTED_WITHIN words.
 _COUNTED = frozenset("pass passed passes passing failed failures skipped".split())
 COUNTED_WITHIN = 3
 
@@ -356,7 +356,7 @@ def _is_status(plain: Sequence[str]) -> bool:
     )
 
 
-#: Words of dialogue without a space between them have at most so many characters.
+#: Most characters of words of dialogue that are written without spaces.
 LONGEST_RUN = 24
 
 
@@ -534,7 +534,7 @@ def is_of_program(words: Sequence[str]) -> bool:
     return False
 
 
-#: What an order asks for begins within so many words behind its verb: "tell me which", "check in the code whether".
+#: The indirect question of an order begins within this many words after its verb: "check in the code whether".
 ASKED_WITHIN = 4
 
 
@@ -571,9 +571,9 @@ def _is_refused(language: str, head: str) -> bool:
 
 #: An order of so few words is one of the moment.
 SHORT_ORDER = 5
-#: Within so many words behind its verb a rule names what it is about.
+#: A rule names its object within this many words after its verb.
 OBJECT_WITHIN = 3
-#: With these somebody asks for something, wherever they stand; "you can" only at the beginning.
+#: Phrases of a request, wherever they are in a sentence; "you can" is one only at the beginning.
 _TO_ANOTHER = ("can y", "could", "would", "will ")
 _ASKED_FOR = frozenset(phrase for phrase in WORDS["request.en"] if not phrase.startswith("you_"))
 
@@ -588,7 +588,7 @@ def is_passing(text: str, speaker: Speaker) -> bool:
 
 
 def states_something(text: str) -> bool:
-    """Whether a sentence says how something is or is done: it is no question, no printed text and no order for once."""
+    """Whether a sentence says how something is or is done; a question, printed text and an order for once do not."""
     sentence = parse(text)
     if sentence.settles:
         return True
@@ -631,10 +631,10 @@ def is_rule_of_kind(sentence: Sentence) -> bool:
     )
 
 
-#: Where a clause of a sentence ends, and what stands for a secret.
+#: The end of a clause, and the mark that replaced a secret.
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-#: A sentence says something besides a secret if so many of its other words have a meaning; a rule needs fewer.
+#: Fewest other words with a meaning for a sentence with a secret to say something else; a rule needs fewer.
 LEAST_BESIDE_SECRET, LEAST_LAID_DOWN = 5, 3
 _COPULA = frozenset("is are was were".split())
 
@@ -679,12 +679,12 @@ def refers_back(sentence: Sentence) -> bool:
 
 
 def opens(word_class: str, language: str, text: str) -> bool:
-    """Whether a text of a language opens with a word of a class, behind marks."""
+    """Whether a text of a language begins with a word of a class, after any punctuation."""
     return bool(_opening(_phrases(word_class, language), text)[1])
 
 
 def behind(word_class: str, language: str, text: str) -> str:
-    """A text behind the words of a class that it opens with; "" where it does not open with one."""
+    """A text without the words of a class that it begins with; "" if it does not begin with one."""
     tokens, end = _opening(_phrases(word_class, language), text)
     return _from(text, tokens, end) if end else ""
 
@@ -696,7 +696,7 @@ def _phrases(word_class: str, language: str) -> frozenset[str]:
 
 
 def _opening(phrases: frozenset[str], text: str) -> tuple[Sequence[tuple[str, int]], int]:
-    """(tokens of a text, the place behind the longest of some phrases that it opens with, 0 for none)."""
+    """(tokens of a text, the index after the longest of some phrases that it begins with, 0 for none)."""
     tokens = tokenise(text[:MOST_READ])
     words = [word for word, _ in tokens]
     first = next((at for at, word in enumerate(words) if word[0].isalnum()), 0)
@@ -711,7 +711,7 @@ def is_imperative(sentence: Sentence) -> bool:
     )
 
 
-#: Within so many words somebody who objects says that something is amiss.
+#: An objection says within this many words that something is amiss.
 AMISS_WITHIN = 6
 
 
@@ -775,7 +775,7 @@ def tells_what_was_done(text: str) -> bool:
 
 
 def may_be_order(text: str, *, is_asked: bool) -> bool:
-    """Whether a text is an order; behind the words that ask for something any verb begins one."""
+    """Whether a text is an order; after the words of a request any verb begins one."""
     sentence = parse(text)
     if sentence.kind == "orders" or not is_asked:
         return sentence.kind == "orders"
