@@ -22,7 +22,8 @@ LEAST_FUNCTION, LONG_WORD = 2, 4
 
 @cached(4096)
 def language_of(text: str) -> str:
-    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is known."""
+    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is
+    known."""
     counts: dict[str, int] = {}
     if not text.isascii():
         for match in _SCRIPTS.finditer(text):

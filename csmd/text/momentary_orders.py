@@ -1,7 +1,7 @@
 """Whether an English sentence is about the moment: bans, wishes and corrections that end with the matter at hand; pure.
 
-"Never seen that" and "I don't see it" forbid nothing. "Don't push" and "don't open it" are over with the session, unless
-the sentence says that it holds everywhere. "Make small commits, I review them one by one" is a wish that lasts.
+"Never seen that" and "I don't see it" forbid nothing. "Don't push" and "don't open it" are over with the session,
+unless the sentence says that it holds everywhere. "Make small commits, I review them one by one" is a wish that lasts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _HANDY = frozenset("it this that them these those".split())
 
 
 def without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tuple[tuple[str, ...], bool]:
-    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the moment."""
+    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the
+    moment."""
     is_of_moment = False
     kept = []
     for at, word in enumerate(words):
@@ -68,7 +69,8 @@ def _clause(words: Sequence[str]) -> Sequence[str]:
 
 
 def picks_at_hand(words: Sequence[str]) -> bool:
-    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does not."""
+    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does
+    not."""
     return holds("picks", "en", words, "") and not holds("as_elsewhere", "en", words, "")
 
 
