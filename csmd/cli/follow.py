@@ -22,8 +22,10 @@ VERBS = verb.Verbs()
 
 
 TAIL_EVERY_S = 0.5
-#: Columns of the project's name and of what it is.
-TAIL_NAME, WHAT = 12, 13
+#: Columns of the project's name.
+TAIL_NAME = 12
+#: Columns of the kind of event.
+WHAT = 13
 STYLES = {
     "event": "dim",
     "turn": "",
@@ -46,7 +48,7 @@ STYLES = {
 )  # fmt: skip
 def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
     """Show what happens, as it happens. ^C ends it."""
-    # Every project by default: who watches does not know where something will happen.
+    # Every project by default: a watcher does not know where something will happen.
     where = verb.project_params(project, everywhere=all_projects or project is None)
     colours = config.wants_colours()
     try:
@@ -63,7 +65,7 @@ def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **li
 
 
 def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Yields everything that `look` returns past its cursor, for ever; waits for a daemon that goes away meanwhile."""
+    """Yields everything that `look` returns past its cursor, forever; waits while the daemon is restarted."""
     cursor = ""
     while True:
         try:
@@ -86,7 +88,7 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     return fitted(head + render.words_of(item), width)
 
 
-#: A line as csmd/daemon/logs.py writes it; any other continues the one before.
+#: A line as csmd/daemon/logs.py writes it; any other line continues the one before.
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
 LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
 

@@ -21,7 +21,7 @@ from csmd.text.display import amount, squeeze
 VERBS = verb.Verbs()
 
 
-#: Places shown of a list.
+#: Rows shown of a list.
 SHOWN = 20
 #: Line numbers shown of one file.
 LINES = 6
@@ -89,7 +89,7 @@ def show_purged(value: dict[str, Any]) -> Screen:
     yield from _afterwards(value)
 
 
-#: What becomes of something forgotten that was shared.
+#: Note on a forgotten memory that was shared.
 OFF_THE_SERVER = (
     "what was shared of it is taken off the team's server at the next exchange, and colleagues' homes remove theirs; "
     "out of reach: that server's write-ahead log, replicas and backups, and backups of colleagues' homes"
@@ -97,7 +97,7 @@ OFF_THE_SERVER = (
 
 
 def _afterwards(value: dict[str, Any]) -> Screen:
-    """What a purge does to later text, which is easily overlooked, and files that still hold it."""
+    """What a purge means for later text, and the assistant's files that still hold it."""
     if value["what"] == "text":
         yield "it is kept out from then on: what you say with these words later stands"
         yield "as [purged] and makes no memory, until `csmd forget --lift` with the same words"
@@ -170,7 +170,7 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
         verb.print_answer(ask_as_person("csm_memory_delete", id=what, asking=asking), as_json, show_forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
-    # A purged project is not known any more: only its path can be given.
+    # A purged project is unknown to the daemon: only its path can be given.
     named = verb.project_params(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:

@@ -21,7 +21,7 @@ LINES = 3
 
 @PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, about="How many of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
-    """Show what is held here, by subject, with its evidence.
+    """Show what is believed here, by subject, with its evidence.
 
     Preferences, opinions and worldviews.
     """
@@ -44,7 +44,7 @@ def show_beliefs(value: dict[str, Any]) -> Screen:
 
 
 def _by(row: dict[str, Any], before: str) -> str:
-    """Who said it, where that was not the user."""
+    """Who said it, if not the user."""
     by = {"user": "", "assistant": f"{before}by the assistant", "external": f"{before}from another program"}
     return by[row["authority"]]
 
@@ -107,7 +107,7 @@ def merge(**options: Any) -> None:
         raise click.UsageError("--undo goes with one ID and nothing else")
     if options["near"] and options["id"]:
         raise click.UsageError("--near is for all duplicates, not for two that are named")
-    if options["id"] or options["undo"]:  # then no project is meant
+    if options["id"] or options["undo"]:  # these apply to memories of any project
         del options["project"], options["all_projects"]
     verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, sends_by_person=True)
 
@@ -121,9 +121,9 @@ def show_undone(value: dict[str, Any]) -> Screen:
 
 @VERBS.action("governance")
 def governance(as_json: bool) -> None:
-    """Show whether the rules of what may be believed hold.
+    """Check the invariants of stored memories.
 
-    The exit code is 1 where one is broken.
+    The exit code is 1 if one is broken.
     """
     value = verb.ask("csm_memory_governance_report")
     verb.print_answer(value, as_json, show_governance)

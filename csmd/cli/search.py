@@ -23,8 +23,10 @@ from csmd.vocabulary import (
 VERBS = verb.Verbs()
 
 
-#: Characters and lines that are shown of the passage that matched, and of each neighbouring turn.
-MATCHED, NEIGHBOUR = (300, 5), (150, 2)
+#: Characters and lines shown of the passage that matched.
+MATCHED = (300, 5)
+#: Characters and lines shown of each neighbouring turn.
+NEIGHBOUR = (150, 2)
 #: Where in a hit's text the turns around the one that matched begin (csmd.recall.results).
 _NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
 
@@ -88,7 +90,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
 
 
 def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
-    """Why a hit may no longer hold, "" where nothing says so; `numbers` are the places of the hits by id."""
+    """Why a hit may be out of date, "" if nothing says so; `numbers` maps ids of hits to their numbers."""
     if hit["superseded_by"]:
         place = numbers.get(hit["superseded_by"])
         since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", place and f"{place} here", by=", ")
@@ -99,12 +101,12 @@ def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of a hit's id, or of that of the memory which it states; the whole where only a hook reported it, for such an id begins with the time."""
+    """The beginning of the id of a hit, or of the memory that it states; a hook's id, which begins with the time, is not cut."""
     ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
 def explain_score(factors: Mapping[str, float], score: float) -> str:
-    """A score and the features of the hit that are not 0."""
+    """A score and the features that are not 0."""
     features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
     return f"{score:.2f} from {features}" if features else f"{score:.2f}"

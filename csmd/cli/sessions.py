@@ -40,10 +40,12 @@ ROLES = {
     "user": "you", "relayed": "relayed", "assistant": "assistant", "summary": "summary", "command": "command",
     "notification": "notice", "tool_call": "tool", "tool_result": "answer",
 }  # fmt: skip
-#: Kinds that are shown on one line each: tool traffic, and what the host wrote by itself.
+#: Kinds shown on one line: tool traffic, and what the assistant's program wrote by itself.
 FOLDED = ("tool_call", "tool_result", "command", "notification")
-#: Columns that the other columns of the list take beside the session's id and the title.
-LIST_NUMBERS, LIST_PROJECT = 41, 14
+#: Columns of the list other than id, project and title.
+LIST_NUMBERS = 41
+#: Columns of the project in the list.
+LIST_PROJECT = 14
 #: Characters of the longest name of a part of a digest.
 LONGEST_PART = 24
 SESSION = VERBS.add_group("session", "Past conversations, also those the assistant deleted.")
@@ -124,7 +126,7 @@ def show_session(value: dict[str, Any]) -> Screen:
 
 
 def _usage(usage: dict[str, Any]) -> str:
-    """The tokens that a session took, in words; "" where its transcript says nothing."""
+    """The tokens that a session took, in words; "" if its transcript has none."""
     if not usage["messages"]:
         return ""
     tokens_in = usage["input"] + usage["cache_read"] + usage["cache_write"]
@@ -137,7 +139,7 @@ def _usage(usage: dict[str, Any]) -> str:
 
 
 def _digest(text: str) -> Screen:
-    """A digest, each part on lines of its own behind its name."""
+    """A digest, each part on lines of its own after its name."""
     for line in text.splitlines():
         name, _, content = line.partition(": ")
         yield Line(line, most=5) if content and len(name) <= LONGEST_PART else dim(line)
@@ -226,9 +228,9 @@ def show_exported(value: dict[str, Any], *, written: bool) -> Screen:
     yield f"  {value['resume']}"
 
 
-#: Fewer sessions than that give no figure.
+#: Fewest sessions that give a figure.
 FEW = 3
-#: Models and clients that are shown, the latest.
+#: Models and clients shown, latest ones.
 SHOWN = 6
 
 

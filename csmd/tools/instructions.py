@@ -17,7 +17,7 @@ TOOLS = Tools()
 
 @TOOLS.add("csm_context_build")
 def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: str = "host") -> Json:
-    """The instructions a session there is given."""
+    """Show the instructions that the assistant gives a session there."""
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
     place = claude_instructions.place_of(_directory(rows, project, asking), claude_instructions.user_of(ctx.config))
@@ -44,7 +44,7 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
 
 @TOOLS.add("csm_memdir_scan")
 def _scan(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """The files of the assistant's own memory."""
+    """List the files of the assistant's own memory."""
     folder = _memory_folder(ctx, rows, project, asking)
     return {"folder": str(folder), "files": [asdict(memo) for memo in claude_instructions.scan_notes(folder)]}
 
@@ -56,7 +56,7 @@ def _memory_folder(ctx: ToolContext, rows: Rows, project: str, asking: str) -> P
 
 @TOOLS.add("csm_memdir_load")
 def _load(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """One file of the assistant's own memory."""
+    """Show one file of the assistant's own memory."""
     folder = _memory_folder(ctx, rows, project, asking)
     return {"folder": str(folder), "file": file, "text": claude_instructions.read_note(folder, file)}
 
@@ -64,5 +64,5 @@ def _load(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file:
 def _directory(rows: Rows, project: str, asking: str) -> str:
     if not is_directory(project):
         raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
-    places(rows, project, asking)  # a wall holds for files as well
+    places(rows, project, asking)  # a wall also applies to files
     return project

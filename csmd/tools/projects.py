@@ -1,6 +1,6 @@
 """Tools on projects: list, alias, merge, split, lens.
 
-What changes which facts are seen where needs a person at a terminal: an assistant lowers no wall.
+Changes of what is visible where need a person at a terminal, so that no assistant lowers a wall.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NAME_LIMIT = 60
 
 
 class _Rehearsed(Exception):
-    """Takes back the writes of a rehearsal."""
+    """Raised to roll back the writes of a dry run."""
 
 
 @TOOLS.add("csm_project_list")
@@ -58,7 +58,7 @@ def _project(row: ProjectSummary) -> Json:
 def _alias(
     ctx: ToolContext, rows: Rows, place: str, other: str = "", remove: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Have a directory count to a project."""
+    """Make a directory part of a project."""
     _need_person(by_person, f"csmd project alias {place}")
     identity = project_identity.identified(_absolute(place))
 
@@ -139,7 +139,7 @@ def _split(
 
 
 def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) -> Json:
-    """Moves rows, or with `dry_run` says what it would move and takes it back."""
+    """Moves rows and counts them; with `dry_run` the move is rolled back."""
     moved: list[Moved] = []
 
     def move(writing: Rows) -> None:
@@ -162,7 +162,7 @@ def _set_lens(
     ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False, remove: bool = False,
     by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Put projects and topics under a lens, which ranks them first there, with `wall` behind its wall; or take them out."""
+    """Put projects and topics under a lens, which ranks them first there; with `wall` also behind a wall; or take them out."""
     _need_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
     named, about = _words(places), [topic_tagging.name_of(refuse_secrets(topic)) for topic in _words(topics)]
@@ -252,7 +252,7 @@ def _wall_in(rows: Rows, seq: int, named: list[str], *, now: str) -> int:
 
 
 def _find_open(rows: Rows, place: str, seq: int, *, now: str) -> tuple[int, str]:
-    """A project that is behind no wall but that of a lens, and its directory."""
+    """A project and its directory; BadInput if it is behind the wall of another lens."""
     project = find_project(rows, place, make_at=now)
     there, root = projects.everywhere(rows, project), workspaces.root_of(rows, project)
     if there not in (0, seq):
@@ -285,7 +285,7 @@ def _absolute(place: str) -> str:
 
 
 def find_project(rows: Rows, word: str, *, make_at: str = "") -> int:
-    """The project of a path, an id or a name; with `make_at`, a time, also a directory where nothing was said yet."""
+    """Finds a project by path, id or name; with `make_at` (a time) a directory without turns becomes one."""
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)
         if seq is None and make_at:
