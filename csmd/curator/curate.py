@@ -30,7 +30,8 @@ from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, tokens
-from csmd.text.sentence import UNSPACED
+from csmd.text.language import language_of
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import SURE
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
@@ -213,7 +214,7 @@ def _own_sentences(prompt: str) -> Iterator[str]:
     for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
         for part in prose.sentences(display.squeeze(row)):
             enough = len(set(tokens.content_words(part))) >= LEAST_WORDS or (
-                sentence.language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
+                language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
             )
             if enough and sentence.states_something(part):
                 yield part

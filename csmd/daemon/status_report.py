@@ -27,7 +27,7 @@ from csmd.privacy.redaction import redact
 from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
-from csmd.text.sentence import is_mostly_not_english
+from csmd.text.language import is_mostly_not_english
 from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000

@@ -38,7 +38,9 @@ from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
 from csmd.text.display import ARROW
+from csmd.text.language import language_of
 from csmd.text.sentence import Speaker
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.switches import find_switch, is_left
 from csmd.vocabulary import PROMPTS
 
@@ -521,7 +523,7 @@ def _decides(text: str, speaker: Speaker) -> bool:
 
 def _has_words(text: str, least: int) -> bool:
     """Whether a sentence has at least `least` content words or, in a script without spaces, enough characters."""
-    is_unspaced = sentence.language_of(text) in sentence.UNSPACED and len(text) >= LEAST_UNSPACED
+    is_unspaced = language_of(text) in UNSPACED and len(text) >= LEAST_UNSPACED
     return len(similarity.gist(text).stems) >= least or is_unspaced
 
 
