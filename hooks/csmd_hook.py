@@ -1,5 +1,5 @@
-"""Hands an event of the assistant to the daemon and prints its answer; never fails (docs/hooks.md, docs/protocol.md)."""
-# Compiled at every run on a bare interpreter (-I -S), so it is short and has no slow import. Rare cases are in csmd_spool.
+"""Hands an event to the daemon and prints its answer; never fails (docs/hooks.md, docs/protocol.md)."""
+# Compiled at every run on a bare interpreter (-I -S), so it is short and has no slow import. Rare cases: csmd_spool.
 
 import _socket
 import posix

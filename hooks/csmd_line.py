@@ -1,8 +1,8 @@
 """Prints the status line of a session: what csmd gave it, or why csmd does not work; asks the daemon, and never fails.
 
 The assistant runs it often, with a JSON object that names the session on stdin. It follows the hook's rules: a bare
-interpreter (-I -S), one short deadline, exit 0. It prints nothing if there is nothing to show, or if the daemon was only too
-slow: a line that comes and goes is more disturbing than useful.
+interpreter (-I -S), one short deadline, exit 0. It prints nothing if there is nothing to show, or if the daemon was
+only too slow: a line that comes and goes is more disturbing than useful.
 """
 
 import _socket
@@ -32,7 +32,8 @@ def read_input():
 
 
 def session_of(body):
-    """The session that a payload names, b"" if none; text that quotes the key is not mistaken for it, because its quotes are escaped."""
+    """The session that a payload names, b"" if none; text that quotes the key is not mistaken for it, because its
+    quotes are escaped."""
     ident = body.partition(b'"session_id"')[2].lstrip(b" \t\r\n:").removeprefix(b'"').partition(b'"')[0]
     return ident if len(ident) <= LONGEST_ID and ident.replace(b"-", b"").replace(b"_", b"").isalnum() else b""
 

@@ -1,10 +1,10 @@
 """The rare cases of a hook: late input, the spool for events without an answer, the mark of a hung daemon, and notices.
 
 It follows the hook's rule (never fail, never wait) and two more: an event is in the spool whole or not at all, and only
-sentences of NEWS are printed, for the user, at a session's start and at most once a day.
-A spool file is one ASCII line, `csmd-spool 1 <event id> <host> <event> <unix time in ns>`, then the payload's bytes.
-There is no fsync: a file survives the end of any process without it, a power cut loses at most what the transcript still
-holds, and on a busy disk fsync can take longer than a hook may. (So the daemon expects empty files.)
+sentences of NEWS are printed, for the user, at a session's start and at most once a day. A spool file is one ASCII
+line, `csmd-spool 1 <event id> <host> <event> <unix time in ns>`, then the payload's bytes. There is no fsync: a file
+survives the end of any process without it, a power cut loses at most what the transcript still holds, and on a busy
+disk fsync can take longer than a hook may. (So the daemon expects empty files.)
 """
 
 import os
@@ -24,8 +24,9 @@ DAYS_KNOWN = 7
 MOST_BEFORE_FIRST = 2000
 #: Events that are not spooled: they are in the transcript, and a later answer is of no use.
 ONLY_ASKS = ("PostToolUseFailure",)  # by docs/generate.py
-#: The daemon's answer -> the notice for the user: b"" for no answer, b"waits" for a daemon without its key, b"hung" for no answer twice in
-#: a row. The sentences are constant, because they are stored in transcripts. A daemon that says `retry` is restarting, which needs no notice.
+#: The daemon's answer -> the notice for the user: b"" for no answer, b"waits" for a daemon without its key, b"hung" for
+#: no answer twice in a row. The sentences are constant, because they are stored in transcripts. A daemon that says
+#: `retry` is restarting, which needs no notice.
 NEWS = {
     b"": "its daemon is not running (csmd start; csmd doctor says why)",
     b"waits": "its daemon waits for the key of its database (csmd encrypt status)",
@@ -211,7 +212,8 @@ def _touch(path, data):
 def _tell(home, body, answer):
     """Print the notice for the user, once a day, unless the user stopped the daemon.
 
-    Not if csmd was never installed, because a plugin's hooks may come first; and not when a session is compacted, in the middle of work.
+    Not if csmd was never installed, because a plugin's hooks may come first; and not when a session is compacted, in
+    the middle of work.
     """
     if (
         answer in NEWS
@@ -296,8 +298,8 @@ def _second_places(home):
 def _second_place(home):
     """The user's directory in /tmp for the spool of this home; OSError if another user could have created it.
 
-    Not in TMPDIR, which may differ for the daemon. Its name is the home's real path with `%` as `%25` and `/` as `%2F`, so
-    that two homes of a user (for example a test's) have different ones.
+    Not in TMPDIR, which may differ for the daemon. Its name is the home's real path with `%` as `%25` and `/` as `%2F`,
+    so that two homes of a user (for example a test's) have different ones.
     """
     top, place = _second_places(home)
     for path in (top, place):

@@ -1,8 +1,8 @@
 """csmd's hooks in settings that have Claude Code's form of them and may contain comments; pure.
 
-`hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they are
-added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if the file
-cannot hold the handlers.
+`hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they
+are added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if
+the file cannot hold the handlers.
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class HookEntries:
         return remove_hooks(text, home, self.host, where)
 
     def state(self, folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-        """Whether a directory's settings, which `read` reads, have handlers of a csmd home for all events and run them."""
+        """Whether a directory's settings, which `read` reads, have handlers of a csmd home for all events and run
+        them."""
         file = self.file(folder)
         settings, script = parsed(read(str(file))), self.script(home)
         if settings is None:
@@ -85,7 +86,8 @@ class HookEntries:
     def kind(self) -> Kind:
         """The kind of entry that the installer writes."""
         return Kind(
-            name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove, decode=self.decode,
+            name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove,
+            decode=self.decode,
         )  # fmt: skip
 
     def files(self, **more: Any) -> HostFiles:
@@ -117,8 +119,8 @@ def _handlers_in(hooks: Mapping[str, Any], event: str) -> Iterator[Any]:
 def merge_hooks(text: str, groups: Mapping[str, dict[str, Any]], home: Path, script: str, where: str) -> str:
     """The settings with these groups, each of one handler that runs a script of csmd's home, by event.
 
-    A handler of csmd's is updated in place; a second one, and one for another event, is removed. A missing group is added
-    after others.
+    A handler of csmd's is updated in place; a second one, and one for another event, is removed. A missing group is
+    added after others.
     """
     edits: list[json_edits.Edit] = []
     kept: set[str] = set()
@@ -154,7 +156,8 @@ def _without(text: str, paths: list[Way]) -> str:
 
 
 def _find_ours(plain: str, home: Path, script: str, where: str) -> Iterator[tuple[str, Way, Item]]:
-    """(event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no other handler."""
+    """(event, path, handler) of csmd's handlers in the order of the file; the path is the group's if it has no other
+    handler."""
     for event in _lists(plain, where):
         for number, group in enumerate(json_edits.items(plain, event.value)):
             handlers = _handlers(plain, group)

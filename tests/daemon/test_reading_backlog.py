@@ -24,7 +24,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventuall
 from csmd.capture import transcript_listing, transcript_source
 from csmd.capture.transcript_listing import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import import_task, reading, tasks
+from csmd.daemon import import_task, reading
 from csmd.daemon.alarms import SETTLED_S
 from csmd.daemon.context import Backlog, Task, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background

@@ -552,10 +552,10 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
 OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
-from csmd.daemon import run
+from csmd.daemon import instance, run
 import csmd.tools as tools
 del tools.TOOLS["csm_probe_take"]
-run.run(run.configuration())
+run.run(instance.configuration())
 """
 
 

@@ -1,8 +1,8 @@
 """csmd's entries in Claude Code's settings files; pure.
 
-Each kind of entry has a function that merges it into the text of a JSON object and one that removes it. Merging twice equals
-merging once, removing an entry that is not there changes nothing, and every other byte is kept. `where` is the file's name in
-errors: ConfigError if the file cannot hold the entry.
+Each kind of entry has a function that merges it into the text of a JSON object and one that removes it. Merging twice
+equals merging once, removing an entry that is not there changes nothing, and every other byte is kept. `where` is the
+file's name in errors: ConfigError if the file cannot hold the entry.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from csmd.text.json_edits import Item
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
 EVENTS: Mapping[str, int] = granted("session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end")
-#: Event -> the first version of the assistant that knows it; registered if every client in use does.
-#: StopFailure: a turn that ended in an error is read like any other. PostCompact: the summary that continues the session is
-#: read at once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
+#: Event -> the first version of the assistant that knows it; registered if every client in use does. StopFailure: a
+#: turn that ended in an error is read like any other. PostCompact: the summary that continues the session is read at
+#: once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
 #: (2.0.77 knows it at the latest.)
 NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
 TIMEOUTS: Mapping[str, int] = {**EVENTS, **granted("post_compact", "stop_failure", "tool_failure")}
@@ -102,7 +102,8 @@ def remove_status_line(text: str, home: Path, _where: str) -> str:
 
 
 def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
-    """The message for a user who has a status line of their own, else ""; its second line is to be copied, so never broken."""
+    """The message for a user who has a status line of their own, else ""; its second line is to be copied, so never
+    broken."""
     current, is_ours = _status_line(text, wanted.home)
     if current is None or is_ours:
         return ""

@@ -1,8 +1,8 @@
 """csmd's entries in Codex' `hooks.json`, which has the form of Claude Code's hooks; pure.
 
-Codex runs a hook only after its user has trusted it, which it remembers by a hash of its definition and its position: an entry
-that changes in one byte silently stops. So the command, its timeout and the list of events are the same for all versions of
-csmd; what may change is in the script that it runs (`hooks/assistant`).
+Codex runs a hook only after its user has trusted it, which it remembers by a hash of its definition and its position:
+an entry that changes in one byte silently stops. So the command, its timeout and the list of events are the same for
+all versions of csmd; what may change is in the script that it runs (`hooks/assistant`).
 """
 
 from __future__ import annotations
