@@ -1,11 +1,11 @@
 """Stores a hook's event and its provisional turn, without what was purged.
 
-`csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and searched like
-any other, but never distilled or counted, and then deleted. Because name and word must be equal, this cannot be used to keep a
-person's words out of capture.
+`csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and
+searched like any other, but never distilled or counted, and then deleted. Because name and word must be equal, this
+cannot be used to keep a person's words out of capture.
 
-Events of a purged session are dropped, also later ones; of a purged project those older than the purge. A purged turn is stored
-empty, and purged text as `[purged]`.
+Events of a purged session are dropped, also later ones; of a purged project those older than the purge. A purged turn
+is stored empty, and purged text as `[purged]`.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def record(
 ) -> bool:
     """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
-    `place` is the event's `place_of`, because the writer never reads the disk. `room` is how many bytes of a session are
-    stored; `waited` says that the event comes from the spool, so that later events may already be stored.
+    `place` is the event's `place_of`, because the writer never reads the disk. `room` is how many bytes of a session
+    are stored; `waited` says that the event comes from the spool, so that later events may already be stored.
     """
     permitted = None if _is_of_another_host(rows, event) else _permitted_event(rows, event, place, key)
     if permitted is None:
@@ -231,7 +231,8 @@ def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str,
 
 
 def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
-    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no transcript."""
+    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no
+    transcript."""
     listed = "" if turn.agent_id or path.startswith(HIDDEN) else path
     if not marks:
         return turn, place, listed
