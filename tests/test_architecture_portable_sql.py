@@ -69,6 +69,9 @@ BEGINNING = re.compile(
 
 #: What stands for the placeholders of f-strings; one that is missing here fails the test.
 PLACEHOLDERS = {
+    "turn": "t.uuid, t.text",
+    "_TURNS": "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session",
+    "_STATEMENTS": "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session",
     "_WRITERS": "'Edit', 'Write'",
     "sources": "('clear', 'compact')",
     "memories.OWN": "m.seq not in (select memory_seq from team_memories)",

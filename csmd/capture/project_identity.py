@@ -15,7 +15,7 @@ from typing import Literal, Protocol
 
 from csmd import wire
 from csmd.privacy.redaction import redact
-from csmd.store import files, projects, workspaces
+from csmd.store import files, project_merges, projects, workspaces
 from csmd.store.sqlite import Rows
 from csmd.values import Project
 
@@ -411,6 +411,6 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Has worktrees count to their repositories; how many projects were merged for it."""
     return sum(
-        projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        project_merges.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )

@@ -36,7 +36,19 @@ from csmd.hosts.json_fields import EPOCH, moment_of
 from csmd.paths import is_directory, is_file
 from csmd.privacy.fingerprints import PURGED, Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN, redact, storable_path
-from csmd.store import activity, cursors, events, files, projects, rewinds, sessions, tombstones, turns
+from csmd.store import (
+    activity,
+    client_versions,
+    cursors,
+    files,
+    projects,
+    rewinds,
+    sessions,
+    tampered_transcripts,
+    token_usage,
+    tombstones,
+    turns,
+)
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
@@ -464,9 +476,11 @@ class Sink:
                     new += 1
                     redacted.update(reading.redactions.get(_line_of(reading.turns[place]), {}))
             spent = [took for took in reading.spent if begin <= max(took.place, 0) and (is_last or took.place < end)]
-            sessions.note_usage(rows, [sessions.Spent(took.stream, took.message_id, *took.amounts) for took in spent])
+            token_usage.note_usage(
+                rows, [token_usage.Spent(took.stream, took.message_id, *took.amounts) for took in spent]
+            )
             if self._is_hosts_own:
-                events.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
+                client_versions.note_versions(rows, self._adapter.client_versions(reading.turns[begin:end]))
             if is_last:
                 for session, title in reading.titles.items():
                     if turns.set_title(rows, session, title):
@@ -521,7 +535,7 @@ def _note_writes(store: Store, left_out: list[Turn]) -> None:
 
 
 def _note_tampered(rows: Rows, turn: Turn, key: bytes) -> None:
-    sessions.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
+    tampered_transcripts.note_tampered(rows, turn.writes, at=turn.at, hashed=lambda name: tokens.keyed_hash(name, key))
 
 
 def _line_of(turn: Turn) -> str:

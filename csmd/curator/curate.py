@@ -23,7 +23,7 @@ from csmd.errors import NoThread
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
-from csmd.store import belief_changes, curations, digests, dreams, memories, projects, turns
+from csmd.store import belief_changes, curations, digests, dreams, memories, memory_links, projects, turns
 from csmd.store.core import Store
 from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
@@ -360,7 +360,7 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
         curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
             curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
-            memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
+            memory_links.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
         return [made.id]
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"

@@ -29,7 +29,7 @@ from csmd.errors import CsmdError
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, markdown_pages
+from csmd.store import dreams, stored_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -385,7 +385,7 @@ class Dreaming:
 
     def rewrite_pages(self) -> Iterator[None]:
         """Brings the pages that there are to say what is believed now, in no journal; nothing while another process dreams."""
-        if not self._context.store.read(markdown_pages.pages) or self.lock.acquire(datetime.now(UTC)):
+        if not self._context.store.read(stored_pages.pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
             yield from self._write_pages(0)

@@ -20,7 +20,7 @@ from csmd.extraction import digest, packets, statements
 from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
-from csmd.store import compactions, cursors, events, turns, vectors
+from csmd.store import compactions, cursors, provisional_turns, turns, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import prose
@@ -170,7 +170,7 @@ class Stages:
         #: The sessions that were at work when a task began, with their turns then.
         self._asked: dict[int, int] = {}
         #: The provisional turn from which the next sweep goes on.
-        self._provisional = events.FIRST
+        self._provisional = provisional_turns.FIRST
 
     def look_again(self) -> None:
         """Has the next step go through all stages, although nothing was stored: there is another model."""
@@ -378,11 +378,13 @@ class Stages:
         """Ends the wait of provisional turns that the transcript has passed by, some in each sweep."""
         before = iso_before(PROVISIONAL_S)
         for _ in range(PARTS):
-            part = partial(events.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT)
+            part = partial(
+                provisional_turns.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT
+            )
             over, self._provisional = self.store.read(part)
             if over:
-                self.store.write(partial(events.close_provisional, seqs=over))
-            if self._provisional == events.FIRST:
+                self.store.write(partial(provisional_turns.close_provisional, seqs=over))
+            if self._provisional == provisional_turns.FIRST:
                 break
 
 

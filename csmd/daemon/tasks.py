@@ -49,18 +49,20 @@ from csmd.store import (
     cursors,
     exports,
     files,
+    found_secrets,
     import_files,
-    markdown_pages,
     projects,
     purge,
     purge_files,
+    purge_plans,
+    stored_pages,
     team,
     tombstones,
     vectors,
 )
 from csmd.store.import_files import ForeignFile
-from csmd.store.purge import Plan
 from csmd.store.purge_files import FileWay, Redact
+from csmd.store.purge_plans import Plan
 from csmd.store.session_databases import SessionDatabase
 from csmd.text import tokens
 from csmd.text.display import amount
@@ -93,7 +95,7 @@ class Tasks:
         self._context, self._stages, self._dreaming, self._instructions = context, stages, dreaming, instructions
         self._under_way: list[tuple[Task, Generator[None]]] = []
         self._commits, self._is_known = -1, False
-        self._found: purge.FoundSecrets | None = None
+        self._found: found_secrets.FoundSecrets | None = None
         #: The latest task that csmd ordered itself, and when.
         self._ordered, self._ordered_at = Task(kind="secrets", state="done"), 0.0
         self._late: dict[str, int] = {}
@@ -152,12 +154,16 @@ class Tasks:
         if store.commits != self._commits:
             self._commits = store.commits
             seen, self._found, self._late = store.read(
-                lambda rows: (purge.looked_through(rows), purge.found_secrets(rows), purge.late_secrets(rows))
+                lambda rows: (
+                    found_secrets.looked_through(rows),
+                    found_secrets.found_secrets(rows),
+                    purge.late_secrets(rows),
+                )
             )
             self._is_known = seen == tokens.keyed_hash(context.rules, store.hash_key)
             context.withholds = not self._is_known or self._found is not None
         secrets = self._found
-        if not self._is_known and not store.read(purge.holds_text):
+        if not self._is_known and not store.read(found_secrets.holds_text):
             _note_scanned(context, {}, {})
         elif not self._is_known:
             self._order(Task(kind="scan", is_own=True))
@@ -549,14 +555,14 @@ def _purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
         yield {"step": "transcripts"}
         names = [] if plan.texts else (plan.sessions or plan.turns)[:MOST_NAMES]
         elsewhere = yield from _search_files(plan.texts or plan.probes, names, hosts=_host_places(context))
-        counts = store.read(lambda rows: purge.plan_counts(rows, plan))
+        counts = store.read(lambda rows: purge_plans.plan_counts(rows, plan))
         result = {"what": plan.what, "about": plan.about, "counts": counts, "hosts": elsewhere["hosts"]}
         if is_dry:
-            places = store.read(lambda rows: purge.plan_places(rows, plan, seen=task.order["seen"]))
+            places = store.read(lambda rows: purge_plans.plan_places(rows, plan, seen=task.order["seen"]))
             return {**result, "places": places, "backups": len(purge_files.copies(paths.home, paths.log_dir))}
         texts = (yield from _variants(context, plan)) | set(elsewhere["texts"] if plan.texts else ())
         key, now = store.hash_key, now_iso()
-        store.write(lambda rows: purge.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
+        store.write(lambda rows: purge_plans.add_tombstones(rows, plan, sorted(texts), key=key, now=now))
     yield from _purge_rows(context)
     yield {"step": "files"}
     result |= _purge_files(context, plan)
@@ -590,7 +596,7 @@ def _variants(context: Context, plan: Plan) -> Batches[set[str]]:
     needles, variants = [Needle(text) for text in plan.texts], set[str]()
 
     def part(table: str, column: str, after: int) -> tuple[int | None, set[str]]:
-        return context.store.read(lambda rows: purge.variants(rows, needles, table, column, after))
+        return context.store.read(lambda rows: purge_plans.variants(rows, needles, table, column, after))
 
     for number, (table, column) in enumerate(purge.WAYS if needles else ()):
         for texts in _walk(partial(part, table, column)):
@@ -618,7 +624,7 @@ def _purge_files(context: Context, plan: Plan | None) -> dict[str, Any]:
 
     def purged(kind: Literal["turn", "session", "memory"], names: Sequence[str]) -> set[str]:
         if kind == "memory":
-            return set(store.read(lambda rows: markdown_pages.missing_lines(rows, names)))
+            return set(store.read(lambda rows: stored_pages.missing_memories(rows, names)))
         return set(store.read(lambda rows: tombstones.purged_names(rows, kind, names, key=key)))
 
     done = purge_files.purge(paths.home, paths.log_dir, marks, needles, purged=purged, everything=everything)
@@ -713,7 +719,7 @@ def _scan(context: Context, task: Task) -> Work:
     by_kind = _count_kinds(secrets)
     in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
     left = {} if fix and not refused else by_kind
-    if kinds is not None and (before := context.store.read(purge.found_secrets)):
+    if kinds is not None and (before := context.store.read(found_secrets.found_secrets)):
         others = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
         left, in_turns = left | others, in_turns | Counter(others)
     _note_scanned(context, left, in_turns)
@@ -734,7 +740,9 @@ def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
 def _note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
     """Notes what a scan has left in the store, by kind."""
     store, rules = context.store, context.rules
-    store.write(lambda rows: purge.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
+    store.write(
+        lambda rows: found_secrets.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso())
+    )
     context.withholds = bool(left)
 
 
@@ -791,7 +799,7 @@ def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batche
 
 def _is_page(context: Context) -> purge_files.Chosen:
     """Whether a file is one of the pages that csmd has written."""
-    pages = {context.config.paths.memory / path for path in context.store.read(markdown_pages.pages)}
+    pages = {context.config.paths.memory / path for path in context.store.read(stored_pages.pages)}
     return lambda path, _: path in pages
 
 
@@ -870,7 +878,7 @@ SECRETS_EVERY_S = 5.0
 SECRETS_AGAIN_S = 3600.0
 
 
-def secret_warnings(secrets: purge.FoundSecrets | None) -> list[str]:
+def secret_warnings(secrets: found_secrets.FoundSecrets | None) -> list[str]:
     """What `csmd status` says of what newer rules found."""
     if secrets is None:
         return []

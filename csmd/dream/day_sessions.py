@@ -15,9 +15,9 @@ from csmd.extraction import work
 from csmd.hosts import tool_calls
 from csmd.memory import open_matters
 from csmd.recall import last_sessions, visibility
-from csmd.store import belief_changes, digests, markdown_pages, memories
-from csmd.store.markdown_pages import Ending
+from csmd.store import belief_changes, digests, memories, session_contents, stored_days
 from csmd.store.sqlite import Rows
+from csmd.store.stored_days import Ending
 from csmd.text.display import amount
 
 #: Minutes up to which a pause counts as work.
@@ -48,7 +48,7 @@ def read_session(
     def is_of_day(at: str) -> bool:
         return day is None or (bool(at) and here(at).date() == day)
 
-    is_forgotten = markdown_pages.session_is_out(rows, ending.id, key=key)
+    is_forgotten = stored_days.session_forgets(rows, ending.id, key=key)
     versions = digests.of_session(rows, ending.session_seq)
     digest = versions[-1] if versions else None
     items: dict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -66,10 +66,10 @@ def read_session(
         for memory in memories.stated_in_session(rows, ending.session_seq)
         if visibility.is_injectable(memory) and is_of_day(memory.created_at)
     ]
-    traps = markdown_pages.gotchas_of(rows, ending.session_seq, limit=GOTCHAS)
+    traps = session_contents.gotchas(rows, ending.session_seq, limit=GOTCHAS)
     path_of = partial(narrator.path_in_project, cwd=ending.cwd, root=ending.root)
     changes = [(path_of(text), number) for text, number in items["file"]]
-    times = [here(at) for at in markdown_pages.turn_times(rows, ending.session_seq)]
+    times = [here(at) for at in session_contents.turn_times(rows, ending.session_seq)]
     return Session(
         id=ending.id, project=ending.project, began=here(ending.started_at), ended=here(ending.last_at),
         minutes_at_work=count_work_minutes(times), goal=next(iter(texts("goal")), ""),
@@ -77,7 +77,7 @@ def read_session(
         tool_calls=digest.calls if digest else 0, tokens_written=digest.tokens if digest else 0,
         decisions=tuple(day_report.choose_decisions(stated)), gotchas=tuple(trap for trap in traps if not is_forgotten(trap)),
         files=tuple((path, number) for path, number in changes if path), commits=texts("commit"), pulls=texts("pull"),
-        failing=texts("failing"), open=tuple(end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed), agents=tuple(markdown_pages.agents_of(rows, ending.id)),
+        failing=texts("failing"), open=tuple(end for end in texts("open") if last_sessions.open_id(ending.id, end) not in closed), agents=tuple(session_contents.agents_of(rows, ending.id)),
         progress=_read_progress(rows, ending) if with_plan else (0, 0),
         deviations=tuple(_read_deviations(rows, ending.session_seq, is_of_day, is_forgotten)),
         modes=tuple(_read_modes(rows, ending.session_seq, here, is_of_day)),
@@ -95,16 +95,16 @@ def _read_deviations(
 ) -> list[str]:
     """What the user corrected, in their words, then how many calls they turned down, by tool, and prompts they took back."""
     corrected = [
-        text for text, at in markdown_pages.corrections_of(rows, session) if is_of_day(at) and not is_forgotten(text)
+        text for text, at in session_contents.corrections(rows, session) if is_of_day(at) and not is_forgotten(text)
     ]
     tools: dict[str, str] = {}
     turned_down: Counter[str] = Counter()
-    for kind, tool, call, beginning, at in markdown_pages.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
+    for kind, tool, call, beginning, at in session_contents.tool_traffic(rows, session, characters=RESULT_CHARACTERS):
         if kind == "tool_call":
             tools[call] = tool
         elif tool_calls.how_it_ended(beginning) == "rejected" and is_of_day(at):
             turned_down[tools.get(call) or "a tool"] += 1
-    taken_back = sum(map(is_of_day, markdown_pages.prompts_left_behind(rows, session)))
+    taken_back = sum(map(is_of_day, session_contents.rewound_prompts(rows, session)))
     return [
         *corrected,
         *(f"turned down: {tool}, {amount(times, 'time')}" for tool, times in turned_down.items()),
@@ -114,7 +114,9 @@ def _read_deviations(
 
 def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str], bool]) -> list[str]:
     """Each mode that a session had, with the local time of the first prompt in it."""
-    changes = [next(group) for _, group in groupby(markdown_pages.modes_of(rows, session), key=lambda row: row[1])]
+    changes = [
+        next(group) for _, group in groupby(session_contents.prompt_modes(rows, session), key=lambda row: row[1])
+    ]
     return [f"{here(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
 
@@ -135,7 +137,7 @@ def read_day(
     # A day of any zone lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
     projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
-    for ending in markdown_pages.endings_between(rows, since=since, until=until, projects=places):
+    for ending in stored_days.endings_between(rows, since=since, until=until, projects=places):
         if here(ending.started_at).date() <= day <= here(ending.last_at).date():
             session = read_session(rows, ending, here, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):

@@ -20,9 +20,9 @@ from csmd.store import (
     candidates,
     dreams,
     files,
-    markdown_pages,
     memories,
     projects,
+    stored_pages,
     tombstones,
     workspaces,
 )
@@ -387,7 +387,7 @@ def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, n
     before, content = chain[0].before, read_text(home / path)
     # Lines that were forgotten since do not come back.
     was = before and store.read(
-        lambda rows: markdown_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
+        lambda rows: stored_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
     was = was and redact(was, Counter())  # nor what older rules let through
     # Somebody may have written there since it was decided that the file goes back.

@@ -20,7 +20,20 @@ from csmd.hosts.tool_calls import SHELL, WRITERS
 from csmd.memory import confidence
 from csmd.memory.supersession import aged
 from csmd.paths import name_of_transcript
-from csmd.store import belief_changes, core, cursors, failures, fulltext, memories, search, sessions, tombstones
+from csmd.store import (
+    belief_changes,
+    core,
+    cursors,
+    failures,
+    fulltext,
+    memories,
+    memory_links,
+    memory_scenes,
+    search,
+    statement_rows,
+    tampered_transcripts,
+    tombstones,
+)
 from csmd.store import failures as stored
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
@@ -80,7 +93,7 @@ def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, i
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
-    return sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
+    return tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
 
 
 # --- errors and what mended them
@@ -223,13 +236,13 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
             _report(rows, symptom)
         for from_id, to_id in findings.within.links:
             link = Link(from_id=findings.ids[from_id], to_id=findings.ids[to_id], relationship="symptom_of")
-            memories.add_link(rows, link, now=now)
+            memory_links.add_link(rows, link, now=now)
         for refutation in findings.within.refutations:
             _refute(rows, refutation, findings.ids, now=now)
         for memory, (uuid, at) in findings.edited.items():
             stored.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
         for memory, scene in findings.scenes.items():
-            memories.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
+            memory_scenes.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, stored.RELATED, str(session_seq), findings.last)
 
@@ -269,7 +282,7 @@ def _refute(rows: Rows, refutation: failure_reports.Refutation, ids: Mapping[int
     )
     if refutation.by in ids:
         link = Link(from_id=ids[refutation.key], to_id=ids[refutation.by], relationship="refuted_by")
-        memories.add_link(rows, link, now=now)
+        memory_links.add_link(rows, link, now=now)
     memory = memories.by_seqs(rows, [refutation.key]).get(refutation.key)
     if not new or memory is None or refutation.lowered <= before or memory.pinned:
         return
@@ -346,8 +359,8 @@ def _find_stale(
     if not last:
         return {}
     first = min(statement.ordinal for statement in last.values())
-    edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
-    prompts = memories.prompts_of(rows, session_seq, upto=upto)
+    edits = list(_edits(memory_scenes.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    prompts = memory_scenes.prompts_of(rows, session_seq, upto=upto)
     changes, _ = _changes(rows, session_seq, upto=upto)
     claims = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
     rewritten = {
@@ -367,7 +380,7 @@ def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[
     return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
 
 
-def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
+def _edits(calls: Iterable[memory_scenes.FileChange]) -> Iterator[Edit]:
     """The edits that calls made; of a call that was stored truncated only the file is known."""
     for uuid, at, ordinal, _, arguments in calls:
         try:
@@ -388,12 +401,12 @@ def _text(value: Any, name: str) -> str:
 
 def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
     """The scenes of a session's memories that differ from the stored ones."""
-    stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
-    stored_scenes = memories.scenes_of_session(rows, ident)
+    stated = memory_scenes.stated_by_session(rows, session_seq, ident, upto=upto)
+    stored_scenes = memory_scenes.scenes_of_session(rows, ident)
     if not stated and not stored_scenes:
         return {}
     changes, is_whole = _changes(rows, session_seq, upto=upto)
-    scenes = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
+    scenes = statement_context.scenes(stated, changes, memory_scenes.prompts_of(rows, session_seq, upto=upto))
     scenes = _allowed(rows, session_seq, scenes, key=key)
     return {
         seq: scene
@@ -405,8 +418,8 @@ def _scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) 
 
 def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
     """Drops scenes that quote forgotten text, or a turn about people."""
-    project, _ = memories.scene_places(rows, session_seq)
-    personal = memories.personal_turns(rows, session_seq)
+    project, _ = memory_scenes.scene_places(rows, session_seq)
+    personal = statement_rows.personal_turns(rows, session_seq)
     allowed: dict[int, Scene] = {}
     for seq, scene in scenes.items():
         quoted = scene.text.partition('"')[2].rstrip('"')
@@ -422,8 +435,8 @@ def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: byt
 
 def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
     """A session's last file changes, in order, and whether they are complete and readable."""
-    file_changes = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
-    _, roots = memories.scene_places(rows, session_seq)
+    file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
+    _, roots = memory_scenes.scene_places(rows, session_seq)
     read = [(change, file_of(change.given)) for change in file_changes]
     is_whole = len(file_changes) < MOST_EDITS and all(path for _, path in read)
     return [

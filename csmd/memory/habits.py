@@ -12,7 +12,7 @@ from typing import Literal
 
 from csmd.extraction import shell_commands
 from csmd.memory import confidence, remember, supersession
-from csmd.store import belief_changes, candidates, cursors, memories, projects, tombstones
+from csmd.store import belief_changes, candidates, cursors, memories, packet_rows, project_merges, projects, tombstones
 from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
@@ -391,23 +391,23 @@ def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = 
 
     `promoting`: what passes becomes a memory. With `quiet_before`, projects observed since then wait: someone is at work.
     """
-    changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
+    changed = store.read(lambda rows: packet_rows.projects_to_scan(rows, quiet_before=quiet_before, now=now))
     for project, top in changed:
         _count(store, project, top, now=now, promoting=promoting)
     return len(changed)
 
 
 def _count(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
-    observed = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
+    observed = store.read(lambda rows: packet_rows.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
     derived = derive_candidates(observed, project=project)
 
     def write(rows: Rows) -> None:
-        if dict(candidates.projects_to_scan(rows)).get(project) != top:
+        if dict(packet_rows.projects_to_scan(rows)).get(project) != top:
             return  # changed meanwhile: counted in the next step
         replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
         if promoting:
             carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
-        cursors.move_cursor(rows, candidates.SCAN, str(project), top)
+        cursors.move_cursor(rows, packet_rows.SCAN, str(project), top)
 
     store.write(write)
 
@@ -586,7 +586,7 @@ def _retell(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> Non
     scope: Scope = "user" if len(behind) > 1 else "project"
     place = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
     if memory.project_seq != place:
-        projects.give_project(rows, memory, place)
+        project_merges.give_project(rows, memory, place)
         if memories.by_id(rows, memory.id) is None:  # one there says it in the same words
             return
     sources = _sources(candidate)

@@ -13,9 +13,10 @@ from math import comb, log
 from typing import Literal, NamedTuple
 
 from csmd.extraction.work import check_of
-from csmd.store import candidates, cursors, digests, projects
+from csmd.store import candidates, cursors, digests, projects, session_links, work_outcomes
 from csmd.store.core import Store
-from csmd.store.digests import AGAIN, SELF, Behind
+from csmd.store.digests import AGAIN, SELF
+from csmd.store.session_links import Behind
 from csmd.store.sqlite import Rows
 from csmd.values import Candidate, Evidence
 
@@ -446,7 +447,7 @@ KINDS_OF_LINK = {name: rule.kind for name, rule in RULES.items()}
 
 def step(store: Store, *, now: str) -> int:
     """Evaluates the next digests; how many sessions, 0 when nothing waits. `now` dates warnings."""
-    behind = store.read(lambda rows: digests.sessions_to_compare(rows, limit=BATCH))
+    behind = store.read(lambda rows: session_links.sessions_to_compare(rows, limit=BATCH))
     by: dict[int, list[Behind]] = {}
     for digest in behind:
         by.setdefault(digest.project_seq, []).append(digest)
@@ -460,9 +461,9 @@ def step(store: Store, *, now: str) -> int:
 def _save(rows: Rows, some: Sequence[Behind], looked: Looked) -> None:
     ended, linked = looked
     for session, endings_of, at in ended:
-        digests.replace_outcomes(rows, session, endings_of, at=at)
+        work_outcomes.replace_outcomes(rows, session, endings_of, at=at)
     for session, links_of in linked:
-        digests.replace_links(rows, session, links_of, KINDS_OF_LINK)
+        session_links.replace_links(rows, session, links_of, KINDS_OF_LINK)
     for digest in some:
         cursors.move_cursor(rows, SELF, str(digest.session_seq), digest.digest_seq)
     digests.mark_endings_changed(rows)
@@ -471,16 +472,18 @@ def _save(rows: Rows, some: Sequence[Behind], looked: Looked) -> None:
 def _look(rows: Rows, project: int, sessions_behind: Sequence[Behind]) -> Looked:
     """Computes the endings of new sessions, and the links of those and of all later ones."""
     new = {session.session_seq for session in sessions_behind}
-    starts = digests.session_starts(rows, sorted(new))
-    digest_rows = digests.digests_of_project(
+    starts = session_links.session_starts(rows, sorted(new))
+    digest_rows = session_links.digests_of_project(
         rows, project, since=_moved(min(starts), -SPAN_DAYS), until=_moved(max(starts), SPAN_DAYS)
     )
     items: dict[int, list[DigestItem]] = {}
-    for digest, kind, text, uuid, state in digests.items_of(rows, [int(row[4]) for row in digest_rows]):
+    for digest, kind, text, uuid, state in session_links.items_of(rows, [int(row[4]) for row in digest_rows]):
         items.setdefault(int(digest), []).append(DigestItem(kind, text, uuid, state))
     days = sorted(projects.active_days(rows, project))
     facts = {
-        int(row[0]): _facts(row, items.get(int(row[4]), []), days, digests.sessions_sharing_turns(rows, int(row[0])))
+        int(row[0]): _facts(
+            row, items.get(int(row[4]), []), days, session_links.sessions_sharing_turns(rows, int(row[0]))
+        )
         for row in digest_rows
     }
     first = min((facts[seq].order for seq in new if seq in facts), default=None)
@@ -491,7 +494,7 @@ def _look(rows: Rows, project: int, sessions_behind: Sequence[Behind]) -> Looked
     ]
     around = list(facts.values())
     named = sorted({name for session in around for name in session.of("transcript")})
-    captured = digests.stored_sessions(rows, named)
+    captured = session_links.stored_sessions(rows, named)
     linked = [
         (session.seq, links(session, around, captured=captured))
         for session in around
@@ -532,10 +535,10 @@ def _warn(store: Store, now: str) -> int:
         return 0
 
     def read_drifts(rows: Rows) -> list[tuple[int, list[Drift]]]:
-        held = digests.projects_held(rows)
+        held = work_outcomes.projects_held(rows)
         return [
-            (project, drifts([StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=[project])]))
-            for project in sorted({*held, *digests.warned(rows)})
+            (project, drifts([StoredEnding(*row) for row in work_outcomes.outcomes_counted(rows, projects=[project])]))
+            for project in sorted({*held, *work_outcomes.warned(rows)})
         ]
 
     def write(rows: Rows) -> None:

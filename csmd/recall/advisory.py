@@ -19,7 +19,7 @@ from csmd.memory.self_model import Capability, StoredEnding
 from csmd.memory.upkeep import Belief
 from csmd.recall import compose
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, digests, memories, receipts, sessions
+from csmd.store import candidates, digests, memories, packet_rows, receipts, sessions, work_outcomes
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
@@ -208,8 +208,8 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
     ended = digests.latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
     named = sessions.named(rows, [row.session_seq for row in ended])
-    latest = candidates.latest_packets(rows, projects=places, limit=PACKETS)
-    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=places)]
+    latest = packet_rows.latest_packets(rows, projects=places, limit=PACKETS)
+    counted = [StoredEnding(*row) for row in work_outcomes.outcomes_counted(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(

@@ -15,7 +15,7 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import CsmdError
-from csmd.store import candidates, memories, topics, vectors
+from csmd.store import candidates, memories, memory_links, memory_scenes, topics, vectors
 from csmd.store.sqlite import Rows, columns, in_keys
 from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import NEVER, CandidateKind
@@ -179,13 +179,13 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
         "and l.relationship = 'curated_as' and n.origin = 'curated' and n.pinned = 0",
         seq=memory.seq,
     )
-    _delete_all(rows, [*aside, *memories.release_rest(rows, memory.id)])
+    _delete_all(rows, [*aside, *memory_links.release_rest(rows, memory.id)])
     candidates.forget(rows, memory.id)
     vectors.delete_for(rows, "memory", memory.seq)
     rows.delete("injection_items", memory_id=memory.id)
     rows.delete("memories", seq=memory.seq)
     for lifted in pass_on_supersessions(rows, memory.id, memory.superseded_by):
-        _delete_all(rows, memories.release_rest(rows, lifted))
+        _delete_all(rows, memory_links.release_rest(rows, lifted))
 
 
 def _delete_all(rows: Rows, seqs: Sequence[int]) -> None:
@@ -401,7 +401,7 @@ def restore_annotations(rows: Rows, seq: int, table: str, annotations: Iterable[
             tag = {"topic_seq": topics.ensure(rows, project, row[0]), "by_whom": row[1], "weight": row[2]}
             rows.insert("memory_topics", "on conflict do nothing", memory_seq=seq, **tag)
         elif table == "scenes":
-            memories.note_scene(rows, seq, uuid=row[0], text=row[1])
+            memory_scenes.note_scene(rows, seq, uuid=row[0], text=row[1])
         else:
             values = dict(zip(ANNOTATIONS[table], row, strict=True))
             rows.insert(table, "on conflict do nothing", memory_seq=seq, **values)
@@ -515,7 +515,7 @@ def _restore_relations(rows: Rows, was: Before, then: Before | None, *, was_ther
                 unlink(rows, *drawn[:3])
     for origin, target, relationship, weight, drawn_at in links:
         link = Link(from_id=origin, to_id=target, relationship=relationship, weight=weight)
-        memories.add_link(rows, link, now=drawn_at)
+        memory_links.add_link(rows, link, now=drawn_at)
     for receipt, score, reason, used, used_by in state["told"]:
         item = {"memory_id": was.memory_id, "score": score, "reason": reason, "used": used, "used_by": used_by}
         for injection in rows.column("select seq from injections where id = :id", id=receipt):
@@ -818,7 +818,7 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
-    memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED), now=now)
+    memory_links.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED), now=now)
     record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
     before = f"{known.confidence:.4f} {known.tier} {known.used_at}".strip()

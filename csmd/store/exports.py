@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from csmd.store import belief_changes, files, memories, projects, topics, workspaces
+from csmd.store import belief_changes, files, memories, memory_links, memory_scenes, projects, topics, workspaces
 from csmd.store.sqlite import Rows, as_value, in_keys
 from csmd.values import Link, Project, Provenance
 from csmd.vocabulary import NEVER
@@ -160,7 +160,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
             belief_changes.set_undone(rows, made, at=change["undone_at"])
     for other, relationship, weight, at in item["links"]:
         link = Link(from_id=ident, to_id=renamed.get(other, other), relationship=relationship, weight=weight)
-        memories.add_link(rows, link, now=at)
+        memory_links.add_link(rows, link, now=at)
     heir = renamed.get(item["superseded_by"], item["superseded_by"])
     if heir and rows.value("select 1 from memories where id = :id", id=heir):
         rows.update("memories", seq, superseded_by=heir)
@@ -169,7 +169,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
 def put_scene(rows: Rows, seq: int, item: Mapping[str, Any]) -> None:
     """Notes where a memory was said, as a record has it."""
     for uuid, text in item["scene"]:
-        memories.note_scene(rows, seq, uuid=uuid, text=text)
+        memory_scenes.note_scene(rows, seq, uuid=uuid, text=text)
 
 
 def note_imported(rows: Rows, ident: str, *, reason: str, now: str, state: str = "") -> None:

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
-from csmd.store import curations, dreams, markdown_pages, memories, tombstones
+from csmd.store import curations, dreams, memories, page_lines, stored_days, stored_pages, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 from csmd.values import Memory
@@ -143,21 +143,21 @@ def erase_traces(rows: Rows, memory: Memory, places: Places) -> Places:
             everything = _look(rows, memory, table, everything, after, last)
     for change in sorted(everything.changes):
         dreams.erase_change(rows, change)
-    markdown_pages.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
+    stored_days.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
     return everything
 
 
 def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) -> None:
     """Takes the lines of a memory out of the files that dreams keep; after it is forgotten."""
-    place_of = cache(lambda path: markdown_pages.place_of(rows, path))
-    is_unsaid = cache(lambda place, words: markdown_pages.is_forgotten(rows, words, place=place, key=key))
+    place_of = cache(lambda path: stored_pages.page_project(rows, path))
+    is_unsaid = cache(lambda place, words: stored_pages.is_forgotten(rows, words, project=place, key=key))
     for seq in sorted(places.files):
         row = rows.one("select path, before, after from dream_files where seq = :seq", seq=seq)
         if row is None:  # its action went with the memory
             continue
         path, *images = row
         (before, cut_before), (after, cut_after) = (
-            markdown_pages.without_lines(
+            page_lines.without_lines(
                 str(image), lambda ids: [ident for ident in ids if ident == memory.id],
                 partial(is_unsaid, place_of(str(path))),
             )

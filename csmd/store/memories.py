@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from csmd.errors import StoreError
-from csmd.hosts.tool_calls import CREATES, TEXT_WRITERS
 from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
-from csmd.values import Link, Memory, Provenance, SessionPrompt, StatedInTurn, Statement, StoredTurn
-from csmd.vocabulary import Authority
+from csmd.values import Memory, Provenance
 
 #: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
 EDITED = "the code that it speaks of was edited later in its session"
@@ -51,34 +48,6 @@ _BELIEF = (
     "confidence", "authority", "origin", "tier", "decay", "confirmed_at", "hot_until", "warm_until", "archive_at", "pinned",
     "superseded_by", "used_at",
 )  # fmt: skip
-
-
-def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session_seq: int, text_hash: str) -> bool:
-    """Stores a distilled sentence under its turn; False when it is there already."""
-    of_turn = {"turn_seq": turn.seq, "session_seq": session_seq, "project_seq": turn.project_seq, "at": turn.at}
-    return rows.insert(
-        "statements", "on conflict do nothing", text_hash=text_hash, **of_turn, **column_values(statement)
-    )
-
-
-def stated_before(rows: Rows, session_seq: int, ordinal: int) -> list[tuple[str, Authority]]:
-    """The statements of a session's turns before an ordinal, with their authority, in order."""
-    sql = (
-        "select x.text, x.authority from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "where st.session_seq = :session and st.rewound = 0 and st.ordinal < :ordinal order by st.ordinal, x.seq"
-    )
-    return [(text, authority) for text, authority in rows.all(sql, session=session_seq, ordinal=ordinal)]
-
-
-def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Statement, str, str, str, int, str]]:
-    """(seq, statement, uuid, session id, time, project, text hash) of statements past a cursor, in order."""
-    sql = (
-        "select x.seq, t.uuid, s.id, x.at, x.project_seq, x.text_hash, x.text, x.gate, x.category, x.confidence, "
-        "x.authority, x.reasons, x.also from statements x join turns t on t.seq = x.turn_seq "
-        "join sessions s on s.seq = x.session_seq where x.seq > :seq order by x.seq limit :limit"
-    )
-    stated = rows.all(sql, seq=seq, limit=limit)
-    return [(row[0], as_value(Statement, row[6:]), *row[1:6]) for row in stated]
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
@@ -138,27 +107,6 @@ def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
     sql = "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq"
     rows.run(sql, uuid=source.uuid, seq=memory_seq)
-
-
-def add_link(rows: Rows, link: Link, *, now: str) -> None:
-    """Draws a weighted edge between two memories; drawing it again sets its weight."""
-    sql = (
-        "insert into links (from_seq, to_seq, relationship, weight, created_at) "
-        "select a.seq, b.seq, :relationship, :weight, :now from memories a, memories b "
-        "where a.id = :from_id and b.id = :to_id "
-        "on conflict (from_seq, to_seq, relationship) do update set weight = excluded.weight"
-    )
-    rows.run(sql, now=now, **column_values(link))
-
-
-def links_of(rows: Rows, memory_id: str) -> list[Link]:
-    """The edges that begin or end at a memory."""
-    return rows.read(
-        Link,
-        "select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq "
-        "join memories t on t.seq = l.to_seq where f.id = :id or t.id = :id order by 1, 2, 3",
-        id=memory_id,
-    )
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
@@ -227,6 +175,11 @@ def list_memories(
         limit=limit,
         everybodys=not only_users,
     )
+
+
+def active_memories(rows: Rows) -> list[Memory]:
+    """The memories that are neither superseded nor archived nor covered by a twin, by row key."""
+    return where(rows, "m.superseded_by = '' and m.twin_of = 0 and m.tier <> 'archive' order by m.seq")
 
 
 def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
@@ -347,144 +300,3 @@ def update_inferred(
         rows.run(sql, seq=memory.seq, uuid=source.uuid)
     if old != memory.text:
         vectors.reembed(rows, "memory", memory.seq)
-
-
-def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text_hash: str) -> None:
-    """Notes that the turn `context` is the other half of a statement that was stored before, and of its memory."""
-    sql = "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''"
-    rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
-    source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
-    sql = "select m.seq from provenance p join memories m on m.seq = p.memory_seq where p.uuid = :uuid and m.text_hash = :hash"
-    for seq in rows.column(sql, uuid=turn.uuid, hash=text_hash):
-        add_provenance(rows, seq, source)
-
-
-class FileChange(NamedTuple):
-    """A call that wrote to a file: `anew` wrote the whole of it, `given` is the beginning of its input."""
-
-    uuid: str
-    at: str
-    ordinal: int
-    anew: bool
-    given: str
-
-
-def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
-    """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
-    sql = (
-        "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
-        "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
-        "join turns t on t.uuid = p.uuid "
-        "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = 'project' "
-        "and st.ordinal <= :upto order by st.ordinal desc, m.seq"
-    )
-    found = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
-    return list({stated.memory_seq: stated for stated in found}.values())
-
-
-_WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
-
-
-def file_changes_of(
-    rows: Rows, session_seq: int, *, after: int = 0, upto: int, most: int, characters: int = 2**31
-) -> list[FileChange]:
-    """The last calls of a session that wrote to a file, past an ordinal up to another one, in order."""
-    sql = (
-        "select t.uuid, t.at, st.ordinal, t.tool_name = :creates, substr(t.text, 1, :characters) from session_turn st "  # noqa: S608
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal > :after "
-        f"and st.ordinal <= :upto and t.kind = 'tool_call' and t.tool_name in ({_WRITERS}) "
-        "and t.source = 'transcript' order by st.ordinal desc limit :most"
-    )
-    limits = {"after": after, "upto": upto, "most": most, "characters": characters}
-    found = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
-    return found[::-1]
-
-
-def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
-    """All that an assistant answers to in a session, in order."""
-    sql = (
-        "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
-        "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
-    )
-    return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
-
-
-def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
-    """The turns of a session that say something of people."""
-    return rows.distinct(
-        "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",
-        session=session_seq,
-    )
-
-
-def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
-    """The project of a session, and the directories whose files are its own."""
-    found = rows.one(
-        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = :session",
-        session=session_seq,
-    )
-    return (found[0], found[1:]) if found else (0, ())
-
-
-def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
-    """Notes the scene of a memory; "" for none."""
-    if text:
-        rows.upsert("scenes", "memory_seq", memory_seq=memory_seq, uuid=uuid, text=text)
-    else:
-        rows.delete("scenes", memory_seq=memory_seq)
-
-
-def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
-    """The scenes of the memories that a session was the first to state, by memory."""
-    return dict(
-        rows.all(
-            "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
-            id=session_id,
-        )
-    )
-
-
-def forget_scenes(rows: Rows, uuid: str) -> None:
-    """Takes out what a turn showed."""
-    rows.delete("scenes", uuid=uuid)
-
-
-GOES_ON_AS = "goes_on_as"
-
-
-def rest_of(rows: Rows, memory_id: str) -> int:
-    """The row key of the memory of a memory's rest; 0 for none."""
-    return rows.number(
-        "select l.to_seq from links l join memories m on m.seq = l.from_seq "
-        "where m.id = :id and l.relationship = 'goes_on_as'",
-        id=memory_id,
-    )
-
-
-def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
-    """The memories of which a memory is the rest, or that it is told in the place of."""
-    return where(
-        rows,
-        "m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as')) order by m.seq",
-        rest=memory.seq,
-    )
-
-
-def release_rest(rows: Rows, memory_id: str) -> list[int]:
-    """The row key of a rest that is to go with its whole; one that was said by itself since, or pinned, is unlinked and stays."""
-    rest = rest_of(rows, memory_id)
-    if not rest:
-        return []
-    sql = (
-        "select 1 from memories r, memories w where r.seq = :rest and w.id = :id and (r.pinned <> w.pinned or exists ("
-        "select 1 from provenance p where p.memory_seq = r.seq and p.uuid not in ("
-        "select q.uuid from provenance q where q.memory_seq = w.seq)))"
-    )
-    is_own = rows.value(sql, rest=rest, id=memory_id)
-    if not is_own:
-        return [rest]
-    rows.delete("links", to_seq=rest, relationship="goes_on_as")
-    return []

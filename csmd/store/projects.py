@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from csmd.store import candidates, checkpoints, digests, files, memories, topics, vectors
-from csmd.store.sqlite import Rows, column_values, in_keys
-from csmd.values import Memory, Project, Provenance
-from csmd.vocabulary import AUTHORITY_RANK, NEVER
+from csmd.store import files
+from csmd.store.sqlite import Rows
+from csmd.values import Project
+from csmd.vocabulary import NEVER
 
 #: A day after every other.
 LAST_DAY = "9999-12-31"
@@ -298,139 +295,7 @@ def lens_around(rows: Rows, place: str) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """How many rows of each kind changed their project; `twins` of the memories said the same on both sides."""
-
-    sessions: int = 0
-    turns: int = 0
-    memories: int = 0
-    twins: int = 0
-
-
-def merge_projects(rows: Rows, source: int, into: int) -> Moved:
-    """Brings all of a project into another, which takes in what is said there from now on."""
-    bases = _bases(rows, source)
-    for day in active_days(rows, source):
-        touch(rows, into, day, source=source)
-    rows.update("projects", source, merged_into=into)
-    turns, sessions = _move_turns(rows, source, into, places=None)
-    moved = twins = 0
-    for memory in _believed(rows, source):
-        other = memories.by_hash(rows, _hash(rows, memory.seq), project=into)
-        if other is not None:
-            twins += 1
-            if _strength(memory) <= _strength(other):
-                _set_aside(rows, memory, twin_of=other, now_in=source, origin=source)
-                continue
-            _move_memory(rows, other, source, base=_base(rows, into, other))
-            _set_aside(rows, other, twin_of=memory, now_in=source, origin=into)
-        _move_memory(rows, memory, into, base=bases[memory.seq])
-        sql = "update memories set origin_seq = :source where seq = :seq and origin_seq = 0"
-        rows.run(sql, source=source, seq=memory.seq)
-        moved += 1
-    checkpoints.merge_goals(rows, source, into)
-    candidates.merge(rows, source, into)
-    digests.clear_comparisons(rows, [source, into])
-    return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
-
-
-def split_projects(rows: Rows, source: int, part: int) -> Moved:
-    """Takes `part` out of the project it was merged into, or was just made as a part of: its rows and nothing else.
-
-    A memory goes when it came from there, or was said there and nowhere else; one that came from there
-    and was said again in what stays is left there as a copy.
-    """
-    tree = with_merged(rows, part)
-    bases = _bases(rows, source)
-    aside = _aside(rows, part)
-    rows.update("projects", part, merged_into=0)
-    turns, sessions = _move_turns(rows, source, part, places=_directories(rows, part, tree))
-    moved = twins = 0
-    for memory in _believed(rows, source):
-        origin = rows.number("select origin_seq from memories where seq = :seq", seq=memory.seq)
-        for other in aside.get(memory.seq, ()):
-            _separate(rows, memory, other, source, part, leaves=origin in tree)
-            twins += 1
-        stays = _sources_in(rows, memory, source)
-        if origin in tree or (not stays and _sources_in(rows, memory, part)):
-            if stays:
-                _copy(rows, memory, source, stays)
-            _move_memory(rows, memory, part, base=bases[memory.seq])
-            sql = "update memories set origin_seq = 0 where seq = :seq and origin_seq in (0, :part)"
-            rows.run(sql, seq=memory.seq, part=part)
-            moved += 1
-    _give_back_days(rows, source, part, tree)
-    checkpoints.split_goals(rows, source, part, tree=tree)
-    candidates.split(rows, source, part)
-    digests.clear_comparisons(rows, [source, part])
-    return Moved(sessions=sessions, turns=turns, memories=moved, twins=twins)
-
-
-def give_project(rows: Rows, memory: Memory, scope: int) -> None:
-    """Gives a memory to another scope for good; one with the same text there takes in its sources."""
-    other = memories.by_hash(rows, _hash(rows, memory.seq), project=scope)
-    if other is None:
-        _move_memory(rows, memory, scope, base=_base(rows, memory.project_seq, memory))
-        return
-    memories.add_confirming(rows, other.seq, memory.provenance)
-    rows.run("update memories set superseded_by = :new where superseded_by = :old", new=other.id, old=memory.id)
-    vectors.delete_for(rows, "memory", memory.seq)
-    rows.delete("memories", seq=memory.seq)
-
-
-def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) -> None:
-    stays = set(rows.column("select distinct substr(at, 1, 10) from turns where project_seq = :p", p=source))
-    for (day,) in rows.all("select distinct substr(at, 1, 10) from turns where project_seq = :p order by 1", p=part):
-        touch(rows, part, str(day))
-    brought = {day for seq in tree for day in active_days(rows, source, source=seq)}
-    for day in sorted(brought, reverse=True):
-        if day in stays:
-            rows.run("update activity set from_seq = 0 where project_seq = :p and day = :day", p=source, day=day)
-        else:
-            take_day(rows, source, day)
-
-
-def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | None) -> tuple[int, int]:
-    """Gives what was said in some directories (None: in any) of a project to another; how many turns and sessions."""
-    of_places = f"project_seq = :source and {in_keys('directory_seq', places)}"
-    turns = rows.column(f"select seq from turns where {of_places} order by seq", source=source)  # noqa: S608
-    for seq in turns:
-        rows.update("turns", seq, project_seq=to)
-        rows.run("update statements set project_seq = :to where turn_seq = :seq", to=to, seq=seq)
-        candidates.move_packets(rows, seq, to)
-        vectors.move_passages(rows, seq, to)
-    return len(turns), rows.run(f"update sessions set project_seq = :to where {of_places}", to=to, source=source)  # noqa: S608
-
-
-def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
-    """The directories whose turns are a part's: those identified as it, and those below the path it was split off at."""
-    root = rows.text("select root from projects where seq = :part and part_of > 0", part=part)
-    sql = (
-        f"select seq from directories where {in_keys('project_seq', sorted(tree))} or (:root <> '' "  # noqa: S608
-        "and (path = :root or substr(path, 1, length(cast(:root as text)) + 1) = cast(:root as text) || '/'))"
-    )
-    return rows.column(sql, root=root)
-
-
-def with_merged(rows: Rows, project: int) -> frozenset[int]:
-    """A project with all that was merged into it, and into those."""
-    return _reached(rows, project, "select seq from projects where merged_into = :seq")
-
-
-def lineage(rows: Rows, project: int) -> frozenset[int]:
-    """A project with what was merged into it, and what it was split off from: what was said of those is said of it."""
-    if not project:  # nothing was merged into everywhere
-        return frozenset({project})
-    return _reached(
-        rows,
-        project,
-        "select seq from projects where merged_into = :seq union "
-        "select part_of from projects where seq = :seq and part_of > 0",
-    )
-
-
-def _reached(rows: Rows, project: int, step: str) -> frozenset[int]:
+def reached(rows: Rows, project: int, step: str) -> frozenset[int]:
     """A project and everything that a query leads to from it and from there."""
     found, waiting = {project}, [project]
     while waiting:
@@ -440,134 +305,12 @@ def _reached(rows: Rows, project: int, step: str) -> frozenset[int]:
     return frozenset(found)
 
 
+def with_merged(rows: Rows, project: int) -> frozenset[int]:
+    """A project with all that was merged into it, and into those."""
+    return reached(rows, project, "select seq from projects where merged_into = :seq")
+
+
 # --- memories
-
-
-def _strength(memory: Memory) -> tuple[int, bool, float, str]:
-    return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at
-
-
-def _believed(rows: Rows, project: int) -> list[Memory]:
-    """A project's memories without those that were put aside."""
-    return memories.where(rows, "m.project_seq = :project and m.twin_of = 0 order by m.seq", project=project)
-
-
-def _hash(rows: Rows, seq: int) -> str:
-    return str(rows.value("select text_hash from memories where seq = :seq", seq=seq))
-
-
-def _base(rows: Rows, project: int, memory: Memory) -> int:
-    return active_day(rows, project, on=memory.fresh_at[:10])
-
-
-def _bases(rows: Rows, project: int) -> dict[int, int]:
-    """Memory -> the active day of its project on which it was last confirmed."""
-    return {memory.seq: _base(rows, project, memory) for memory in _believed(rows, project)}
-
-
-def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
-    """Gives a memory to another scope, as old there as it was: its thresholds count that scope's active days."""
-    sql = (
-        "update memories set project_seq = :to, "
-        "hot_until = case when hot_until >= :never then hot_until else hot_until + :by end, "
-        "warm_until = case when warm_until >= :never then warm_until else warm_until + :by end, "
-        "archive_at = case when archive_at >= :never then archive_at else archive_at + :by end where seq = :seq"
-    )
-    rows.run(sql, to=to, never=NEVER, by=_base(rows, to, memory) - base, seq=memory.seq)
-    vectors.move_to(rows, "memory", memory.seq, to)
-    topics.move_to(rows, memory.seq, to)
-
-
-def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
-    """Keeps a memory out of sight in the merged project; the one that says the same gets its sources."""
-    sql = (
-        "update memories set twin_of = :twin, origin_seq = case when origin_seq = 0 then :origin else origin_seq end "
-        "where seq = :seq and project_seq = :here"
-    )
-    rows.run(sql, twin=twin_of.seq, origin=origin, seq=memory.seq, here=now_in)
-    memories.add_confirming(rows, twin_of.seq, memory.provenance)
-
-
-def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
-    """The memories put aside in a merged project, by the memory that represents each."""
-    found: dict[int, list[Memory]] = {}
-    for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
-        found.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
-    return found
-
-
-def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
-    """Separates two memories that one represented: each gets the sources of its own side."""
-    own = {origin.uuid for origin in other.provenance}
-    for origin in kept.provenance:
-        stays = rows.value("select project_seq from turns where uuid = :uuid", uuid=origin.uuid) == source
-        if origin.uuid in own or (leaves and stays):
-            memories.add_provenance(rows, other.seq, origin)
-            rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
-    if leaves:  # then the other was the source's own
-        _move_memory(rows, other, source, base=_base(rows, part, other))
-    here = source if leaves else part
-    sql = (
-        "update memories set twin_of = 0, origin_seq = case when origin_seq = :here then 0 else origin_seq end "
-        "where seq = :seq"
-    )
-    rows.run(sql, here=here, seq=other.seq)
-
-
-def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
-    """The sources of a memory, as they are now, that were said in a project."""
-    return tuple(
-        source
-        for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
-        if rows.value("select project_seq from turns where uuid = :uuid", uuid=source.uuid) == project
-    )
-
-
-def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
-    """Leaves a memory that goes where it was said again: a copy with those sources, which are no longer the other's."""
-    digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
-    kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
-    memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
-    for source in sources:
-        rows.delete("provenance", memory_seq=memory.seq, uuid=source.uuid)
-
-
-def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
-    """The roots at a directory or below it of projects told by their path alone, and never merged, taken apart or walled."""
-    sql = (
-        "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
-        "and (p.root = :below or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
-        "and not exists (select 1 from projects x where x.part_of = p.seq) "
-        "and not exists (select 1 from aliases a where a.key = p.key and a.why = :worktree) order by p.seq"
-    )
-    return rows.column(sql, below=below, worktree=WORKTREE)
-
-
-def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str) -> int:
-    """Has a worktree that is gone count to its repository; how many projects of its own were merged for it.
-
-    Nothing where a wall is between them, and nothing of a project that was split off again: `csmd project split` is what
-    takes this back. A repository that nothing is known of is made only for what there is to bring.
-    """
-    known = recognised_row(rows, repository)
-    into = None if known is None else current_project(rows, known, repository.root)
-    wall = wall_around(rows, repository.root) if into is None else everywhere(rows, into)
-    merged = 0
-    for root in lone_worktrees(rows, below=worktree.root):
-        own, key = rows.all(
-            "select seq, key from projects where root = :root and kind = 'path' order by seq", root=root
-        )[0]
-        if is_gone(root) and own not in (known, into) and everywhere(rows, own) == wall:
-            add_alias(rows, key, own, path=root, why=WORKTREE, now=now)
-            merge_projects(rows, own, ensure(rows, repository, now=now))
-            merged += 1
-    known = recognised_row(rows, repository)
-    # Something may be known as a project at its directory, be it a repository that is gone.
-    is_known = rows.exists("select 1 from projects where root = :root and seq > 0", root=worktree.root)
-    is_new = recognised_row(rows, worktree) is None and not is_known
-    if known and is_new and is_place_behind(rows, known, worktree):
-        add_alias(rows, worktree.key, known, path=worktree.root, why=WORKTREE, now=now)
-    return merged
 
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
@@ -575,49 +318,6 @@ def worktrees_of(rows: Rows, seq: int) -> list[str]:
     return rows.column(
         "select key from aliases where project_seq = :seq and why = :why order by key", seq=seq, why=WORKTREE
     )
-
-
-class Instruction(NamedTuple):
-    """One file that assistants load; `root` is the directory it was found for, `text_hash` keyed, `hosts` separated by spaces."""
-
-    path: str
-    kind: str
-    root: str
-    text: str
-    text_hash: str
-    hosts: str = "claude"
-
-
-def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction], *, now: str) -> int:
-    """Makes `found` a project's instructions, in their order; how many files are new, changed or gone."""
-    known = {path: rest for path, *rest in instruction_hashes(rows, project)}
-    changed = sum(known.get(file.path) != [file.text_hash, file.hosts] for file in found)
-    gone = known.keys() - {file.path for file in found}
-    for ordinal, file in enumerate(found):
-        values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
-        rows.upsert("instructions", "project_seq, path", **values)
-    for path in gone:
-        # Its text goes with it; that it was there, and as what, stays.
-        sql = (
-            "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path"
-        )
-        rows.run(sql, now=now, project=project, path=path)
-    return changed + len(gone)
-
-
-def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
-    """(path, hash, hosts) of a project's instructions in their order: what tells whether anything changed."""
-    return rows.all(
-        "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal",
-        project=project,
-    )
-
-
-def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
-    """The texts of the instruction files that assistants load in these projects."""
-    sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
-    found = (row for project in projects for row in rows.all(sql, project=project))
-    return [text for text, hosts in found if host in hosts.split()]
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:

@@ -24,8 +24,8 @@ from csmd import wire
 from csmd.config import spool_places
 from csmd.errors import BadInput, StoreError
 from csmd.privacy.fingerprints import PURGED, Marks, Needle, clean, name_hash, replace_spans
-from csmd.store import markdown_pages
-from csmd.store.markdown_pages import Missing
+from csmd.store import page_lines
+from csmd.store.page_lines import Missing
 from csmd.store.sqlite import Rows, connect
 
 # --- every file that holds text, and what becomes of it
@@ -265,9 +265,9 @@ def _overwrite(file: BinaryIO, data: bytes) -> None:
 
 
 def _paged(cleaned: Clean, missing: Missing, whole: str) -> tuple[str, int]:
-    text, hits = markdown_pages.without_lines(whole, missing)
+    text, hits = page_lines.without_lines(whole, missing)
     text, more = cleaned(text)
-    return markdown_pages.quote_purged(text) if more else text, hits + more
+    return page_lines.quote_purged(text) if more else text, hits + more
 
 
 def _lines(whole: str, cleaned: Clean, turns: Set[str]) -> tuple[str, int]:

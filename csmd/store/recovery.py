@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import apsw
 
 from csmd.errors import StoreError
-from csmd.store import candidates, checkpoints, digests, purge
+from csmd.store import checkpoints, digests, packet_rows, purge
 from csmd.store.sqlite import Row, Rows, connect, is_encrypted_file
 from csmd.text import tokens
 from csmd.values import Project
@@ -519,7 +519,7 @@ def empty_stub_sessions(rows: Rows) -> int:
     for (seq,) in rows.all(stub):  # what is made of a session is made again of those that list its turns
         digests.clear(rows, int(seq))
         checkpoints.clear(rows, int(seq))
-        candidates.take_back_session_packets(rows, int(seq))
+        packet_rows.take_back_session_packets(rows, int(seq))
         for table in ("error_seen", "error_fixes"):
             rows.run(f"delete from {table} where session_seq = :session", session=seq)  # noqa: S608
     rows.run(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories
+from csmd.store import belief_changes, checkpoints, cursors, digests, memories, memory_scenes, packet_rows, stored_days
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TOOL_KINDS
 
@@ -62,7 +62,7 @@ def _clear_what_was_made(rows: Rows, session_seq: int, left: Sequence[int], begi
         if not rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 0", turn=seq):
             _take_back(rows, seq)
     digests.clear(rows, session_seq)
-    markdown_pages.clear_days(rows, session_seq)
+    stored_days.clear_days(rows, session_seq)
     if cursors.cursor(rows, DISTILL, str(session_seq)) >= begin:  # what stands may have counted as a repetition
         cursors.move_cursor(rows, DISTILL, str(session_seq), begin - 1)
 
@@ -89,7 +89,7 @@ def take_up(rows: Rows, session_seq: int, *, parent: str) -> list[int]:
         rows.run(sql, session=session_seq, turn=seq)
     if standing:
         digests.clear(rows, session_seq)
-        markdown_pages.clear_days(rows, session_seq)
+        stored_days.clear_days(rows, session_seq)
         if cursors.cursor(rows, DISTILL, str(session_seq)) >= first:
             cursors.move_cursor(rows, DISTILL, str(session_seq), first - 1)
     return standing
@@ -154,10 +154,10 @@ def _take_back(rows: Rows, seq: int) -> None:
     made = memories.memories_by_turn(rows, [uuid]).get(uuid, ())
     own = [memory.seq for memory in made if not belief_changes.is_of_person(rows, memory)]
     belief_changes.drop_sources(rows, f"uuid = :uuid and {in_keys('memory_seq', own)}", uuid=uuid)
-    memories.forget_scenes(rows, uuid)
+    memory_scenes.forget_scenes(rows, uuid)
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)
     rows.update("turns", seq, searchable=0)
     checkpoints.take_back(rows, seq)
     if kind not in TOOL_KINDS:  # what was run was run, whatever was said afterwards
-        candidates.take_back_packets(rows, uuid)
+        packet_rows.take_back_packets(rows, uuid)

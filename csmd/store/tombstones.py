@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from csmd.cache import cached
 from csmd.privacy.fingerprints import HIDDEN, Mark, Marks, clean, mark_of, name_hash
-from csmd.store import projects
+from csmd.store import project_merges, projects
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 from csmd.vocabulary import Authority
@@ -411,7 +411,7 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     """
     inside = {scope, *_behind(rows, scope)}
     held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))
-    around = held.union(*(projects.lineage(rows, seq) for seq in inside)) - held
+    around = held.union(*(project_merges.lineage(rows, seq) for seq in inside)) - held
     sql = "select 1 from memories where text_hash = :hash and project_seq = :seq"
     return sorted(held.union(seq for seq in around if rows.value(sql, hash=text_hash, seq=seq) is None))
 
@@ -422,15 +422,15 @@ def applicable_places(rows: Rows, project: int, *, home: int | None = None) -> f
     Its own, those of what it is or was a part of, those of everywhere with and without a wall; of what is to hold
     everywhere also those of the projects that it would be told in.
     """
-    scopes = projects.lineage(rows, project) | {projects.everywhere(rows, project), 0}
+    scopes = project_merges.lineage(rows, project) | {projects.everywhere(rows, project), 0}
     if home is None or not is_everywhere(rows, home):
         return scopes
-    return scopes.union(*(projects.lineage(rows, seq) for seq in _behind(rows, home))) if home else None
+    return scopes.union(*(project_merges.lineage(rows, seq) for seq in _behind(rows, home))) if home else None
 
 
 def reopened_places(rows: Rows, project: int, *, home: int) -> frozenset[int]:
     """Whose forgettings end where a person says in a project what is to hold in `home`; everywhere's only if that is it."""
-    return projects.lineage(rows, project) | {home}
+    return project_merges.lineage(rows, project) | {home}
 
 
 def _behind(rows: Rows, scope: int) -> list[int]:

@@ -11,19 +11,20 @@ from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
     activity,
-    candidates,
     checkpoints,
     compactions,
     digests,
     memories,
+    packet_rows,
     projects,
     rewinds,
-    sessions,
+    speaker_reviews,
+    tampered_transcripts,
     vectors,
 )
-from csmd.store.sqlite import Row, Rows, in_keys, live_bytes
-from csmd.values import Memory, Quote, StoredTurn, Turn
-from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, Authority, TurnKind
+from csmd.store.sqlite import Rows, in_keys
+from csmd.values import Quote, StoredTurn, Turn
+from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
 #: The share of a session's room that tools may fill: the rest is kept for what was said.
 TOOLS_TENTHS = 9
@@ -32,10 +33,10 @@ EVERYTHING = 2**62
 #: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
 #: And of a text that was dropped for its age.
-_CONVERSATION = "conversation"
+CONVERSATION = "conversation"
 _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
-    + rf"|\[{_CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
+    + rf"|\[{CONVERSATION} of \d{{1,15}} bytes dropped after \d{{1,9}} days\]"
 )
 
 
@@ -232,9 +233,9 @@ def _correct_speaker(
         return
     if home != session.seq:
         searchable = _is_searchable(turn)
-        move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
+        speaker_reviews.move_to_agent(rows, seq, turn.kind, searchable=searchable, session=home, agent=session.seq)
     elif kind_then == "user":
-        correct_speaker(rows, seq, turn.kind)
+        speaker_reviews.correct_speaker(rows, seq, turn.kind)
 
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
@@ -284,7 +285,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         mode=turn.mode,
     )  # fmt: skip
     if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
-        recheck_turn(rows, seq)
+        speaker_reviews.recheck_turn(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
         vectors.move_passages(rows, seq, project)
@@ -293,7 +294,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
     """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
     memories.move_provenance(rows, old, uuid)
-    candidates.take_back_packets(rows, old)
+    packet_rows.take_back_packets(rows, old)
     sql = (
         "update statements set turn_seq = :kept where turn_seq = :seq and not exists "
         "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)"
@@ -466,7 +467,9 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     )
     found = rows.all(sql, session=session_id, since=since)
     written = {
-        path for path in {path for _, path in found} if sessions.is_tampered(rows, hashed(name_of_transcript(path)))
+        path
+        for path in {path for _, path in found}
+        if tampered_transcripts.is_tampered(rows, hashed(name_of_transcript(path)))
     }
     return {seq for seq, path in found if path not in written}
 
@@ -592,205 +595,7 @@ def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> li
     return rows.read(FailureTurn, sql, error=error_seq, project=project, limit=limit)
 
 
-#: A turn whose line named no time has this one: it is not old, nobody knows when it was.
-UNDATED = "1970-01-01T00:00:00.000Z"
-#: From this share of the limit on it is said that room is short.
-WARN_SHARE = 0.9
-#: Counters of what was dropped.
-DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
-#: Tool traffic that still has its text.
-_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
-_NOUNS = {"tool_call": "input", "tool_result": "output"}
-
-
-class Room(NamedTuple):
-    """Bytes in use (what is freed inside the file does not count), and the limit; 0 for none."""
-
-    used: int
-    limit: int
-
-    @property
-    def is_over(self) -> bool:
-        """Whether the database has grown beyond its limit."""
-        return bool(self.limit) and self.used > self.limit
-
-    @property
-    def is_short(self) -> bool:
-        """Whether it is near its limit, or beyond."""
-        return bool(self.limit) and self.used > self.limit * WARN_SHARE
-
-
-def room_used(rows: Rows, *, limit: int) -> Room:
-    """How much of `limit` bytes the database uses."""
-    return Room(used=live_bytes(rows), limit=limit)
-
-
-def is_any_output_left(rows: Rows) -> bool:
-    """Whether there is tool traffic that still has its text."""
-    return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
-
-
-def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
-    """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
-    sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
-    found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, found, why=f"dropped after {days} days", cause="age")
-
-
-def drop_oldest_output(rows: Rows, *, limit: int) -> int:
-    """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
-    found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, found, why="dropped for room", cause="room")
-
-
-#: Counter of turns of conversation that were dropped.
-SAID_DROPPED = "conversation turns dropped"
-
-
-def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
-    """Drops the text of at most `limit` turns of conversation of the first session whose last turn is from before a time; how many.
-
-    A session of which something is still to be remembered waits. What was remembered stays, as do digests.
-    """
-    session = rows.one(
-        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
-        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal > "
-        "coalesce((select min(c.position) from cursors c where c.stage in ('distill', 'digest') "
-        "and c.subject = cast(s.seq as text) having count(*) = 2), 0))) order by s.last_at, s.seq limit 1",
-        before=before, undated=UNDATED,
-    )  # fmt: skip
-    if session is None:
-        return 0
-    seq, last_at = session
-    found = rows.all(
-        "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit",
-        session=seq, purged=PURGED, limit=limit,
-    )  # fmt: skip
-    for turn, text in found:
-        rows.update("turns", turn, searchable=0)  # first: what is dropped has no passages
-        compactions.note_dropped(
-            rows, turn, text=text, name=_CONVERSATION, why=f"dropped after {days} days", cause="age"
-        )
-    if len(found) < limit:
-        rows.update("sessions", seq, emptied_at=last_at)
-    activity.count(rows, [(SAID_DROPPED, len(found))])
-    return max(len(found), 1)  # the next session may have some
-
-
-def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
-    freed = 0
-    for seq, kind, text in found:
-        freed += len(text.encode())
-        name = f"tool {_NOUNS[kind]}"
-        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
-    if found:
-        activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
-    return len(found)
-
-
 # --- who spoke in a turn that was taken for the user's
-
-#: Counters of what was corrected: prompts that no user wrote, memories that have the assistant's authority since, and
-#: those that are archived.
-CORRECTED, LOWERED, ARCHIVED = "speakers turns", "speakers lowered", "speakers archived"
-
-
-class Prompt(NamedTuple):
-    """A turn whose speaker is to be looked at; `kind` is the one it is stored with."""
-
-    seq: int
-    uuid: str
-    kind: TurnKind
-    text: str
-    of_agent: bool
-
-
-class Sentence(NamedTuple):
-    """A statement that was chosen from a turn."""
-
-    seq: int
-    text: str
-    authority: Authority
-
-
-def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
-    """Gives a turn that was taken for the user's the kind that it has; what was made of it is looked at once more."""
-    if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
-        if kind not in SEARCHABLE:
-            rows.update("turns", seq, searchable=0)
-        activity.count(rows, [(CORRECTED, 1)])
-        recheck_turn(rows, seq)
-
-
-def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
-    """Takes a turn out of a session for the conversation of its sub-agent, which lists it already."""
-    was = rows.value("select kind from turns where seq = :seq", seq=seq)
-    activity.count(rows, [(CORRECTED, int(was == "user"))])
-    rows.update("turns", seq, session_seq=agent, kind=kind, searchable=searchable)
-    recheck_turn(rows, seq)
-    rows.delete("session_turn", turn_seq=seq, session_seq=session)
-
-
-def recheck_turn(rows: Rows, seq: int) -> None:
-    """Schedules a review of a turn's statements, and removes everything else that was made of it."""
-    candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
-    digests.take_back(rows, seq)
-    checkpoints.take_back(rows, seq)
-    rows.update("turns", seq, speaker_due=1)
-
-
-def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
-    """The next turns whose speaker is to be reviewed."""
-    return rows.read(
-        Prompt,
-        "select t.seq, t.uuid, t.kind, t.text, s.parent from turns t join sessions s on s.seq = t.session_seq "
-        "where t.speaker_due = 1 order by t.seq limit :limit",
-        limit=limit,
-    )
-
-
-def is_speaker_due(rows: Rows) -> bool:
-    """Whether the speaker of any turn is to be reviewed."""
-    return rows.exists("select 1 from turns where speaker_due = 1 limit 1")
-
-
-def settle_speaker(rows: Rows, prompt: Prompt) -> None:
-    """Marks the speaker of a turn as reviewed."""
-    rows.update("turns", prompt.seq, speaker_due=0)
-
-
-def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
-    """Counts of corrected speakers, and how many turns still wait to be checked."""
-    names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
-    left = rows.number("select count(*) from turns where speaker_due = 1")
-    return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
-
-
-def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
-    """The statements that were chosen from a turn."""
-    chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
-    return rows.read(Sentence, chosen, seq=prompt.seq)
-
-
-def relay_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Gives a statement the assistant's authority."""
-    rows.update("statements", sentence.seq, authority="assistant")
-
-
-def drop_sentence(rows: Rows, sentence: Sentence) -> None:
-    """Deletes a statement that was not made in the session."""
-    rows.delete("statements", seq=sentence.seq)
-
-
-def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
-    """(kind, whether a sub-agent's, text) of the stored turns that state or confirm a memory; kind "" for one that is gone."""
-    return rows.all(
-        "select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '') from provenance p "
-        "left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq "
-        "where p.memory_seq = :seq and p.role <> 'beside' order by p.at, p.uuid",
-        seq=memory.seq,
-    )
 
 
 def directory_of(rows: Rows, turn_seq: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from csmd.store import digests, markdown_pages, memories, projects, tombstones
+from csmd.store import digests, memories, project_merges, projects, stored_days, tombstones
 from csmd.store.sqlite import Rows
 from csmd.values import Memory
 
@@ -38,14 +38,14 @@ def join(rows: Rows, workspace: int, project: int) -> int:
         project=project,
     ):  # those that only went on there are told without it
         digests.clear(rows, int(session))
-    markdown_pages.mark_days_moved(rows, project)
+    stored_days.mark_days_moved(rows, project)
     for day in projects.active_days(rows, project):
         projects.touch(rows, project, day)
     inside = members(rows, workspace)
     moved = 0
     for memory in memories.list_memories(rows, projects=[0]):
         if _is_from(rows, memory, inside):
-            projects.give_project(rows, memory, workspace)
+            project_merges.give_project(rows, memory, workspace)
             moved += 1
     return moved
 
@@ -64,7 +64,7 @@ def leave(rows: Rows, project: int, *, key: bytes) -> None:
     if wall := projects.everywhere(rows, project):
         tombstones.copy_to_project(rows, wall, project, key=key)
     rows.update("projects", project, workspace_seq=0)
-    markdown_pages.mark_days_moved(rows, project)
+    stored_days.mark_days_moved(rows, project)
 
 
 def members(rows: Rows, workspace: int) -> list[int]:
@@ -270,7 +270,7 @@ def same_wall(rows: Rows, project: int, as_that_of: int) -> None:
         "where seq = :project"
     )
     rows.run(sql, other=as_that_of, project=project)
-    markdown_pages.mark_days_moved(rows, project)
+    stored_days.mark_days_moved(rows, project)
 
 
 def directories(rows: Rows) -> list[tuple[str, int]]:

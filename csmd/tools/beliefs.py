@@ -14,7 +14,17 @@ from csmd.extraction import packets
 from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
 from csmd.memory.upkeep import Finding
 from csmd.recall import query, visibility
-from csmd.store import activity, belief_changes, candidates, cursors, fulltext, integrity, memories, projects
+from csmd.store import (
+    activity,
+    belief_changes,
+    candidates,
+    cursors,
+    fulltext,
+    integrity,
+    memories,
+    packet_rows,
+    projects,
+)
 from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
@@ -207,7 +217,7 @@ def _packets(
     present.check_words({"kind": kind}, {"kind": get_args(PacketKind)})
     within = query.parse_limits(since, until, now=ctx.here(ctx.now()))
     ident = present.find_session(rows, session, asking).id if session else ""
-    latest = candidates.latest_packets(
+    latest = packet_rows.latest_packets(
         rows, projects=seen, limit=between(limit, MOST_HABITS), session=ident, kind=kind, since=within.since,
         until=within.until,
     )  # fmt: skip

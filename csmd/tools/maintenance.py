@@ -11,9 +11,9 @@ from csmd.errors import BadInput
 from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.recall import compose, query, results, visibility
-from csmd.store import activity, backup, events, integrity, projects, purge, receipts, workspaces
-from csmd.store.activity import FeedRow
-from csmd.store.purge import Plan
+from csmd.store import activity_feed, backup, integrity, probes, projects, purge_plans, receipts, workspaces
+from csmd.store.activity_feed import FeedRow
+from csmd.store.purge_plans import Plan
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.tools import present
@@ -75,7 +75,7 @@ def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
 
 def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
     place = _project_key(rows, what) if what.startswith("/") else ""
-    return purge.resolve_plan(rows, what, key=ctx.store.hash_key, kind=kind, project_key=place)
+    return purge_plans.resolve_plan(rows, what, key=ctx.store.hash_key, kind=kind, project_key=place)
 
 
 def _project_key(rows: Rows, path: str) -> str:
@@ -103,7 +103,7 @@ def _purge(
 def _allow_again(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Json:
     """Let in again what was purged."""
     plan = _plan(ctx, rows, what, kind)
-    gone = ctx.store.write(lambda writing: purge.remove_tombstones(writing, plan, key=ctx.store.hash_key))
+    gone = ctx.store.write(lambda writing: purge_plans.remove_tombstones(writing, plan, key=ctx.store.hash_key))
     return {"what": plan.what, "about": plan.about, "lifted": gone}
 
 
@@ -189,12 +189,12 @@ def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
     word = id_.removeprefix(PROBE_SESSION)
     if word == id_ or not word.isalpha():
         raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
-    if not events.has_probe(rows, id_):
+    if not probes.has_probe(rows, id_):
         ctx.poke()  # it may wait in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     texts = [hit.text for hit in hits if hit.session_id == id_]
-    return {"found": texts, "removed": ctx.store.write(lambda writing: events.remove_probe(writing, session_id=id_))}
+    return {"found": texts, "removed": ctx.store.write(lambda writing: probes.remove_probe(writing, session_id=id_))}
 
 
 #: Of one kind in one answer; who gets so many asks again at once.
@@ -211,9 +211,9 @@ def _tail(
     kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
     """What has happened since a cursor; of one session, of some kinds (commas between), since a time."""
-    ends, kinds = activity.feed_positions(rows), kind.split(",") if kind else activity.KINDS
+    ends, kinds = activity_feed.feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
     for word in kinds:
-        present.check_words({"kind": word}, {"kind": activity.KINDS})
+        present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
     ident = present.find_session(rows, session, asking).id if session else ""
     limits = {"session": ident, "since": query.parse_limits(since, "", now=ctx.here(ctx.now())).since}
     happenings: list[FeedRow] = []
@@ -222,30 +222,32 @@ def _tail(
         limit = min(max(last, 0), MOST)
         for word in kinds:
             after = max(0, ends[word] - BACK)
-            happenings += activity.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
+            happenings += activity_feed.latest_feed(rows, word, after=after, projects=seen, limit=limit, **limits)
         happenings = sorted(happenings, key=_order)[-limit:] if limit else []
     else:
         positions = _read_cursor(cursor)
         for word in kinds:
-            news = activity.feed_after(
+            news = activity_feed.feed_after(
                 rows, word, min(positions[word], ends[word]), projects=seen, limit=MOST, **limits
             )
             if len(news) == MOST:
                 ends[word], more = news[-1].seq, True
             happenings += news
-    written = ",".join(str(ends[word]) for word in activity.KINDS)
+    written = ",".join(str(ends[word]) for word in activity_feed.KINDS)
     return {"cursor": written, "more": more, "items": list(map(_happening, sorted(happenings, key=_order)))}
 
 
 def _order(happening: FeedRow) -> tuple[str, int, int]:
-    return happening.at, activity.KINDS.index(happening.kind), happening.seq
+    return happening.at, activity_feed.KINDS.index(happening.kind), happening.seq
 
 
 def _read_cursor(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(activity.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
+    if len(numbers) != len(activity_feed.KINDS) or not all(
+        number.isdecimal() and len(number) < 19 for number in numbers
+    ):
         raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
-    return dict(zip(activity.KINDS, map(int, numbers), strict=True))
+    return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 
 
 def _happening(happening: FeedRow) -> Json:

@@ -17,7 +17,19 @@ from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import advisory, brief, checkpoint, prompt, query, results, visibility, work_notes
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
+from csmd.store import (
+    belief_changes,
+    failures,
+    forget,
+    memories,
+    memory_links,
+    projects,
+    receipts,
+    search,
+    team,
+    tombstones,
+    topics,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
@@ -418,7 +430,9 @@ def _show(
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
+        "links": [
+            found for link in memory_links.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))
+        ],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],

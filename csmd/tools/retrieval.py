@@ -16,9 +16,9 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.privacy.redaction import redact
 from csmd.recall import advisory, compose, hybrid_search, last_sessions, query, results, usage, visibility
 from csmd.store import (
-    activity,
     checkpoints,
     failures,
+    lookup_log,
     memories,
     passages,
     purge,
@@ -28,7 +28,7 @@ from csmd.store import (
     sql_views,
     turns,
 )
-from csmd.store.activity import Composition, Lookup
+from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.receipts import Item, Receipt
 from csmd.store.search import SearchFilter
 from csmd.store.sql_views import Answer
@@ -344,7 +344,7 @@ MOST_DAYS, MOST_NOTED = 90, 1000
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """What was composed for sessions, and how often it came to nothing."""
     since = _since(ctx, days)
-    compositions = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
+    compositions = [*_late(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
     events = {
         event: _composed([composition for composition in compositions if composition.event == event])
         for event in sorted({composition.event for composition in compositions})
@@ -371,7 +371,7 @@ def _composed(compositions: Sequence[Composition]) -> Json:
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """How often something was looked for and not found."""
     since = _since(ctx, days)
-    lookups = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
+    lookups = [*_late(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
     kinds = {
         kind: _recalled([lookup for lookup in lookups if lookup.kind == kind])
         for kind in sorted({lookup.kind for lookup in lookups})

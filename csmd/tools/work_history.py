@@ -11,7 +11,7 @@ from csmd.memory import self_model
 from csmd.memory.self_model import StoredEnding
 from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
-from csmd.store import candidates, digests, failures, memories, sessions
+from csmd.store import candidates, digests, failures, memories, session_links, sessions, work_outcomes
 from csmd.store.sqlite import Rows
 from csmd.tools.memories import visible_places
 from csmd.tools.present import as_json, brief_json, find_session
@@ -77,7 +77,7 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
             "kind": link.kind, "rule": link.rule, "reason": self_model.reason(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
-        for link in digests.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
+        for link in session_links.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, aski
 @SELF_MODEL.add("csm_self_model")
 def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
-    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=seen)]
+    counted = [StoredEnding(*row) for row in work_outcomes.outcomes_counted(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW,
@@ -120,9 +120,9 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in digests.continuity(rows, projects=seen)
+            for row in work_outcomes.continuity(rows, projects=seen)
         ],
-        "links": digests.link_counts(rows, projects=seen),
+        "links": session_links.link_counts(rows, projects=seen),
     }
 
 

@@ -18,7 +18,19 @@ from csmd.extraction import digest, statements
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.memory import self_model
 from csmd.memory.self_model import DigestItem, Facts, StoredEnding, capabilities, drifts, endings, links
-from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
+from csmd.store import (
+    candidates,
+    digests,
+    events,
+    project_merges,
+    projects,
+    purge,
+    session_links,
+    sessions,
+    tampered_transcripts,
+    tombstones,
+    work_outcomes,
+)
 from csmd.store import turns as journal
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -165,12 +177,12 @@ def known(store: Store) -> dict[str, Any]:
         return {
             ident: (
                 [(row.text, row.why, row.upto, digests.items(rows, row.seq)) for row in digests.of_session(rows, seq)],
-                [link[1:] for link in digests.links_of_session(rows, seq, projects=None)],
+                [link[1:] for link in session_links.links_of_session(rows, seq, projects=None)],
             )
             for ident, seq in sorted(rows_of.items())
         } | {
-            "counted": digests.outcomes_counted(rows, projects=None),
-            "continuity": digests.continuity(rows, projects=None),
+            "counted": work_outcomes.outcomes_counted(rows, projects=None),
+            "continuity": work_outcomes.continuity(rows, projects=None),
             "waiting": [(one.text, one.status, one.evidence) for one in waiting(rows)],
         }
 
@@ -292,10 +304,10 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
     alone = known(store)
     found = dict(store.read(lambda rows: rows.all("select key, seq from projects")))
     one, other = int(found["alpha"]), int(found["beta"])
-    store.write(lambda rows: projects.merge_projects(rows, other, one))
+    store.write(lambda rows: project_merges.merge_projects(rows, other, one))
     work_through(store)
     assert [link[2] for link in known(store)["s02"][1]] == ["same work"]
-    store.write(lambda rows: projects.split_projects(rows, one, other))
+    store.write(lambda rows: project_merges.split_projects(rows, one, other))
     work_through(store)
     assert known(store)["s02"][1] == []
     assert known(store)["s01"] == alone["s01"]
@@ -304,7 +316,7 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
 def test_a_transcript_that_a_tool_wrote_gives_no_digest(store: Store) -> None:
     capture(store, session(1))
     store.write(
-        lambda rows: sessions.note_tampered(
+        lambda rows: tampered_transcripts.note_tampered(
             rows,
             ["s01.jsonl"],
             at="2026-02-01T00:00:00.000Z",

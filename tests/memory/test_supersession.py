@@ -12,7 +12,7 @@ from memory_factory import memory_of
 
 from csmd.errors import BadInput
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, candidates, memories, projects
+from csmd.store import belief_changes, candidates, memories, memory_links, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Memory, Project, Provenance, Statement
@@ -47,7 +47,8 @@ def undo(store: Store, ident: str) -> Memory:
 
 def links(store: Store, ident: str) -> list[tuple[str, str, str]]:
     return [
-        (one.from_id, one.to_id, one.relationship) for one in store.read(lambda rows: memories.links_of(rows, ident))
+        (one.from_id, one.to_id, one.relationship)
+        for one in store.read(lambda rows: memory_links.links_of(rows, ident))
     ]
 
 

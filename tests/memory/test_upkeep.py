@@ -11,7 +11,17 @@ from memory_factory import NOW, memory, memory_in, memory_of
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, upkeep
-from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
+from csmd.store import (
+    belief_changes,
+    candidates,
+    integrity,
+    memories,
+    memory_links,
+    projects,
+    receipts,
+    tombstones,
+    vectors,
+)
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -105,7 +115,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
 
     store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(memory_of(store, ident), version=0) for ident in (one, other)] == before
-    assert store.read(lambda rows: memories.links_of(rows, one)) == []
+    assert store.read(lambda rows: memory_links.links_of(rows, one)) == []
     assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
         store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))

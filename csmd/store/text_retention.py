@@ -1,0 +1,118 @@
+"""Drops the text of turns for age or for room, and marks what was dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from csmd.privacy.fingerprints import PURGED
+from csmd.store import (
+    activity,
+    compactions,
+    turns,
+)
+from csmd.store.sqlite import Row, Rows, live_bytes
+
+#: A turn whose line named no time has this one: it is not old, nobody knows when it was.
+UNDATED = "1970-01-01T00:00:00.000Z"
+
+
+#: From this share of the limit on it is said that room is short.
+WARN_SHARE = 0.9
+
+
+#: Counters of what was dropped.
+DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
+
+
+#: Tool traffic that still has its text.
+_UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
+
+
+_NOUNS = {"tool_call": "input", "tool_result": "output"}
+
+
+class Room(NamedTuple):
+    """Bytes in use (what is freed inside the file does not count), and the limit; 0 for none."""
+
+    used: int
+    limit: int
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the database has grown beyond its limit."""
+        return bool(self.limit) and self.used > self.limit
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it is near its limit, or beyond."""
+        return bool(self.limit) and self.used > self.limit * WARN_SHARE
+
+
+def room_used(rows: Rows, *, limit: int) -> Room:
+    """How much of `limit` bytes the database uses."""
+    return Room(used=live_bytes(rows), limit=limit)
+
+
+def is_any_output_left(rows: Rows) -> bool:
+    """Whether there is tool traffic that still has its text."""
+    return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
+
+
+def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
+    """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
+    sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
+    found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
+    return _drop(rows, found, why=f"dropped after {days} days", cause="age")
+
+
+def drop_oldest_output(rows: Rows, *, limit: int) -> int:
+    """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
+    found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
+    return _drop(rows, found, why="dropped for room", cause="room")
+
+
+#: Counter of turns of conversation that were dropped.
+SAID_DROPPED = "conversation turns dropped"
+
+
+def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
+    """Drops the text of at most `limit` turns of conversation of the first session whose last turn is from before a time; how many.
+
+    A session of which something is still to be remembered waits. What was remembered stays, as do digests.
+    """
+    session = rows.one(
+        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
+        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal > "
+        "coalesce((select min(c.position) from cursors c where c.stage in ('distill', 'digest') "
+        "and c.subject = cast(s.seq as text) having count(*) = 2), 0))) order by s.last_at, s.seq limit 1",
+        before=before, undated=UNDATED,
+    )  # fmt: skip
+    if session is None:
+        return 0
+    seq, last_at = session
+    found = rows.all(
+        "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit",
+        session=seq, purged=PURGED, limit=limit,
+    )  # fmt: skip
+    for turn, text in found:
+        rows.update("turns", turn, searchable=0)  # first: what is dropped has no passages
+        compactions.note_dropped(
+            rows, turn, text=text, name=turns.CONVERSATION, why=f"dropped after {days} days", cause="age"
+        )
+    if len(found) < limit:
+        rows.update("sessions", seq, emptied_at=last_at)
+    activity.count(rows, [(SAID_DROPPED, len(found))])
+    return max(len(found), 1)  # the next session may have some
+
+
+def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
+    freed = 0
+    for seq, kind, text in found:
+        freed += len(text.encode())
+        name = f"tool {_NOUNS[kind]}"
+        compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
+    if found:
+        activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
+    return len(found)
