@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from csmd.dream import undo as stage_undo
-from csmd.memory import remember, supersession, upkeep
+from csmd.memory import duplicates, remember, supersession, upkeep
+from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
     belief_changes,
     candidates,
@@ -174,13 +175,13 @@ def alive(rows: Rows, *idents: str) -> bool:
 
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        found = upkeep.duplicate(memory_of(rows, other), memory_of(rows, one), share=1.0, exact=True)
+        found = duplicates.describe_duplicate(memory_of(rows, other), memory_of(rows, one), Likeness(1.0, exact=True))
         upkeep.apply(rows, [found], by="dream", now=LATER, key=key, as_said=True)
 
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
-        found = upkeep.Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
+        found = Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
         upkeep.apply(rows, [found], by="dream", now=LATER, key=key)
 
 

@@ -18,7 +18,6 @@ from csmd.text.display import short_session, squeeze
 #: The verbs of this module.
 VERBS = verb.Verbs()
 DREAM = VERBS.add_group("dream", "Consolidate memories while the machine is idle.")
-
 #: Kind of action -> its verb when done and when planned, and its noun in a sum.
 KINDS: Mapping[str, tuple[str, str, str]] = {
     "merge": ("merged", "merge", "merged"),

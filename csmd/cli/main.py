@@ -14,7 +14,7 @@ import click
 import csmd
 from csmd import config
 from csmd.cli import render
-from csmd.cli.verb_table import FORMER, GROUPS, HIDDEN, PIPELINE, SUBJECTS, in_view
+from csmd.cli.verb_table import GROUPS, HIDDEN, SUBJECTS, in_view
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 
@@ -93,7 +93,7 @@ class _Verbs(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Those in view in the order of GROUPS, where click itself would sort them, then the others."""
         del ctx
-        return [*in_view(), *HIDDEN.split(), *FORMER.split()]
+        return [*in_view(), *HIDDEN.split()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs under the headings of GROUPS, in one column."""
@@ -196,18 +196,5 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
 
 
-class _Pipeline(click.Group):
-    """The verbs of PIPELINE, each imported when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The order of PIPELINE."""
-        del ctx
-        return PIPELINE.split()
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A verb of PIPELINE; None for another one."""
-        return main.get_command(ctx, cmd_name) if cmd_name in PIPELINE.split() else None
-
-
 #: The verbs of this module.
-VERBS = click.Group(commands=[completion, _Pipeline("pipeline", help="How statements become memories, step by step.")])
+VERBS = click.Group(commands=[completion])

@@ -29,7 +29,6 @@ FIRST: dict[str, str] = {
     "csmd review": "answer what waits for you, one key each",
     "csmd doctor": "prove that recording works",
 }
-
 #: Topic -> (what it is about, its text).
 TOPICS: dict[str, tuple[str, str]] = {
     "start": (
@@ -83,8 +82,6 @@ For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish
 """,
     ),
 }
-
-
 #: The topic that lists the commands that `csmd --help` does not.
 MORE = "more"
 

@@ -15,7 +15,6 @@ from csmd.text.ages import ago, when
 #: The verbs of this module.
 VERBS = verb.Verbs()
 PROVIDER = VERBS.add_group("provider", "Language models that csmd may ask; none unless you add one.")
-
 #: Provider -> its usual place and model.
 USUAL = {
     "assistant": ("", "haiku"),

@@ -40,20 +40,6 @@ def flag(*names: str, **about: Any) -> click.Option:
     return click.Option(names, is_flag=True, **about)
 
 
-class _RenamedFlag(click.Option):
-    """A flag whose first name is shown; the others are former names, which still work."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """As click does, with the first name alone."""
-        record = super().get_help_record(ctx)
-        return record and (self.opts[0], record[1])
-
-
-def renamed_flag(*names: str, **about: Any) -> click.Option:
-    """A flag by its name, then its former names, and at last the parameter's name."""
-    return _RenamedFlag(names, is_flag=True, **about)
-
-
 def yes(about: str) -> click.Option:
     """The flag of every command that asks: a script, or a person in a hurry, answers by it."""
     return flag("-y", "--yes", help=about)

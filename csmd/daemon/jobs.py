@@ -32,7 +32,7 @@ from csmd.paths import is_there
 from csmd.store import client_versions, files, fulltext
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.tools.registry import ToolContext
+from csmd.tools.declaration import ToolContext
 
 #: The background thread looks what is due this often, and when it is poked.
 TICK_S = 5.0

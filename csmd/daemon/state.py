@@ -39,7 +39,7 @@ from csmd.store import (
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
 from csmd.text.sentence import is_mostly_not_english
-from csmd.tools.retrieval import LIVE_S, live_sessions
+from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
 #: Projects whose own settings are looked at, the latest first.

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from csmd.memory import confidence, habits
-from csmd.memory.upkeep import Key
+from csmd.memory import confidence, promotion
+from csmd.memory.duplicates import Key
 from csmd.values import Candidate, Evidence, Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
@@ -67,7 +67,7 @@ class Fact:
 
 def recurs(fact: Fact) -> bool:
     """Whether a fact that no habit covers was seen often enough to be remembered."""
-    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= habits.DEFAULT.confidence
+    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= promotion.DEFAULT.confidence
     return fact.kind in CATEGORY and (fact.sessions >= RECURS or (fact.kind in DONE and is_sure))
 
 

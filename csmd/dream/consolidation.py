@@ -9,7 +9,7 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
-from csmd.memory import confidence, scope, supersession, upkeep
+from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.values import Memory
@@ -126,8 +126,8 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
     own = {memory.id for memory in alive if memory.project_seq == snapshot.project_seq}
     near = {pair for pair in snapshot.near if set(pair) <= order.keys()}
     alike = (
-        [(alive[pair.one].id, alive[pair.other].id) for pair in pairs]
-        for pairs in upkeep.comparing(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
+        [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
+        for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
     )
     for found in chain(alike, _sharing_topics(snapshot, alive), _speaking_against(alive)):
         near.update(found)
@@ -232,13 +232,13 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
 def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
     """Of two that say the same the best evidenced wording stays; of two of which one says more, that one.
 
-    Of two that say it in other words the better wording (`upkeep.wording`) stays.
+    Of two that say it in other words the better wording (`duplicates.wording_rank`) stays.
     """
 
     def best_first(memory: Memory) -> tuple[object, ...]:
-        worded = upkeep.wording(memory) if frozenset(pair) in gathered.reworded else ()
+        worded = duplicates.wording_rank(memory) if frozenset(pair) in gathered.reworded else ()
         # Pinned, by authority, confidence, evidence; then the plainest, the oldest.
-        return worded, upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)
+        return worded, duplicates.rank(memory)[:4], len(memory.text), sort_key(memory)
 
     for pair in gathered.restated:
         alive = sorted((memory for memory in map(snapshot.alive, pair) if memory is not None), key=best_first)
@@ -269,8 +269,8 @@ def _may_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Mem
     """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
     return (
         goes.project_seq == snapshot.project_seq
-        and upkeep.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep.may_absorb(keeper, goes)
+        and duplicates.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
+        and duplicates.may_merge_unasked(goes, keeper)
         and not _are_two(snapshot, goes, keeper)
         and gathered.says_all(keeper, goes)
     )
@@ -451,7 +451,7 @@ def _lift(snapshot: Snapshot) -> Looks:
     Each statement is looked at with all those that say it in full.
     """
     abroad = snapshot.abroad
-    ranked = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], sort_key(one)))
+    ranked = sorted(abroad.values(), key=lambda one: (duplicates.rank(one)[:5], sort_key(one)))
     groups: dict[str, list[Memory]] = {memory.id: [memory] for memory in ranked}
     for part, full in chain.from_iterable(find_restatements(ranked)):
         if (abroad[part].gate == "correction") == (abroad[full].gate == "correction"):

@@ -225,10 +225,10 @@ def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
         if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
             runs[purpose][packet.subject].append(packet)
     facts = [_usual_command(purpose, commands, project) for purpose, commands in sorted(runs.items())]
-    for habit in habits.habits(packets):
+    for habit in habits.find_habits(packets):
         counts = re.match(r"(\d+) of (\d+) ", habit.count)
         if habit.category == "procedure" and counts and int(counts[2]) >= LEAST_MILESTONES:
-            sources = [(packet.session_id, packet.uuid) for packet in habits.typical(habit.seen)]
+            sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(habit.seen)]
             facts.append(
                 Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
                      seen=int(counts[1]), total=int(counts[2]), sessions=habit.sessions,
@@ -251,7 +251,7 @@ def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
     text += f", else with {join_names(besides)}" if besides else ""
     text += f"; there {'are' if len(variants) > 1 else 'is'} also {join_names(variants)}" if variants else ""
-    sources = [(packet.session_id, packet.uuid) for packet in habits.typical(runs)]
+    sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(runs)]
     return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(runs), total=total, sources=sources)
 
 

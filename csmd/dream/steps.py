@@ -20,7 +20,7 @@ import csmd
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
-from csmd.memory import habits, scope, supersession, upkeep
+from csmd.memory import promotion, scope, supersession, upkeep
 from csmd.store import belief_changes, candidates, dreams, memories, projects
 from csmd.store.core import Store
 from csmd.store.dreams import Dream, Place
@@ -296,4 +296,4 @@ def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> 
         actions.build_candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
-    return habits.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)
+    return promotion.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)

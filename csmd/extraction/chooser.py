@@ -470,6 +470,8 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
         and not _is_told_with_a_question(text, parsed)
     ):
         return False
+    if speaker == "user" and kind == "orders" and parsed.is_of_moment and not sentence.is_of_several(parsed):
+        return False
     is_short = speaker == "user" and kind == "orders" and len(content_words(text)) <= SHORT_ORDER
     return not (is_short and certainty(text, shipped()) < LASTING)
 
@@ -517,9 +519,11 @@ def _from(
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     """How surely a sentence of a prompt asserts something that lasts, 0-1."""
     parsed = parse(stated.text)
-    if not _is_usable(stated, "user") or (parsed.is_of_moment and not parsed.lasting):
+    if not _is_usable(stated, "user") or (parsed.is_of_moment and parsed.lasting not in sentence.RULES):
         return 0.0
     asks_for_something = sentence.request_in(stated.text) and not (parsed.lasting or parsed.remembers)
+    if sentence.refers_back(parsed) and not parsed.lasting:
+        return 0.0
     if parsed.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
         return 0.0
     if sentence.has("trouble", parsed.language, stated.text) and (parsed.language != "en" or not parsed.lasting):

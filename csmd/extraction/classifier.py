@@ -24,6 +24,7 @@ from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
 from csmd.text.sentence import Lasting, parse
+from csmd.text.tokens import date_terms
 from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]
@@ -38,6 +39,8 @@ HEADS: dict[str, tuple[str, ...]] = {
     "decay": ("ephemeral", "session", "durable"),
     "scope": ("user", "project"),
 }
+#: Whether a sentence names a day does not depend on the day that it is said.
+ANY_DAY = "2026-01-01"
 #: The categories that a gate may have.
 CATEGORIES_OF: dict[Gate, tuple[Category, ...]] = {
     "behavioral": ("preference", "convention", "procedure"),
@@ -193,7 +196,10 @@ def _classify(said: str, speaker: Speaker) -> Classification:
     found = features(said, speaker=speaker)
     chances = model.chances(found)
     gates = chances["gate"]
+    read = parse(said, speaker)
     gate = max(GATES_OF[speaker], key=lambda name: gates[name])
+    if gate == "promissory" and (read.settles or read.lasting in ("rule", "ban")) and not date_terms(said, ANY_DAY):
+        gate = max((name for name in GATES_OF[speaker] if name != gate), key=lambda name: gates[name])
     clarity = gates[gate] / sum(gates[name] for name in GATES)
     category = max(CATEGORIES_OF[gate], key=lambda name: chances["category"][name])
     decay = _decay(chances["decay"], category)
@@ -203,7 +209,7 @@ def _classify(said: str, speaker: Speaker) -> Classification:
         confidence=confidence_of(gate, category, clarity, speaker),
         decay=decay,
         about_speaker=chances["scope"]["user"] >= OF_THE_SPEAKER,
-        for_good=decay == "durable" and parse(said).lasting in FOR_GOOD,
+        for_good=decay == "durable" and read.lasting in FOR_GOOD,
         reasons=_reasons(model, found, gate),
     )
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import shell_commands
-from csmd.text import display, similarity
+from csmd.text import display, quotations, similarity
 from csmd.text.prose import lines_of_prose, sentences
-from csmd.text.sentence import has, parse
+from csmd.text.sentence import has, opens, parse
 from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
@@ -402,6 +402,8 @@ REFUTES: tuple[tuple[str, float, str, str], ...] = (
     ("a", 0.40, "the assistant took it back", "retracts"),
     ("a", 0.20, "the assistant agreed that it was otherwise", "concedes"),
 )
+#: A proposal of the assistant's that the user refuses in the next prompt.
+TURNED_DOWN = (0.50, "the user turned it down")
 #: A failure that comes again after its cause was named.
 AGAIN = (0.20, "the same error came again")
 
@@ -462,6 +464,7 @@ def relate(
                 for statement in beside
                 if SYMPTOM.search(statement.text) and not CAUSE.search(statement.text)
             ]
+        refutations += _turned_down(cause, turns)
         if cause.memory_seq not in sure:
             continue
         symptoms += _failed(cause, failed)
@@ -541,6 +544,29 @@ def _refuted(
     if (again := next(after_it, None)) is not None:
         refutations.append(Refutation(cause.memory_seq, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
     return refutations
+
+
+def _turned_down(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> list[Refutation]:
+    """The refutation of what an assistant proposed by the prompt right after its message; [] for none."""
+    later = [turn for turn in turns if turn.ordinal > proposal.ordinal and turn.kind in ("user", "assistant")]
+    if proposal.authority != "assistant" or has("failure", "en", proposal.text) or not later:
+        return []  # what went wrong is no proposal
+    answer = later[0]
+    if answer.kind != "user" or not turns_down(answer.text):
+        return []
+    lowered, reason = TURNED_DOWN
+    return [Refutation(proposal.memory_seq, answer.uuid, answer.at, reason, lowered, 0)]
+
+
+def turns_down(answer: str) -> bool:
+    """Whether a prompt begins with a refusal of what was just proposed: "No, keep it in Postgres"."""
+    first = next(iter(sentences(quotations.own_words(answer[:REFUTED_WITHIN]))), "")
+    read = parse(first)
+    refuses = (
+        read.refutes or (read.words[:1] == ("no",) and read.lasting == "ban") or read.words[:2] == ("i'd", "rather")
+    )
+    agrees = opens("agrees", "en", first) or opens("praise", "en", first)
+    return refuses and not read.is_of_moment and read.kind != "asks" and not agrees
 
 
 def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:

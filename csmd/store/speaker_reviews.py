@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from csmd.store import (
-    activity,
-    checkpoints,
-    digests,
-    packet_rows,
-)
+from csmd.store import activity, checkpoints, digests, packet_rows
 from csmd.store.sqlite import Rows
 from csmd.values import Memory
 from csmd.vocabulary import SEARCHABLE, Authority, TurnKind

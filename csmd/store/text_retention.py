@@ -6,11 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import (
-    activity,
-    compactions,
-    turns,
-)
+from csmd.store import activity, compactions, turns
 from csmd.store.sqlite import Row, Rows, live_bytes
 
 #: A turn whose line named no time has this one: it is not old, nobody knows when it was.

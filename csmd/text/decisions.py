@@ -73,6 +73,8 @@ def _foresees(words: Sequence[str]) -> bool:
         rest = tuple(word for word in words[start:] if word not in _SKIPPED)
         if rest[:1] == ("be",) and rest[1:2] and _holds(rest[1]) and rest[1].endswith("ing"):
             return len(rest) > 2 and rest[2] not in _ONE
+        if rest[:1] == ("be",) and rest[1:2] and (_NUMBER.fullmatch(rest[1]) or _holds(rest[1])):
+            return True
         if rest[:1] == ("be",):
             return not _HOW.isdisjoint(rest[1:]) or (
                 len(rest) == 2 and rest[1].endswith("s") and named[-1].endswith("s")
@@ -83,8 +85,8 @@ def _foresees(words: Sequence[str]) -> bool:
 
 
 def _holds(verb: str) -> bool:
-    """Whether a verb says what is so as long as it is: keep, storing."""
-    base = verb.removesuffix("ing")
+    """Whether a verb says what is so as long as it is: keep, storing, stored."""
+    base = verb.removesuffix("ing").removesuffix("ed")
     return not _WORDS["hold"].isdisjoint((verb, base, f"{base}e", base[:-1]))
 
 

@@ -11,8 +11,8 @@ from typing import get_args
 
 from csmd.errors import BadInput, CsmdError
 from csmd.extraction import packets
-from csmd.memory import habits, open_matters, review_answers, supersession, upkeep
-from csmd.memory.upkeep import Finding
+from csmd.memory import belief_subjects, habits, merging, open_matters, promotion, review_answers, supersession, upkeep
+from csmd.memory.duplicates import Finding
 from csmd.recall import query, visibility
 from csmd.store import (
     activity,
@@ -29,8 +29,8 @@ from csmd.store.belief_changes import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display, tokens
 from csmd.tools import present
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, leave_to_review, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between, leave_to_review, need_person, places
 from csmd.values import Candidate, Memory
 from csmd.vocabulary import CandidateKind, PacketKind
 
@@ -115,7 +115,7 @@ def _merge(
     merged, other = find_memory(rows, id_, asking), find_memory(rows, into, asking)
     leave_to_review(rows, merged, by_person=by_person or dry_run)
     around = {merged.project_seq: projects.everywhere(rows, merged.project_seq)}
-    pair = [upkeep.planned_merge(merged, other, everywhere=around, by_person=by_person)]
+    pair = [merging.plan_merge(merged, other, everywhere=around, by_person=by_person)]
     return _carry_out(ctx, pair, dry_run=dry_run, by_person=by_person, as_said=by_person)
 
 
@@ -126,7 +126,7 @@ def _unmerge(ctx: ToolContext, rows: Rows, typed: str, asking: str, *, dry_run: 
 
     def write(writing: Rows) -> tuple[Memory, Memory]:
         merged = find_memory(writing, memory.id, asking)
-        return merged, upkeep.undo(writing, merged, now=ctx.now(), by_person=by_person)
+        return merged, merging.undo(writing, merged, now=ctx.now(), by_person=by_person)
 
     memory, into = ctx.store.write(write)
     return {"dry_run": False, "undone": memory.id, "text": memory.text, "from": into.id if into.id != memory.id else ""}
@@ -165,8 +165,8 @@ def _backfill(ctx: ToolContext, rows: Rows, seen: Places = None, dry_run: bool =
 def _knowledge(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 1000) -> Json:
     """What is held of a project or a user, by subject."""
     root_of, limit = roots(rows), max(limit, 1)
-    beliefs = upkeep.beliefs(memories.list_memories(rows, projects=seen))
-    by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in upkeep.BELIEF_KINDS}
+    beliefs = belief_subjects.group_beliefs(memories.list_memories(rows, projects=seen))
+    by_kind = {kind: [belief for belief in beliefs if belief.kind == kind] for kind in belief_subjects.BELIEF_KINDS}
     return {
         "more": {kind: len(held) - limit for kind, held in by_kind.items() if len(held) > limit},
         "beliefs": [
@@ -198,7 +198,7 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
 
 
 MOST_HABITS = 1_000
-PROFILES = {"default": habits.DEFAULT, "relaxed": habits.RELAXED}
+PROFILES = {"default": promotion.DEFAULT, "relaxed": promotion.RELAXED}
 #: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
 BY_PERSON = "promoted"
 CANDIDATE = (
@@ -235,7 +235,8 @@ def _report(ctx: ToolContext, rows: Rows, seen: Places = None, limit: int = 200)
     root_of = roots(rows)
     waiting = candidates.waiting(rows, projects=seen, limit=between(limit, MOST_HABITS))
     plan = {
-        action.candidate.id: action for action in habits.plan_promotions(rows, projects=seen, profile=habits.DEFAULT)
+        action.candidate.id: action
+        for action in promotion.plan_promotions(rows, projects=seen, profile=promotion.DEFAULT)
     }
     listed = [
         {**_candidate(row, root_of), "why": list(plan[row.id].reasons) if row.id in plan else []} for row in waiting
@@ -288,13 +289,13 @@ def _promote(
         )
     root_of = roots(rows)
     memory_ids: dict[str, str] = {}
-    plan = habits.plan_promotions(rows, projects=seen, profile=thresholds)
+    plan = promotion.plan_promotions(rows, projects=seen, profile=thresholds)
 
     def write(writing: Rows) -> dict[str, str]:
         # What moved since is planned anew: a plan is only as old as its transaction.
-        fresh = habits.plan_promotions(writing, projects=seen, profile=thresholds)
+        fresh = promotion.plan_promotions(writing, projects=seen, profile=thresholds)
         origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
-        return habits.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
+        return promotion.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)
 
     if apply:
         memory_ids = ctx.store.write(write)

@@ -11,11 +11,10 @@ from csmd.paths import is_file
 from csmd.store import compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.present import as_json, find_session, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between
 
 TOOLS = Tools()
-
 MOST = 1000
 SIZES = ("bytes_before", "bytes_after", "tokens_before", "tokens_after")
 

@@ -21,8 +21,8 @@ from csmd.store import dreams, ledger
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
+from csmd.tools.declaration import Json, ToolContext, Tools, between, places, resolve_id
 from csmd.tools.present import as_json, roots
-from csmd.tools.registry import Json, ToolContext, Tools, between, places, resolve_id
 from csmd.vocabulary import INDEX
 
 TOOLS = Tools()

@@ -1,4 +1,4 @@
-"""Tools on memories: list, show, save, forget, supersede; brief and recall."""
+"""Tools on memories: list, show, save, forget, supersede."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import CATEGORIES_OF, classify
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.recall import advisory, brief, checkpoint, prompt, query, results, visibility, work_notes
+from csmd.recall import brief, query, results, visibility
 from csmd.recall.visibility import is_visible
 from csmd.store import (
     belief_changes,
@@ -34,9 +34,9 @@ from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
 from csmd.tools import present
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, leave_to_review, places
 from csmd.tools.present import (
     as_json,
-    brief_json,
     brief_memory,
     find_memory,
     find_session,
@@ -45,20 +45,14 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, leave_to_review, places
-from csmd.values import Brief, Link, Memory, Provenance, Statement
+from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, NEVER, OWNER, Category, Gate, MemdirType, MemoryType
 
-MEMORIES = Tools()
-SUPERSEDE = Tools()
-SHOW = Tools()
-
+TOOLS = Tools()
 #: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
 DOUBTFUL, RELATED = 5, 2
 #: A memory's id or the beginning of it.
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
-
-
 #: Memories of one page of a list; what a list may be limited to.
 MOST_LISTED, ALL = 200, 2**31
 #: Filter of a list -> what it may be.
@@ -74,7 +68,7 @@ ALL_TYPES: tuple[str, ...] = (*get_args(MemoryType), *HOST_TYPES)
 SURE_BY_PERSON, SURE_BY_ASSISTANT = 0.95, 0.8
 
 
-@MEMORIES.add("csm_memory_list")
+@TOOLS.add("csm_memory_list")
 def _list(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
@@ -127,7 +121,7 @@ def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
-@MEMORIES.add("csm_memory_save", mutates=True)
+@TOOLS.add("csm_memory_save", mutates=True)
 def _save(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", pin: bool = False,
     type_: str = "", confidence: float = 0.0, by_person: bool = False,
@@ -185,7 +179,7 @@ def _save(
     }  # fmt: skip
 
 
-@MEMORIES.add("csm_memory_lesson", mutates=True)
+@TOOLS.add("csm_memory_lesson", mutates=True)
 def _lesson(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
     confidence: float = 0.0, by_person: bool = False,
@@ -250,7 +244,7 @@ def _rest(rows: Rows, ident: str) -> Json | None:
     return as_json(rest, "id text") if rest else None
 
 
-@MEMORIES.add("csm_memory_delete", mutates=True)
+@TOOLS.add("csm_memory_delete", mutates=True)
 def _forget(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False
 ) -> Generator[None, None, Json]:
@@ -288,49 +282,7 @@ def _forget(
     }  # fmt: skip
 
 
-def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
-    """The rows that a session in a project sees."""
-    return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
-
-
-@MEMORIES.add("csm_memory_context")
-def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """The brief a new session would get."""
-    settings, seen = ctx.config.settings, visible_places(rows, project, asking)
-    goals = checkpoint.goals_block(rows, seen, "")
-    composed = brief.session_brief(
-        rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
-        goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
-    )  # fmt: skip
-    if settings.stages_advisory:
-        lines = advisory.read_lines(rows, places=seen)
-        composed = advisory.append_advisory(composed, lines, max_tokens=settings.brief_max_tokens)
-    return brief_json(ctx, composed)
-
-
-@MEMORIES.add("csm_memory_recall")
-def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
-    """What would be added to a prompt."""
-    settings = ctx.config.settings
-    made = prompt.recall(
-        rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
-        max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
-        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key, asking=project,
-    )  # fmt: skip
-    return brief_json(ctx, made)
-
-
-@MEMORIES.add("csm_memory_file_recall")
-def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """What is known of a file."""
-    most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = work_notes.recall_file(
-        rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
-    )
-    return brief_json(ctx, made)
-
-
-@SUPERSEDE.add("csm_memory_supersede", mutates=True)
+@TOOLS.add("csm_memory_supersede", mutates=True)
 def _supersede(
     ctx: ToolContext, rows: Rows, old: str, new: str = "", undo: bool = False, asking: str = "", by_person: bool = False
 ) -> Json:
@@ -405,7 +357,7 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
     return {"told": worth.value > 0, "why": worth.why, "sessions_left": left}
 
 
-@SHOW.add("csm_memory_show")
+@TOOLS.add("csm_memory_show")
 def _show(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
@@ -498,7 +450,7 @@ def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
     return {**asdict(link), "other": brief_memory(other)}
 
 
-@SHOW.add("csm_candidate_show")
+@TOOLS.add("csm_candidate_show")
 def _candidate(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one candidate with its evidence."""
     return present.candidate_json(rows, present.find_candidate(rows, id_, asking), asking)

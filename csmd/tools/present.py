@@ -18,7 +18,7 @@ from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display, prose
 from csmd.text.tokens import content_words, query_terms
-from csmd.tools.registry import Json, ToolContext, resolve_id
+from csmd.tools.declaration import Json, ToolContext, resolve_id
 from csmd.values import Brief, Candidate, Memory
 
 #: Turns on each side of the one that states a memory, and characters of each.

@@ -19,11 +19,10 @@ from csmd.store import files, project_merges, projects, tombstones, workspaces
 from csmd.store.project_merges import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens, ProjectSummary
+from csmd.tools.declaration import Json, ToolContext, Tools
 from csmd.tools.present import refuse_secrets
-from csmd.tools.registry import Json, ToolContext, Tools
 
 TOOLS = Tools()
-
 NAME_LIMIT = 60
 
 

@@ -14,11 +14,10 @@ from csmd.recall import visibility
 from csmd.store import ledger, projects
 from csmd.store.ledger import ProviderRow
 from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, ToolContext, Tools, between
 from csmd.tools.present import as_json
-from csmd.tools.registry import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
-
 NAMES = ("assistant", "ollama", "openai")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")

@@ -17,13 +17,12 @@ from csmd.recall import results, visibility
 from csmd.store import memories, memory_links, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.memories import ALL_TYPES, refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between
 from csmd.values import Link, Memory
 
 TOOLS = Tools()
-
 MOST, MOST_OF_TOPIC = 200, 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")

@@ -7,8 +7,8 @@ from csmd.errors import BadInput
 from csmd.store import projects, team, workspaces
 from csmd.store.sqlite import Rows
 from csmd.store.team import EVERYBODY
+from csmd.tools.declaration import Json, ToolContext, Tools, between
 from csmd.tools.projects import find_project
-from csmd.tools.registry import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
 MOST_HITS = 50

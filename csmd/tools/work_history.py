@@ -7,21 +7,17 @@ from datetime import date, timedelta
 from csmd.dream import day_report, day_sessions
 from csmd.errors import BadInput
 from csmd.extraction import digest
-from csmd.memory import self_model
-from csmd.memory.self_model import StoredEnding
+from csmd.memory import session_links, work_outcomes
+from csmd.memory.work_outcomes import StoredEnding
 from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
-from csmd.store import candidates, digests, failures, memories, session_links, sessions, work_outcomes
+from csmd.store import candidates, digests, failures, memories, outcome_rows, session_link_rows, sessions
 from csmd.store.sqlite import Rows
-from csmd.tools.memories import visible_places
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, need_person
+from csmd.tools.injections import visible_places
 from csmd.tools.present import as_json, brief_json, find_session
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person
 
-DAYS = Tools()
-SELF_MODEL = Tools()
-LIVING_STATE = Tools()
-ERRORS = Tools()
-
+TOOLS = Tools()
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
 #: Links of a session that are told at most.
 MOST_LINKS = 20
@@ -29,7 +25,7 @@ DIGEST = "version why at outcome prompts tool_calls=calls tokens text"
 MOST = 200
 
 
-@DAYS.add("csm_today")
+@TOOLS.add("csm_today")
 def _today(
     ctx: ToolContext,
     rows: Rows,
@@ -74,14 +70,14 @@ def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> 
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
             "session": link.from_id if link.to_id == ident else link.to_id,
-            "kind": link.kind, "rule": link.rule, "reason": self_model.reason(link.rule, link.about),
+            "kind": link.kind, "rule": link.rule, "reason": session_links.describe(link.rule, link.about),
             "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
-        for link in session_links.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
+        for link in session_link_rows.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]  # fmt: skip
 
 
-@SELF_MODEL.add("csm_memory_distill", mutates=True)
+@TOOLS.add("csm_memory_distill", mutates=True)
 def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Distill a session's tool calls and statements into its digest, now."""
     session = find_session(rows, id_, asking)
@@ -89,7 +85,7 @@ def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     return {"id": session.id, "made": True}
 
 
-@SELF_MODEL.add("csm_memory_distilled_view")
+@TOOLS.add("csm_memory_distilled_view")
 def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, asking: str = "", limit: int = 10) -> Json:
     """View distilled summaries: of a session, or the latest of a project."""
     if id_:
@@ -102,15 +98,15 @@ def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, aski
     return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in latest]}
 
 
-@SELF_MODEL.add("csm_self_model")
+@TOOLS.add("csm_self_model")
 def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
-    counted = [StoredEnding(*row) for row in work_outcomes.outcomes_counted(rows, projects=seen)]
+    counted = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=seen)]
     capability = "name confidence well decided sessions since last_at evidence"
     return {
         "note": PREVIEW,
         "sessions": len({ending.session_id for ending in counted}),
-        "capabilities": [as_json(ending, capability) for ending in self_model.capabilities(counted)],
+        "capabilities": [as_json(ending, capability) for ending in work_outcomes.capabilities(counted)],
         "drift": [
             as_json(
                 warning, "id text reason since=created_at", evidence=[evidence.uuid for evidence in warning.evidence]
@@ -120,9 +116,9 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
         ],
         "continuity": [
             dict(zip(("what", "name", "since", "until", "sessions"), row, strict=True)) | {"type": "self_continuity"}
-            for row in work_outcomes.continuity(rows, projects=seen)
+            for row in outcome_rows.continuity(rows, projects=seen)
         ],
-        "links": session_links.link_counts(rows, projects=seen),
+        "links": session_link_rows.link_counts(rows, projects=seen),
     }
 
 
@@ -136,13 +132,13 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
     }
 
 
-@LIVING_STATE.add("csm_living_state_preview")
+@TOOLS.add("csm_living_state_preview")
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Preview of the living state: recent experience, signals, how work ended, what is held."""
     return _living_state(ctx, advisory.read_lines(rows, places=visible_places(rows, project, asking)))
 
 
-@LIVING_STATE.add("csm_living_state_debug")
+@TOOLS.add("csm_living_state_debug")
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
     """Why each line of the living state is told or not."""
     lines = advisory.read_lines(rows, places=visible_places(rows, project, asking))
@@ -153,7 +149,7 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
     }
 
 
-@ERRORS.add("csm_error_list")
+@TOOLS.add("csm_error_list")
 def _errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
     """List what failed, how often, and what mended it."""
     if not id_:

@@ -25,7 +25,7 @@ from csmd.embedding.models import Embedder
 from csmd.recall import hybrid_search, results, visibility
 from csmd.store import sqlite
 from csmd.store.sqlite import Rows
-from csmd.tools.retrieval import hit_json
+from csmd.tools.search import hit_json
 
 HERE = Path(__file__).resolve().parent
 SHARED = HERE.parent.parent.parent / "shared" / "eval"

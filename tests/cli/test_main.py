@@ -26,7 +26,7 @@ import csmd
 from csmd.cli.main import main
 from csmd.cli.overview import TOPICS
 from csmd.cli.verb_table import SUBJECTS, in_view
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority", "author",
        "superseded_by", "superseded_at", "refuted", "edited", "scene", "states"}  # fmt: skip
@@ -138,7 +138,7 @@ def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_it
         "print(*sorted(m.removeprefix('csmd.cli.') for m in sys.modules if m.startswith('csmd.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(SUBJECTS) & set(done.stderr.split()) == {"main", "memories"}, done.stderr
+    assert set(SUBJECTS) & set(done.stderr.split()) == {"main", "injections"}, done.stderr
 
 
 def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
@@ -221,18 +221,6 @@ def test_help_explains_topics_and_commands_and_names_only_what_there_is(machine:
     assert machine.run("help", "search").stdout == machine.run("search", "--help").stdout
     done = machine.run("help", "nothing")
     assert done.returncode == 1 and "`csmd help` lists the topics" in done.stderr
-
-
-def test_a_former_name_still_works_and_stays_out_of_view(full: Machine) -> None:
-    shown = full.run("--help").stdout
-    for former, now in (
-        ("receipts", "why --list"),
-        ("duplicates", "pipeline duplicates"),
-        ("self", "status --project ."),
-    ):
-        assert full.run(*former.split()).stdout == full.run(*now.split()).stdout
-        assert f"  {former} " not in shown
-    assert full.run("memdir", "scan").stdout == full.run("instructions", "memory").stdout
 
 
 # --- exit codes
@@ -639,8 +627,8 @@ def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works:
         (left / "model.onnx").write_bytes(b"of an earlier try")
     command = ["cp", "-r", str(tiny_model)] if works else ["false"]
     program = (
-        "from csmd.cli import intake, main\n"
-        f"intake._fetch_command = lambda folder, name: ['sh', '-c', 'printf %s \"$1\" >&2; shift; exec \"$@\"', 'sh', name, *{command!r}, str(folder)]\n"
+        "from csmd.cli import main, model\n"
+        f"model._fetch_command = lambda folder, name: ['sh', '-c', 'printf %s \"$1\" >&2; shift; exec \"$@\"', 'sh', name, *{command!r}, str(folder)]\n"
         "main.entry()\n"
     )
     machine.paths.models.mkdir(mode=0o700, exist_ok=True)

@@ -553,8 +553,8 @@ OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
 from csmd.daemon import run
-import csmd.tools as tools
-del tools.TOOLS["csm_probe_take"]
+from csmd.tools import registry
+del registry.TOOLS["csm_probe_take"]
 run.run(run.configuration())
 """
 

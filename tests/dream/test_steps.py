@@ -17,7 +17,7 @@ from session_writer import Talk
 from csmd.dream import consolidation, undo
 from csmd.dream import steps as stage
 from csmd.dream.actions import Action, Fact, Snapshot
-from csmd.memory import remember, supersession, upkeep
+from csmd.memory import merging, remember, supersession, upkeep
 from csmd.recall import results
 from csmd.store import (
     belief_changes,
@@ -182,7 +182,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
 def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
     _, other = doubled(store)
     dream(store, now=NOW)
-    store.write(lambda rows: upkeep.undo(rows, _of(rows, other), now=LATER, by_person=True))
+    store.write(lambda rows: merging.undo(rows, _of(rows, other), now=LATER, by_person=True))
     assert dream(store, now=LATER) == 0
     assert memory_of(store, other).tier != "archive"
 

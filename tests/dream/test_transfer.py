@@ -17,7 +17,7 @@ from machine import Machine
 from terminal import Terminal
 
 from csmd.capture import project_identity
-from csmd.cli import intake, render
+from csmd.cli import import_export, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import claude_notes
@@ -354,7 +354,7 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
         "redactions": 0,
     }
     render.show(
-        intake.show_imported(
+        import_export.show_imported(
             {**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]}
         )
     )

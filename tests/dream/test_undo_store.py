@@ -29,7 +29,7 @@ from journal_fixtures import (
 
 from csmd import wire
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import supersession, upkeep
+from csmd.memory import merging, supersession
 from csmd.store import belief_changes, memories, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -61,7 +61,7 @@ def take_back(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
     if memory is not None:
         with contextlib.suppress(BadInput):
-            upkeep.undo(rows, memory, now=LAST, by_person=True)
+            merging.undo(rows, memory, now=LAST, by_person=True)
 
 
 SINCE = {"confirm": confirm, "pin": pin, "forget": forget, "take back": take_back}

@@ -307,7 +307,13 @@ def test_a_purged_name_stands_in_no_file_name_either_and_nothing_brings_it_back(
     for memory in machine.call("csm_memory_list")["memories"]:
         machine.csmd("tag", memory["id"], "nightjar rollouts")
     walled = Terminal(
-        "project", "workspace", "nightjar-client", str(project), cwd=machine.project, environment=machine.environment()
+        "project",
+        "lens",
+        "nightjar-client",
+        str(project),
+        "--wall",
+        cwd=machine.project,
+        environment=machine.environment(),
     )
     assert walled.ends() == 0
     machine.csmd("session", "write-user", "nightjar-notes-1", "hello there", "--project", str(project))

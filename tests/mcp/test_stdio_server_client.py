@@ -15,7 +15,7 @@ from machine import LIMIT_S, Machine
 
 from csmd.mcp import assistant_tools, tool_groups
 from csmd.parameters import REQUIRED
-from csmd.tools import TOOLS as REGISTRY
+from csmd.tools.registry import TOOLS as REGISTRY
 
 #: Words that no model asks another project for.
 WALLED = "pelican codec"

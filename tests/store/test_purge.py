@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from csmd.extraction import digest, work
-from csmd.memory import self_model
+from csmd.memory import session_links, work_outcomes
 from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (
     activity,
@@ -29,6 +29,7 @@ from csmd.store import (
     memories,
     memory_links,
     memory_scenes,
+    outcome_rows,
     packet_rows,
     projects,
     provisional_turns,
@@ -37,13 +38,12 @@ from csmd.store import (
     purge_plans,
     receipts,
     search,
-    session_links,
+    session_link_rows,
     statement_rows,
     token_usage,
     tombstones,
     turns,
     vectors,
-    work_outcomes,
     workspaces,
 )
 from csmd.store.core import Store
@@ -147,14 +147,14 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         item = work.Item("goal", "a goal", "u20")
         told_of = digest.Digest("end", 4, given.now, "Goal: a goal", "answered", 1, 0, 0, (item,))
         digests.replace(rows, session, [told_of], turns=4)
-        session_links.replace_links(
+        session_link_rows.replace_links(
             rows,
             session,
-            [self_model.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
+            [session_links.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
-        work_outcomes.replace_outcomes(
-            rows, session, [self_model.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
+        outcome_rows.replace_outcomes(
+            rows, session, [work_outcomes.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         packet_rows.put_packets(rows, [PACKET])

@@ -8,7 +8,7 @@ import pytest
 
 from csmd.errors import BadInput, CsmdError
 from csmd.parameters import Parameter
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 from csmd.vocabulary import CATEGORIES, MemdirType, MemoryType
 
 SEED = (

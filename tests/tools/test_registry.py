@@ -11,7 +11,7 @@ from machine import DECISION, Machine
 from csmd.embedding import models
 from csmd.errors import BadInput, CsmdError
 from csmd.parameters import REQUIRED
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 
 GIVEN = {"url": "postgresql://ann@/team", "query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",

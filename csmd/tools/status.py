@@ -1,0 +1,73 @@
+"""Tools on the daemon's state and the soundness of its database."""
+
+from __future__ import annotations
+
+from csmd.errors import BadInput
+from csmd.recall import results
+from csmd.store import integrity, probes
+from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, ToolContext, Tools
+from csmd.vocabulary import PROBE_SESSION
+
+TOOLS = Tools()
+
+
+@TOOLS.add("csm_clients")
+def _clients(ctx: ToolContext, rows: Rows) -> Json:
+    """Which versions and directories of the assistant are in use."""
+    return ctx.clients(rows)
+
+
+@TOOLS.add("csm_store_check")
+def _check(ctx: ToolContext, rows: Rows, indexes: bool = True) -> Json:
+    """Check that the database is sound."""
+    if not indexes:
+        return {"problems": integrity.structure(rows) or integrity.content(rows)}
+    # FTS5's own check is a statement that writes nothing but wants the writer.
+    return {"problems": ctx.store.write(integrity.integrity)}
+
+
+@TOOLS.add("csm_store_shape")
+def _shape(ctx: ToolContext, rows: Rows) -> Json:
+    """The database without its content: tables, how many rows, SQLite's settings."""
+    return integrity.shape(rows)
+
+
+@TOOLS.add("csm_runtime_pause", lane="status")
+def _pause(ctx: ToolContext, rows: Rows) -> Json:
+    """Whether csmd is paused; read anew from its file."""
+    ctx.read_pauses()
+    return {"paused": ctx.paused()}
+
+
+@TOOLS.add("csm_runtime_status", lane="status")
+def _status(ctx: ToolContext, rows: Rows) -> Json:
+    """The daemon's state."""
+    return ctx.status(rows)
+
+
+@TOOLS.add("csm_runtime_alarms", lane=None)
+def _alarms(ctx: ToolContext, rows: None) -> Json:
+    """What means that nothing is being remembered."""
+    return {"alarms": ctx.alarms()}
+
+
+#: A marker has a turn for each event that reports one.
+MOST_TURNS = 10
+
+
+@TOOLS.add("csm_probe_take", mutates=True)
+def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
+    """Find the turns that `csmd doctor` sent, and take them away.
+
+    Found by words alone: that a vector is made for it is the worker's business, and may take a while.
+    """
+    word = id_.removeprefix(PROBE_SESSION)
+    if word == id_ or not word.isalpha():
+        raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
+    if not probes.has_probe(rows, id_):
+        ctx.poke()  # it may wait in the spool
+        return {"found": [], "removed": 0}
+    hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
+    texts = [hit.text for hit in hits if hit.session_id == id_]
+    return {"found": texts, "removed": ctx.store.write(lambda writing: probes.remove_probe(writing, session_id=id_))}
