@@ -29,7 +29,7 @@ BACKENDS_OWN = {
     "recovery.py",
     "integrity.py",
     "import_files.py",
-    "session_databases.py",
+    "opencode_database.py",
     "sql_views.py",
 }
 #: Functions of other modules whose statements are SQLite's own: they speak to its full-text index and vector tables, or

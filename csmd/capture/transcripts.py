@@ -52,8 +52,8 @@ from csmd.store import (
 from csmd.store.core import Store
 from csmd.store.cursors import FileState
 from csmd.store.files import Notes
+from csmd.store.opencode_database import Listed, Message, SessionDatabase, SessionRow
 from csmd.store.purge import keep_secrets_out
-from csmd.store.session_databases import Listed, Message, SessionDatabase, SessionRow
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.values import Project, Turn

@@ -223,7 +223,7 @@ class Stages:
     def pace(self, force: bool) -> cursors.Pace:
         """Which sessions are read whole now; with `force` also those at work, as far as they were when the task began."""
         asked = self._asked if force else {}
-        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=asked)
+        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), required=asked)
 
     def _release_memory(self) -> None:
         """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.

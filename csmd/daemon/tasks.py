@@ -61,9 +61,9 @@ from csmd.store import (
     vectors,
 )
 from csmd.store.import_files import ForeignFile
+from csmd.store.opencode_database import SessionDatabase
 from csmd.store.purge_files import FileWay, Redact
 from csmd.store.purge_plans import Plan
-from csmd.store.session_databases import SessionDatabase
 from csmd.text import tokens
 from csmd.text.display import amount
 

@@ -1,4 +1,4 @@
-"""Counters, sizes, telemetry in numbers, the feed of tail and top."""
+"""Counters, row counts and sizes of the database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def counters(rows: Rows) -> dict[str, int]:
     return dict(rows.all("select name, value from counters order by name"))
 
 
-#: What `csmd status` counts; every table is a word of the glossary.
+#: Name -> query of what `csmd status` counts.
 COUNTED: Sequence[tuple[str, str]] = (
     ("projects", "select count(*) from projects where seq > 0 and kind <> 'workspace' and merged_into = 0"),
     ("sessions", "select count(*) from sessions where parent = '' and host <> 'probe'"),
@@ -44,12 +44,12 @@ def counts(rows: Rows) -> dict[str, int]:
     return {name: rows.number(sql) for name, sql in COUNTED}
 
 
-#: What triggers count as rows come and go.
+#: Counts that triggers keep.
 TALLIED = frozenset({"turns", "events", "statements", "injections", "vectors"})
 
 
 def tallied_counts(rows: Rows) -> dict[str, int]:
-    """The same as `counts`, the long tables by their tally: as quick with a million rows as with one."""
+    """The same as `counts`, with the kept counts of long tables, which takes no longer for a million rows."""
     tallies: dict[str, int] = dict(rows.all("select name, value from tallies order by name"))
     return {name: tallies.get(name, 0) if name in TALLIED else rows.number(sql) for name, sql in COUNTED}
 
@@ -60,7 +60,7 @@ def memories_by(rows: Rows) -> list[tuple[str, str, int]]:
 
 
 def last_event(rows: Rows) -> dict[str, str]:
-    """When each kind of hook event was last seen; found kind by kind, so that no event but the last is looked at."""
+    """The time of the last hook event of each name; one index lookup for each, so no other event is read."""
     last: dict[str, str] = {}
     name = rows.value("select min(name) from events")
     while name is not None:
@@ -70,7 +70,7 @@ def last_event(rows: Rows) -> dict[str, str]:
 
 
 def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
-    """(host, sessions, turns, last turn, last event or "") of each assistant; turns and the last one are sub-agents', too."""
+    """(host, sessions, turns, last turn, last event or "") of each assistant; turns include sub-agents'."""
     hosts = rows.all(
         "select s.host, sum(case when s.parent = '' then 1 else 0 end), "
         "sum((select count(*) from session_turn st where st.session_seq = s.seq)), max(s.last_at) "
@@ -81,7 +81,7 @@ def by_host(rows: Rows) -> list[tuple[str, int, int, str, str]]:
 
 
 def last_read(rows: Rows) -> str:
-    """When a transcript last brought something; "" for never."""
+    """When a transcript last had new lines; "" for never."""
     return rows.text("select max(read_at) from files")
 
 
@@ -96,16 +96,16 @@ def project_counts(rows: Rows) -> list[tuple[int, str, str, int, int, str]]:
 
 
 def created_at(rows: Rows) -> str:
-    """When this database was made; "" when that is not recorded."""
+    """When this database was created; "" if unknown."""
     return rows.text("select min(applied_at) from migrations")
 
 
-#: Days that are kept.
+#: Days of sizes that are kept.
 MOST_DAYS = 60
 
 
 def note_size(rows: Rows, day: str) -> bool:
-    """Notes the size of a day (`2026-05-04`) unless it is noted already, and drops the oldest days; whether it was new."""
+    """Records the size of a day (`2026-05-04`) and drops the oldest days; False if the day has a size."""
     sql = "insert into sizes (day, bytes) values (:day, :bytes) on conflict (day) do nothing returning bytes"
     added = rows.value(sql, day=day, bytes=live_bytes(rows))
     if added is None:
@@ -115,5 +115,5 @@ def note_size(rows: Rows, day: str) -> bool:
 
 
 def size_list(rows: Rows) -> list[tuple[str, int]]:
-    """(day, bytes) of every day that was noted, the first first."""
+    """(day, bytes) of every recorded day, in order."""
     return rows.all("select day, bytes from sizes order by day")

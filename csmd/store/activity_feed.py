@@ -1,4 +1,4 @@
-"""The rows of csmd tail and top: events, turns, statements, memories, injections and searches as they come."""
+"""The feed of csmd tail and top: events, turns, statements, memories, injections, changes and searches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from csmd.store.sqlite import Rows, as_value, in_keys
 
 
 class FeedRow(NamedTuple):
-    """One row of the feed: its kind, key and time, the root of its project ("" when unknown), its session and content.
+    """A row of the feed: its kind, key and time, its project's root ("" if unknown), its session and content.
 
     `word` is from a fixed vocabulary (an event's name, a turn's kind, a gate), `text` is as stored, `amounts` are
     (tokens, memories).
@@ -26,7 +26,7 @@ class FeedRow(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """Where the rows of a kind are: the columns of their key, project, session and time, and what is read of them.
+    """How rows of a kind are read: the columns of their key, project, session and time, and the tables.
 
     `content` selects the project's root, the word, the text, the tokens and the memories.
     """
@@ -54,7 +54,7 @@ _SOURCES: Mapping[str, _Source] = {
         "s.id",
         "t.at",
         "p.root, t.kind, case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
-        # Not a marker of `csmd doctor`, which is nobody's.
+        # Without the markers of `csmd doctor`.
         "turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq and s.host <> 'probe'",
     ),
     "statement": _Source(
@@ -81,7 +81,7 @@ _SOURCES: Mapping[str, _Source] = {
         "p.root, n.event, '', n.tokens, (select count(*) from injection_items i where i.injection_seq = n.seq)",
         "injections n join projects p on p.seq = n.project_seq",
     ),
-    # What was done to memories: merged, edited, undone, forgotten; the words of one that is left.
+    # What happened to memories: merged, edited, undone, forgotten; with the text of those that are left.
     "act": _Source(
         "a.seq",
         "coalesce(m.project_seq, a.project_seq)",
@@ -92,14 +92,14 @@ _SOURCES: Mapping[str, _Source] = {
         "memory_events a left join memories m on m.id = a.memory_id "
         "left join projects p on p.seq = coalesce(m.project_seq, a.project_seq)",
     ),
-    # Of a search nobody keeps where it was made or what was asked: behind a wall none is told.
+    # A search is stored without its project and its words, so none is shown inside a workspace.
     "search": _Source(
         "r.seq",
         "cast(null as integer)",
         "''",
         "r.at",
         "'', r.kind, '', 0, r.results",
-        # What is recalled for a prompt is told as an injection.
+        # The lookup for a prompt is shown as an injection.
         "memory_recall_events r join projects p on p.seq = 0 and r.kind <> 'prompt'",
     ),
 }
@@ -117,9 +117,9 @@ def feed_positions(rows: Rows) -> dict[str, int]:
 def feed_after(
     rows: Rows, kind: str, position: int, *, projects: Sequence[int] | None, limit: int, session: str = "", since: str = ""
 ) -> list[FeedRow]:  # fmt: skip
-    """The rows of a kind past a position that are of these projects (None: of any), the first first.
+    """The rows of a kind past a position in these projects (None: all), in order.
 
-    Of one session ("": of any), at or after a time.
+    Of one session ("": all), at or after a time.
     """
     return _read(rows, kind, position, projects, limit, "asc", session=session, since=since)
 
@@ -127,7 +127,7 @@ def feed_after(
 def latest_feed(
     rows: Rows, kind: str, *, after: int = 0, projects: Sequence[int] | None, limit: int, session: str = "", since: str = ""
 ) -> list[FeedRow]:  # fmt: skip
-    """The last rows of a kind as in `feed_after`, as far as they are past a position, the first first."""
+    """The last rows of a kind past a position, as in `feed_after`, in order."""
     return _read(rows, kind, after, projects, limit, "desc", session=session, since=since)[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Experience packets and the candidate queue."""
+"""The queue of candidates: what may become a memory or be done to memories."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from csmd.store.sqlite import Rows, as_value, column_values, columns, in_keys
 from csmd.values import Candidate, Evidence
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
-#: The source of what the pages bring that people edit: a line that was removed, or that an assistant wrote.
+#: The source of candidates from edited pages: removed lines, and wordings that an assistant wrote.
 PAGE = "page"
 WAITING: tuple[CandidateStatus, ...] = ("open", "needs_review")
 _COLUMNS = columns(Candidate, "m", evidence="''")
-#: The condition on one of a candidate's kind, project and fingerprint.
+#: The condition on a candidate's kind, project and fingerprint.
 _SAME = "project_seq = :project_seq and kind = :kind and fingerprint = :fingerprint"
 
 
@@ -25,18 +25,18 @@ def identity(kind: CandidateKind, project: int, fingerprint: str, created_at: st
 
 
 def put_candidate(rows: Rows, candidate: Candidate) -> str:
-    """Puts a candidate into the queue, or renews the one that waits; its id, "" where a person has dropped it.
+    """Adds a candidate, or updates the waiting one; returns its id, "" if a person has dropped it.
 
-    The waiting one keeps its id and its evidence and takes over everything else.
+    A waiting candidate keeps its id and its evidence.
     """
-    known = rows.all(
+    same = rows.all(
         f"select status, seq, id from candidates where {_SAME} and status in ('open', 'needs_review', 'dropped')",  # noqa: S608
         **column_values(candidate, "evidence"),
     )
-    if any(status == "dropped" for status, _, _ in known):
+    if any(status == "dropped" for status, _, _ in same):
         return ""
-    if known:
-        _, seq, ident = known[0]
+    if same:
+        _, seq, ident = same[0]
         _update(rows, seq, candidate)
     else:
         seq, ident = _insert(rows, candidate)
@@ -45,7 +45,7 @@ def put_candidate(rows: Rows, candidate: Candidate) -> str:
 
 
 def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
-    """(row key, id) of a new one; one that is over may have had its id."""
+    """Returns (row key, id) of a new candidate; a finished one may have the same id."""
     ident, number = candidate.id, 1
     while rows.exists("select 1 from candidates where id = :id", id=ident):
         moment = f"{candidate.created_at} {number}"
@@ -55,7 +55,7 @@ def _insert(rows: Rows, candidate: Candidate) -> tuple[int, str]:
 
 
 def _update(rows: Rows, seq: int, candidate: Candidate) -> None:
-    """Writes what is known now into a waiting candidate."""
+    """Updates a waiting candidate."""
     values = column_values(
         candidate, "id", "kind", "project_seq", "fingerprint", "source", "created_at", "evidence", "version", "seq"
     )
@@ -67,22 +67,22 @@ def _add_evidence(rows: Rows, seq: int, evidence: Sequence[Evidence]) -> None:
         rows.insert("candidate_evidence", "on conflict do nothing", candidate_seq=seq, **column_values(source))
 
 
-def renew(rows: Rows, known: Candidate, candidate: Candidate) -> bool:
-    """Makes a stored candidate say what is known now, its evidence replaced; False, and nothing done, where it is the same.
+def renew(rows: Rows, stored: Candidate, candidate: Candidate) -> bool:
+    """Updates a stored candidate, evidence included; returns False if nothing changed.
 
-    It keeps its id; `known` is as it was read.
+    It keeps its id; `stored` is the candidate as it was read.
     """
-    if replace(candidate, id=known.id, seq=known.seq, version=known.version) == known:
+    if replace(candidate, id=stored.id, seq=stored.seq, version=stored.version) == stored:
         return False
-    _update(rows, known.seq, candidate)
-    rows.update("candidates", known.seq, created_at=candidate.created_at)
-    rows.delete("candidate_evidence", candidate_seq=known.seq)
-    _add_evidence(rows, known.seq, candidate.evidence)
+    _update(rows, stored.seq, candidate)
+    rows.update("candidates", stored.seq, created_at=candidate.created_at)
+    rows.delete("candidate_evidence", candidate_seq=stored.seq)
+    _add_evidence(rows, stored.seq, candidate.evidence)
     return True
 
 
 def remove(rows: Rows, candidate: Candidate) -> None:
-    """Removes a candidate that has no evidence any more."""
+    """Deletes a candidate that has no evidence left."""
     rows.delete("candidates", seq=candidate.seq)
 
 
@@ -92,7 +92,7 @@ def of_source(rows: Rows, source: str, *, project: int) -> list[Candidate]:
 
 
 def set_status(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now: str) -> bool:
-    """Gives a candidate another status; False when it has changed since it was read."""
+    """Sets a candidate's status; False if it changed since it was read."""
     sql = (
         "update candidates set status = :status, updated_at = :now, version = version + 1 "
         "where id = :id and version = :version"
@@ -102,9 +102,9 @@ def set_status(rows: Rows, candidate: Candidate, status: CandidateStatus, *, now
 
 
 def merge(rows: Rows, source: int, into: int) -> None:
-    """Gives a project's candidates to another; of two that say the same the one there takes in what speaks for it.
+    """Moves a project's candidates to another; of two equal ones the other project's gets the evidence.
 
-    What became of one already stays with the memory that came of it.
+    A finished candidate stays with the memory that it became.
     """
     sql = (
         "select c.seq, (select o.seq from candidates o where o.project_seq = :target and o.kind = c.kind "
@@ -128,7 +128,7 @@ def merge(rows: Rows, source: int, into: int) -> None:
 
 
 def split(rows: Rows, source: int, part: int) -> None:
-    """Gives those to a part that only its own turns speak for; run when its turns are its own."""
+    """Moves candidates with evidence only from a part's turns to the part, which already has its turns."""
     sql = (
         "update candidates set project_seq = :part where project_seq = :source and seq in ("
         "select e.candidate_seq from candidate_evidence e join turns t on t.uuid = e.uuid "
@@ -140,7 +140,7 @@ def split(rows: Rows, source: int, part: int) -> None:
 
 
 def forget(rows: Rows, memory_id: str) -> None:
-    """Removes the candidates that quote a memory: the memory itself is going."""
+    """Deletes the candidates that quote a memory which is being deleted."""
     rows.run(
         "delete from candidates where status in ('open', 'needs_review', 'promoted', 'dropped', 'done') "
         "and kind in ('duplicate', 'near_duplicate', 'stale', 'missing_embedding', 'orphan') "
@@ -150,7 +150,7 @@ def forget(rows: Rows, memory_id: str) -> None:
 
 
 def is_waiting(rows: Rows, candidate: Candidate) -> bool:
-    """Whether another of the same kind, project and fingerprint waits."""
+    """Whether another candidate of the same kind, project and fingerprint waits."""
     return rows.exists(
         f"select 1 from candidates where {_SAME} and status in ('open', 'needs_review') and id <> :id",  # noqa: S608
         **column_values(candidate, "evidence"),
@@ -165,7 +165,7 @@ def by_id(rows: Rows, ident: str) -> Candidate | None:
 def waiting(
     rows: Rows, *, projects: Sequence[int] | None, statuses: Sequence[CandidateStatus] = WAITING, limit: int = 1000
 ) -> list[Candidate]:
-    """The candidates of some projects (None: all) with one of `statuses`, what needs review and the surest first."""
+    """The candidates of some projects (None: all) with one of `statuses`, reviews and the surest first."""
     keys = ", ".join(f"'{status}'" for status in statuses)
     return where(
         rows,
@@ -182,7 +182,7 @@ def waiting_wordings(rows: Rows) -> list[Candidate]:
 
 
 def asked_about(rows: Rows) -> frozenset[str]:
-    """The ids of the memories of which a person is asked whether they hold."""
+    """The ids of the memories about which a person is asked whether they are still true."""
     listed = rows.column(
         "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"
     )
@@ -190,19 +190,19 @@ def asked_about(rows: Rows) -> frozenset[str]:
 
 
 def asked_with(rows: Rows, reason: str, *, projects: Sequence[int]) -> list[Candidate]:
-    """The questions about these projects' memories that wait for a person and have this reason, the oldest first."""
+    """The questions with this reason about these projects' memories that wait for a person, the oldest first."""
     condition = "m.kind = 'stale' and m.status = 'needs_review' and m.reason = :reason"
     return where(rows, f"{condition} and {in_keys('m.project_seq', projects)} order by m.seq", reason=reason)
 
 
 def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
-    """The next that wait past a row key, in order."""
+    """The next waiting candidates past a row key."""
     waits = "m.seq > :seq and m.status in ('open', 'needs_review') order by m.seq limit :limit"
     return where(rows, waits, seq=seq, limit=limit)
 
 
 def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
-    """Those that wait of some (project, kind, fingerprint), of each one at most."""
+    """The waiting candidates of some (project, kind, fingerprint), at most one of each."""
     found: list[Candidate] = []
     for project, kind, fingerprint in keys:
         waits = f"{_SAME} and m.status in ('open', 'needs_review')"
@@ -211,7 +211,7 @@ def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candida
 
 
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
-    """How many there are of some projects (None: all) by kind and status."""
+    """How many candidates some projects (None: all) have, by kind and status."""
     counted = rows.grouped(
         f"select kind, status, count(*) from candidates where {in_keys('project_seq', projects)} "  # noqa: S608
         "group by kind, status order by kind, status"
@@ -220,7 +220,7 @@ def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, di
 
 
 def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
-    """The candidates `m` that fulfil a condition, in the order that it may end with, each with its evidence."""
+    """The candidates `m` that fulfil a condition, which may end with an order, each with its evidence."""
     found = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
     sources = rows.grouped(
         "select candidate_seq, uuid, session_id, at, against from candidate_evidence "  # noqa: S608

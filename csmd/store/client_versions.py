@@ -1,4 +1,4 @@
-"""Versions of the assistants, and configuration directories that csmd does not read."""
+"""Versions of assistants that wrote transcripts, and configuration directories that csmd does not read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_DIRECTORIES = 8
 
 
 def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
-    """Remembers of each version the time of its latest line."""
+    """Records the time of each version's latest line."""
     conflict = (
         "on conflict (version) do update set last_at = case when clients.last_at < excluded.last_at then excluded.last_at "
         "else clients.last_at end"
@@ -24,18 +24,18 @@ def note_versions(rows: Rows, latest: Mapping[str, str]) -> None:
 
 
 def versions_since(rows: Rows, at: str) -> dict[str, str]:
-    """The versions that wrote a line since a time, and when they last did, the latest first."""
+    """Version -> its latest line, of the versions with a line since a time, the latest first."""
     return dict(
         rows.all("select version, last_at from clients where last_at >= :at order by last_at desc, version", at=at)
     )
 
 
 def note_elsewhere(rows: Rows, path: str, *, at: str) -> None:
-    """Remembers a configuration directory that a hook named and that is not read."""
+    """Records a configuration directory that a hook named and csmd does not read."""
     rows.upsert("elsewhere", "path", path=path, last_at=at)
     rows.keep_newest("elsewhere", "path", "last_at", most=MOST_DIRECTORIES)
 
 
 def elsewhere(rows: Rows) -> dict[str, str]:
-    """The directories that hooks named and that were not read then, and when they last did, the latest first."""
+    """Directory -> when a hook last named it, of the recorded directories, the latest first."""
     return dict(rows.all("select path, last_at from elsewhere order by last_at desc, path"))

@@ -1,4 +1,4 @@
-"""Session digests, links between sessions, outcomes by kind of work."""
+"""Digests of sessions: versions up to each compaction and to the end, with their items."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from csmd.hosts.tool_calls import TODO_LIST
 from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
 
-#: The cursors of who reads digests: gone with them, so that what rests on them is made again.
-DIGEST, SELF = "digest", "self"
-#: A cursor of SELF that is 1 while the endings have changed and nobody has counted them since.
+#: Stages that read digests; their cursors are deleted with a digest, so that their results are made again.
+DIGEST = "digest"
+SELF = "self"
+#: The subject of SELF's cursor that is 1 while outcomes have changed and are not counted.
 AGAIN = "endings"
-#: Characters of the beginning and of the end of a text that are looked at.
+#: Characters of the beginning and of the end of a text that are read.
 HALF = 3000
 _ENDS = ", ".join(f"'{name}'" for name, rule in EVENTS.items() if rule.ends)
-#: In the order of Waiting's fields; the host's last word on a session is of the time of its last turn or later.
+#: In the order of Waiting's fields; the host's last event about a session is at its last turn or later.
 _SESSION = (
     "s.seq, s.id, s.turns, s.title, s.cwd, s.path, "  # noqa: S608
     f"coalesce((select e.name from events e where e.session_id = s.id and e.name in ({_ENDS}) "
@@ -55,7 +56,7 @@ class ItemRow(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A session whose digest is to be made: how far it goes, and what the host's last word on it was."""
+    """A session whose digest is due: how far it goes, and the host's last event about it."""
 
     session_seq: int
     id: str
@@ -67,7 +68,7 @@ class Waiting(NamedTuple):
 
 
 def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
-    """People's sessions that are due, were distilled to their end and whose digest does not reach as far, oldest first."""
+    """People's sessions that are due, distilled to their end, and without a digest up to there, oldest first."""
     due = pace.due("s.turns")
     return rows.read(
         Waiting,
@@ -82,12 +83,12 @@ def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
 
 
 def session(rows: Rows, session_seq: int) -> Waiting:
-    """A session as it is now, whether it waits for a digest or not."""
+    """A session, whether its digest is due or not."""
     (found,) = rows.read(Waiting, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
     return found
 
 
-#: Of a session that went on in another project what is behind that one's wall is told to nobody here.
+#: Excludes the parts of a session in a project of another workspace.
 ON_THIS_SIDE = (
     "(select p.workspace_seq from projects p where p.seq = t.project_seq) = "
     "(select p.workspace_seq from projects p join sessions s on s.project_seq = p.seq where s.seq = st.session_seq)"
@@ -97,8 +98,8 @@ ON_THIS_SIDE = (
 def entries(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """(ordinal, uuid, kind, text, time, tool, call, tokens) of the entries of a session's transcript, in order.
 
-    Of what a rewind left behind, only the work. Of a long text, its beginning and its end, where what is harvested is: a
-    session may hold 50 MB.
+    Of rewound turns only tool traffic. Of a long text its beginning and end, where outcomes are; a session may hold 50
+    MB.
     """
     sql = (
         "select st.ordinal, t.uuid, t.kind, case when length(t.text) <= :most or t.tool_name = :todo then t.text "  # noqa: S608
@@ -121,13 +122,13 @@ def session_statements(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
 
 
 def of_session(rows: Rows, session_seq: int) -> list[Row]:
-    """Every version of a session's digest, the first first."""
+    """Every version of a session's digest, in order."""
     versions = f"select {_COLUMNS} from digests d where d.session_seq = :session order by d.version"  # noqa: S608
     return rows.read(Row, versions, session=session_seq)
 
 
 def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
-    """What a digest was made of, in its order."""
+    """The items of a digest in order."""
     return rows.read(
         ItemRow,
         "select kind, text, uuid, state, amount from digest_items where digest_seq = :digest order by seq",
@@ -136,9 +137,11 @@ def items(rows: Rows, digest_seq: int) -> list[ItemRow]:
 
 
 def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
-    """(kind, text, kind and time of the turn it came from) of what a digest says in a line.
+    """(kind, text, kind and time of its turn) of the items of a digest that fit a line.
 
-    Goal, files, commits and their reasons, branches, pull requests, open ends, how it ended; errors of checks that failed to the end are `failing`.
+    Goal, files, commits and their reasons, branches, pull requests, open ends, outcome; errors of checks that failed to
+    the
+    end have the kind `failing`.
     """
     return rows.all(
         "select case i.kind when 'error' then 'failing' else i.kind end, i.text, coalesce(t.kind, ''), coalesce(t.at, '') "
@@ -149,7 +152,7 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
 
 
 def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
-    """(kind, text, amount, time of its turn) of everything in a digest; errors of checks that failed to the end are `failing`."""
+    """(kind, text, amount, time of its turn) of every item; errors of checks that failed to the end are `failing`."""
     return rows.all(
         "select case when i.kind = 'error' and i.state = 'failed' then 'failing' else i.kind end, i.text, i.amount, "
         "coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest order by i.seq",
@@ -158,7 +161,7 @@ def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
 
 
 def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Row]:
-    """The last version of the digests of sessions in these projects (None: in all), the latest session first."""
+    """The last digests of sessions in these projects (None: all), the latest session first."""
     return rows.read(
         Row,
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
@@ -169,7 +172,7 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Ro
 
 
 def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) -> int:
-    """Writes a session's digests and its cursor; versions that say the same keep their row. How many were written."""
+    """Replaces a session's digests and its cursor; equal versions keep their rows. Returns how many were written."""
     known = {row.version: row for row in of_session(rows, session_seq)}
     written = 0
     for version, digest in enumerate(made, 1):
@@ -202,13 +205,13 @@ def _insert(rows: Rows, session_seq: int, version: int, digest: Any) -> None:
 
 
 def take_back(rows: Rows, turn_seq: int) -> None:
-    """Removes what was made of the sessions that list a turn: its words have changed, and it is made again."""
+    """Deletes what was made of the sessions that list a turn, whose text changed, so that it is made again."""
     for session in rows.column("select session_seq from session_turn where turn_seq = :turn", turn=turn_seq):
         clear(rows, session)
 
 
 def clear(rows: Rows, session_seq: int) -> None:
-    """Removes a session's digests, links and outcomes, and the cursors that would keep them away."""
+    """Deletes a session's digests, links and outcomes, and the cursors that would keep them from being made again."""
     rows.delete("digests", session_seq=session_seq)
     rows.delete("self_capabilities", session_seq=session_seq)
     rows.run("delete from session_links where to_seq = :session or from_seq = :session", session=session_seq)
@@ -223,18 +226,18 @@ def clear(rows: Rows, session_seq: int) -> None:
 
 
 def mark_endings_changed(rows: Rows) -> None:
-    """Has the endings counted anew when everything is in."""
+    """Schedules a new count of the outcomes."""
     cursors.move_cursor(rows, SELF, AGAIN, 1)
 
 
 def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:
-    """Has the sessions of these projects compared anew: others are beside them now, or no longer."""
+    """Schedules a new comparison of the sessions of these projects, after a merge or split."""
     keys = ", ".join(str(int(seq)) for seq in projects)
     rows.run(
         f"delete from cursors where stage = 'self' and subject in "  # noqa: S608
         f"(select cast(s.seq as text) from sessions s where s.project_seq in ({keys}))"
     )
-    # Two sessions of one project build on each other; of what is no longer one, nothing is said.
+    # Only sessions of one project continue each other.
     rows.run(
         "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f where f.seq = from_seq) "
         "<> (select t.project_seq from sessions t where t.seq = to_seq)"

@@ -9,15 +9,16 @@ from typing import NamedTuple
 from csmd.store.sqlite import Rows
 from csmd.values import Event
 
-#: Two reports of one event come at most so many seconds apart.
+#: Seconds between two reports of one event at most.
 TWICE_S = 2.0
 
 
 def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bool:
-    """Notes a hook's event; False when it is known: by its id, or as the same report from a second command.
+    """Records a hook's event; False if it is known: by its id, or as the same report of a second command.
 
-    A second command (a plugin's beside the settings') reports the same payload within 2 s, and
-    nothing else happens in the session between the two.
+    A second command (a plugin's next to the settings') reports the same payload within 2 s, and nothing else happens in
+    the
+    session between the two.
     """
     if _reported_twice(rows, event, payload_hash):
         return False
@@ -44,8 +45,9 @@ def _reported_twice(rows: Rows, event: Event, payload_hash: str) -> bool:
 def session_events_after(
     rows: Rows, names: Collection[str], *, after: int, limit: int
 ) -> tuple[int, int, list[tuple[int, str]]]:
-    """(the last event past `after` that was looked at, how many were, (session, time) of those of known sessions with
-    these names).
+    """Returns (last event read past `after`, how many were read, (session, time) of those with `names`).
+
+    Events of unknown sessions are counted but left out.
     """
     sql = (
         "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
@@ -56,12 +58,12 @@ def session_events_after(
     return (found[-1][0] if found else after), len(found), named
 
 
-#: Events that are looked at; whoever looks again before so many others came misses none.
+#: How many of the latest events are read: who reads again before so many new ones misses none.
 LATEST = 200
 
 
 class HookedSession(NamedTuple):
-    """A session that was answered and has no event; `path` is its transcript's."""
+    """A session with an answer and without an event; `path` is its transcript."""
 
     id: str
     path: str
@@ -69,7 +71,7 @@ class HookedSession(NamedTuple):
 
 
 class UnreportedSession(NamedTuple):
-    """One that is noted: since when, and the row key of the latest event then; `path` is "" when it was purged."""
+    """A session marked as unreported, and the latest event then; `path` is "" if it was purged."""
 
     id: str
     path: str
@@ -78,9 +80,9 @@ class UnreportedSession(NamedTuple):
 
 
 def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: str) -> list[HookedSession]:
-    """The sessions of people that began after `began`, went on since `lively`, and that no hook reported.
+    """People's sessions without an event that began after `began` and have a turn since `lively`.
 
-    An assistant has answered in them before `answered`. Sessions whose last turn is after `now` are left out.
+    An assistant answered in them before `answered`. Sessions with a last turn after `now` are left out.
     """
     sql = (
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
@@ -105,7 +107,7 @@ def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
 
 
 def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
-    """(row key, time, its session's transcript or "") of an assistant's latest events: those of a few sessions."""
+    """(row key, time, transcript or "") of an assistant's latest events."""
     return rows.all(
         "select e.seq, e.at, coalesce(s.path, '') from events e left join sessions s on s.id = e.session_id "
         "where e.host = :host and e.seq > (select coalesce(max(seq), 0) from events) - :latest",

@@ -1,4 +1,4 @@
-"""What a search by newer redaction rules found in stored text."""
+"""What a search of everything stored by newer redaction rules found."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from csmd import wire
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 
-#: In `meta`: the state of the rules by which all that is stored was looked through, and what they found then.
-RULES_SEEN, SECRETS_FOUND = "secret_rules", "secrets_found"
+#: The key in `meta` of the hash of the rules by which everything was searched.
+RULES_SEEN = "secret_rules"
+SECRETS_FOUND = "secrets_found"
 
 
-#: A kind that hits fewer than one turn in so many is rare: hardly any of it can be something else.
+#: A kind found in less than one turn of so many is rare: hardly any of it can be a false positive.
 RARE_TURNS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class FoundSecrets:
-    """What newer rules found in what was stored: how many by kind, since when, and the kinds that hardly any turn holds."""
+    """What newer rules found: how many by kind, since when, and the kinds found in hardly any turn."""
 
     kinds: dict[str, int]
     rare: list[str]
@@ -31,30 +32,30 @@ class FoundSecrets:
 
 
 def found_secrets(rows: Rows) -> FoundSecrets | None:
-    """What the latest look through everything found and has not been taken out; None for nothing."""
+    """What the latest search found and nobody has removed; None for nothing."""
     value = rows.value("select value from meta where key = :name", name=SECRETS_FOUND)
     if not value:
         return None
     noted = wire.loads(value)
-    if isinstance(noted["since"], str):  # as it was noted before each kind had its own
+    if isinstance(noted["since"], str):  # the format before each kind had its own time
         noted["since"] = dict.fromkeys(noted["kinds"], noted["since"])
     return FoundSecrets(**noted)
 
 
 def looked_through(rows: Rows) -> str:
-    """The keyed hash of the rules by which all that is stored was looked through; "" for none."""
+    """The keyed hash of the rules of the latest search; "" for none."""
     return str(rows.value("select value from meta where key = :name", name=RULES_SEEN) or "")
 
 
 def holds_text(rows: Rows) -> bool:
-    """Whether anything is stored that could be looked through."""
+    """Whether anything is stored that could be searched."""
     return rows.exists("select 1 from turns") or rows.exists("select 1 from memories")
 
 
 def note_looked_through(
     rows: Rows, rules: str, kinds: Mapping[str, int], in_turns: Mapping[str, int], *, key: bytes, now: str
 ) -> None:
-    """Notes what a look through everything found, how many of it in turns, and left where it is."""
+    """Records what a search found, in all and in turns, and left in place."""
     before = found_secrets(rows)
     rows.upsert("meta", "key", key=RULES_SEEN, value=tokens.keyed_hash(rules, key))
     rows.delete("meta", key=SECRETS_FOUND)

@@ -9,7 +9,7 @@ from csmd.store.sqlite import Rows, column_values
 
 
 class Instruction(NamedTuple):
-    """One file that assistants load; `root` is the directory it was found for, `text_hash` keyed, `hosts` separated by spaces."""
+    """A file that assistants load, found for the directory `root`; `text_hash` is keyed, `hosts` are names."""
 
     path: str
     kind: str
@@ -20,7 +20,7 @@ class Instruction(NamedTuple):
 
 
 def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction], *, now: str) -> int:
-    """Makes `found` a project's instructions, in their order; how many files are new, changed or gone."""
+    """Replaces a project's instructions, in order; returns how many files are new, changed or gone."""
     known = {path: rest for path, *rest in instruction_hashes(rows, project)}
     changed = sum(known.get(file.path) != [file.text_hash, file.hosts] for file in found)
     gone = known.keys() - {file.path for file in found}
@@ -28,7 +28,7 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
         values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
         rows.upsert("instructions", "project_seq, path", **values)
     for path in gone:
-        # Its text goes with it; that it was there, and as what, stays.
+        # The text of a missing file is deleted; its path and kind stay.
         sql = (
             "update instructions set gone = 1, text = '', read_at = :now where project_seq = :project and path = :path"
         )
@@ -37,7 +37,7 @@ def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction],
 
 
 def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
-    """(path, hash, hosts) of a project's instructions in their order: what tells whether anything changed."""
+    """(path, hash, hosts) of a project's instructions in order, which change whenever a file does."""
     return rows.all(
         "select path, text_hash, hosts from instructions where project_seq = :project and gone = 0 order by ordinal",
         project=project,
@@ -45,7 +45,7 @@ def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
 
 
 def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
-    """The texts of the instruction files that assistants load in these projects."""
+    """The texts of the instruction files of these projects."""
     sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
     found = (row for project in projects for row in rows.all(sql, project=project))
     return [text for text, hosts in found if host in hosts.split()]

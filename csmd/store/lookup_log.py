@@ -1,4 +1,4 @@
-"""What was composed and searched, in numbers, for 90 days."""
+"""What was composed and looked up, in numbers, for 90 days."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from csmd.store import tombstones
 from csmd.store.sqlite import Rows, column_values
 
-#: Rows of each of the two that are kept at most.
+#: Rows of each table that are kept at most.
 MOST_NOTED = 50_000
 
 
 class Composition(NamedTuple):
-    """What was composed for an event: how many notes were chosen, how many did not fit, whether a part was missing."""
+    """A composed injection: how many notes were chosen, how many did not fit, whether a part was missing."""
 
     at: str
     session_id: str
@@ -26,7 +26,7 @@ class Composition(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """What was looked for: through which door (search, recall, prompt), how much was found and how well the best fits."""
+    """A lookup: by what (search, recall, prompt), how many results it had and the best score."""
 
     at: str
     kind: str
@@ -39,9 +39,9 @@ class Lookup(NamedTuple):
 def add_lookups(
     rows: Rows, composed: Sequence[Composition], recalled: Sequence[Lookup], *, before: str, key: bytes
 ) -> None:
-    """Writes down a batch, and lets go of what is from before a time or beyond the most that are kept.
+    """Stores a batch and deletes rows from before a time or beyond MOST_NOTED.
 
-    Not of a session that was purged since it was noted.
+    Compositions of sessions that were purged meanwhile are left out.
     """
     gone = tombstones.purged_names(rows, "session", list({lookup.session_id for lookup in composed}), key=key)
     noted = {
@@ -59,7 +59,7 @@ def add_lookups(
 
 
 def compositions_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Composition]:
-    """What was composed at or after a time, the latest first."""
+    """The compositions at or after a time, the latest first."""
     sql = (
         "select at, session_id, event, chosen, cut, tokens, degraded, ms from context_log where at >= :since "
         "order by at desc, seq desc limit :limit"
@@ -68,7 +68,7 @@ def compositions_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> li
 
 
 def lookups_since(rows: Rows, since: str, *, limit: int = MOST_NOTED) -> list[Lookup]:
-    """What was looked for at or after a time, the latest first."""
+    """The lookups at or after a time, the latest first."""
     sql = (
         "select at, kind, query_hash, results, top, ms from memory_recall_events where at >= :since "
         "order by at desc, seq desc limit :limit"

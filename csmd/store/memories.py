@@ -1,4 +1,4 @@
-"""Statements, memories, provenance, links and scenes."""
+"""Memories and their sources."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, column_values, columns, in_keys, listed
 from csmd.values import Memory, Provenance
 
-#: Why a memory that is not refuted has something against it all the same: it claims something of code that was changed.
+#: Why a memory that is not refuted may still be wrong: it describes code that was edited later.
 EDITED = "the code that it speaks of was edited later in its session"
 _AGAINST = "exists (select 1 from refutations r where r.memory_seq = m.seq and r.at > m.confirmed_at and r.reason"
-#: A memory that was said here, and not by a colleague.
+#: Memories said here, not by a colleague.
 OWN = "m.seq not in (select memory_seq from team_memories)"
 _COLUMNS = columns(
     Memory,
@@ -23,14 +23,14 @@ _COLUMNS = columns(
     provenance="''",
     is_refuted=f"{_AGAINST} <> '{EDITED}')",
     is_edited=f"{_AGAINST} = '{EDITED}')",
-    # What holds everywhere is told without the project in which it was said.
+    # A memory that applies everywhere is shown without the project in which it was said.
     scene="coalesce((select s.text from scenes s where s.memory_seq = m.seq and m.scope = 'project'), '')",
     tell="coalesce((select j.tell from judgements j where j.memory_seq = m.seq and (j.tell <> 'noted' or exists "
     "(select 1 from links l where l.from_seq = m.seq and l.relationship = 'curated_as'))), '')",
 )
-#: Where its row key and its sources stand in a row.
+#: The positions of its row key and its sources in a row.
 _SEQ, _SOURCES = map(list(Memory.__annotations__).index, ("seq", "provenance"))
-#: What is not stored with a memory in its own row, or begins as the table says.
+#: Fields that are not in a memory's own row, or that start with the column's default.
 _NOT_FIRST = (
     "provenance",
     "version",
@@ -51,7 +51,7 @@ _BELIEF = (
 
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
-    """The memories `m` that fulfil a condition, in the order that it may end with, each with its provenance."""
+    """The memories `m` that fulfil a condition, which may end with an order, each with its sources."""
     found = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
     sources = (
         {}
@@ -76,7 +76,7 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
 
 
 def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
-    """Stores a new memory with its provenance; its row key. StoreError when it has none."""
+    """Stores a new memory with its sources and returns its row key; raises StoreError if it has none."""
     if not memory.provenance:
         raise StoreError(f"the memory {memory.id} has no provenance")
     seq = rows.insert_keyed("memories", text_hash=text_hash, **column_values(memory, *_NOT_FIRST))
@@ -86,31 +86,31 @@ def insert(rows: Rows, memory: Memory, *, text_hash: str) -> int:
 
 
 def update_belief(rows: Rows, memory: Memory) -> None:
-    """Writes what confirmation, pinning or contradiction change, and counts the version up."""
+    """Writes the columns of _BELIEF and increments the version."""
     values = column_values(memory, "provenance")
     rows.revise("memories", memory.seq, **{name: values[name] for name in _BELIEF})
 
 
 def add_provenance(rows: Rows, memory_seq: int, source: Provenance) -> bool:
-    """Adds a turn that states or confirms a memory; False when that turn is known."""
+    """Adds a turn that states or confirms a memory; False if it has that turn."""
     return rows.insert("provenance", "on conflict do nothing", memory_seq=memory_seq, **column_values(source))
 
 
 def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -> list[str]:
-    """Adds sources of another memory that says the same, as confirming this one; the uuids of those that were new."""
+    """Adds the sources of an equal memory as confirming this one; returns the uuids of the new ones."""
     roles = (source if source.role == "beside" else replace(source, role="confirms") for source in sources)
     return [source.uuid for source in roles if add_provenance(rows, memory_seq, source)]
 
 
 def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
-    """Makes the turn of an earlier time the one that states a memory; those it was known by confirm it."""
+    """Makes an earlier turn the one that states a memory; the others confirm it."""
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
     sql = "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq"
     rows.run(sql, uuid=source.uuid, seq=memory_seq)
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
-    """The memory of a scope with exactly this (normalised) text, no colleague's; one that nothing has superseded before others."""
+    """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
     found = where(
         rows,
         f"m.project_seq = :project and m.text_hash = :hash and {OWN} "
@@ -122,7 +122,7 @@ def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
 
 
 def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
-    """The memories with exactly this (normalised) text, of every scope."""
+    """The memories with exactly this normalised text, of every scope."""
     return where(rows, "m.text_hash = :hash and m.twin_of = 0 order by m.seq", hash=text_hash)
 
 
@@ -132,7 +132,7 @@ def by_seqs(rows: Rows, seqs: Sequence[int]) -> dict[int, Memory]:
 
 
 def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these turns states or confirms; a turn without any is left out."""
+    """The memories that each of these turns states or confirms; turns without any are left out."""
     bare = {uuid: uuid.partition("/")[0] for uuid in uuids}
     wanted = sorted({*bare, *bare.values()})
     if not wanted:
@@ -163,7 +163,8 @@ def list_memories(
 ) -> list[Memory]:
     """The memories of some projects (None: all), the surest and newest first, at most `limit`.
 
-    With `only_users` those that a person (the user, a colleague) said or pinned, or that were judged worth telling at
+    `only_users` selects those that a person (the user, a colleague) said or pinned, or that were judged worth injecting
+    at
     every start.
     """
     return where(
@@ -183,7 +184,7 @@ def active_memories(rows: Rows) -> list[Memory]:
 
 
 def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
-    """The user's memories that turns of a session state, in their order."""
+    """The user's memories that turns of a session state, by row key."""
     return where(
         rows,
         "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = st.turn_seq "
@@ -197,10 +198,11 @@ def page(
     rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int, gate: str = "", category: str = "",
     type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> tuple[list[Memory], int]:  # fmt: skip
-    """(a page of the memories of some projects, how many there are in all), the last said first.
+    """Returns (a page of the memories of some projects, how many there are in all), the last said first.
 
-    Of one gate, category and type ("": any), that a session states or confirms, last said at or after `since` and before
-    `until`, and by `state` those that hold or that are replaced ("": both).
+    Filters: one gate, category and type ("": any); the session that states or confirms it; last said at or after
+    `since`
+    and before `until`; `state` active or replaced ("": both).
     """
     condition = (
         f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "  # noqa: S608
@@ -218,7 +220,7 @@ def page(
         "since": since,
         "until": until,
     }
-    # By key first: what a memory has in other tables is read for those that are shown.
+    # Keys first, so that other tables are read only for the memories on the page.
     latest = f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"  # noqa: S608
     seqs = rows.column(latest, **about, limit=limit, offset=offset)
     total = rows.number(f"select count(*) from memories m where {condition}", **about)  # noqa: S608
@@ -227,7 +229,7 @@ def page(
 
 
 def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
-    """The memories that each of these replaces; one that replaces none is left out."""
+    """The memories that each of these replaces; those that replace none are left out."""
     if not idents:
         return {}
     values = {f"ident{place}": ident for place, ident in enumerate(idents)}
@@ -239,7 +241,7 @@ def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:
 
 
 def directory_of(rows: Rows, memory: Memory) -> str:
-    """The directory in which a memory was first stated; "" where no turn tells it."""
+    """The directory in which a memory was first stated; "" if unknown."""
     sql = (
         "select d.path from provenance p join turns t on t.uuid = p.uuid join directories d on d.seq = t.directory_seq "
         "where p.memory_seq = :seq and p.role <> 'beside' order by p.at limit 1"
@@ -248,7 +250,7 @@ def directory_of(rows: Rows, memory: Memory) -> str:
 
 
 def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
-    """The projects in which the stored turns that a memory came from were said."""
+    """The projects in which a memory's stored source turns were said."""
     return rows.distinct(
         "select distinct t.project_seq from provenance p join turns t on t.uuid = p.uuid where p.memory_seq = :seq",
         seq=memory.seq,
@@ -256,7 +258,7 @@ def source_projects(rows: Rows, memory: Memory) -> frozenset[int]:
 
 
 def move_provenance(rows: Rows, old: str, new: str) -> None:
-    """Names a turn by its new uuid wherever a memory rests on it; one that rests on both keeps the stronger role."""
+    """Changes a turn's uuid in all sources; a memory with both uuids keeps the stronger role."""
     sql = (
         "update provenance set role = 'states' where uuid = :new and exists "
         "(select 1 from provenance p where p.memory_seq = provenance.memory_seq and p.uuid = :old "
@@ -275,16 +277,16 @@ INFERRED = "inferred"
 
 
 def is_inferred(memory: Memory, text: str) -> bool:
-    """Whether a memory is still as csmd inferred it: its words are `text`, and no person has adopted or changed it."""
+    """Whether a memory still has the words `text` as csmd inferred it, and no person has adopted or changed it."""
     return memory.origin == INFERRED and not memory.pinned and memory.text == text
 
 
 def update_inferred(
     rows: Rows, memory: Memory, *, text_hash: str, sources: Sequence[Provenance], before: Sequence[str]
 ) -> None:
-    """Gives a memory its words, thresholds and sources of now; `before` are the uuids that it rested on as inferred.
+    """Updates an inferred memory's words, thresholds and sources; `before` are its inferred sources' uuids so far.
 
-    Sources of other origin (a user who said the same) stay.
+    Sources of another origin (a user who said the same) stay.
     """
     old = rows.value("select text from memories where seq = :seq", seq=memory.seq)
     changed = {name: getattr(memory, name) for name in ("text", "session_id", "created_at", "scope", "category")}

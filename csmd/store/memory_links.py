@@ -8,7 +8,7 @@ from csmd.values import Link, Memory
 
 
 def add_link(rows: Rows, link: Link, *, now: str) -> None:
-    """Draws a weighted edge between two memories; drawing it again sets its weight."""
+    """Links two memories; linking them again sets the weight."""
     sql = (
         "insert into links (from_seq, to_seq, relationship, weight, created_at) "
         "select a.seq, b.seq, :relationship, :weight, :now from memories a, memories b "
@@ -19,7 +19,7 @@ def add_link(rows: Rows, link: Link, *, now: str) -> None:
 
 
 def links_of(rows: Rows, memory_id: str) -> list[Link]:
-    """The edges that begin or end at a memory."""
+    """The links from and to a memory."""
     return rows.read(
         Link,
         "select f.id, t.id, l.relationship, l.weight from links l join memories f on f.seq = l.from_seq "
@@ -32,7 +32,7 @@ GOES_ON_AS = "goes_on_as"
 
 
 def rest_of(rows: Rows, memory_id: str) -> int:
-    """The row key of the memory of a memory's rest; 0 for none."""
+    """The row key of the second half of a memory; 0 if it has none."""
     return rows.number(
         "select l.to_seq from links l join memories m on m.seq = l.from_seq "
         "where m.id = :id and l.relationship = 'goes_on_as'",
@@ -41,7 +41,7 @@ def rest_of(rows: Rows, memory_id: str) -> int:
 
 
 def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
-    """The memories of which a memory is the rest, or that it is told in the place of."""
+    """The memories whose second half this is, or that it is injected in place of."""
     return memories.where(
         rows,
         "m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as')) order by m.seq",
@@ -50,7 +50,7 @@ def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
 
 
 def release_rest(rows: Rows, memory_id: str) -> list[int]:
-    """The row key of a rest that is to go with its whole; one that was said by itself since, or pinned, is unlinked and stays."""
+    """The row key of a second half to delete with its first; one said by itself or pinned is unlinked instead."""
     rest = rest_of(rows, memory_id)
     if not rest:
         return []

@@ -1,4 +1,4 @@
-"""Where a memory was said: the file at hand or the question asked, and what tells it."""
+"""The scene of a memory: the file at hand or the question asked when it was said, and the turns that show it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from csmd.values import SessionPrompt, StatedInTurn
 
 
 class FileChange(NamedTuple):
-    """A call that wrote to a file: `anew` wrote the whole of it, `given` is the beginning of its input."""
+    """A tool call that wrote to a file: `anew` if all of it, `given` is the beginning of the call's input."""
 
     uuid: str
     at: str
@@ -20,7 +20,7 @@ class FileChange(NamedTuple):
 
 
 def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
-    """The memories that a session was the first to state, each by the first turn that does, of all that was said and not counted."""
+    """The memories that a session stated first, without what was counted, each with the first turn that states it."""
     sql = (
         "select m.seq, m.text, m.authority, p.uuid, st.ordinal, t.text, m.gate from memories m "
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
@@ -52,7 +52,7 @@ def file_changes_of(
 
 
 def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
-    """All that an assistant answers to in a session, in order."""
+    """Everything that an assistant answers to in a session, in order."""
     sql = (
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
@@ -62,7 +62,7 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
 
 
 def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
-    """The project of a session, and the directories whose files are its own."""
+    """The project of a session, and the directories whose files belong to it."""
     found = rows.one(
         "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = :session",
         session=session_seq,
@@ -71,7 +71,7 @@ def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
 
 
 def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
-    """Notes the scene of a memory; "" for none."""
+    """Sets the scene of a memory; "" removes it."""
     if text:
         rows.upsert("scenes", "memory_seq", memory_seq=memory_seq, uuid=uuid, text=text)
     else:
@@ -79,7 +79,7 @@ def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
 
 
 def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
-    """The scenes of the memories that a session was the first to state, by memory."""
+    """The scenes of the memories that a session stated first, by memory."""
     return dict(
         rows.all(
             "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
@@ -89,5 +89,5 @@ def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
 
 
 def forget_scenes(rows: Rows, uuid: str) -> None:
-    """Takes out what a turn showed."""
+    """Deletes the scenes that a turn shows."""
     rows.delete("scenes", uuid=uuid)

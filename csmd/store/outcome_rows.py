@@ -1,4 +1,4 @@
-"""How kinds of work ended in sessions, and the models and clients that did it."""
+"""How kinds of work ended in sessions, and the models and clients that were used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from csmd.store.sqlite import Rows, in_keys
 
 
 def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: str) -> None:
-    """Writes how the work of a session ended, and what it was held with, in the place of what was written before."""
+    """Replaces the outcomes of a session's work."""
     rows.delete("self_capabilities", session_seq=session_seq)
     for outcome in ended:
         how = {"capability": outcome.capability, "outcome": outcome.outcome, "why": outcome.why, "uuid": outcome.uuid}
@@ -17,7 +17,7 @@ def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: 
 
 
 def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
-    """(capability, outcome, uuid, session, time) of the sessions of these projects (None: of all), in order of time."""
+    """(capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
         f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, c.capability"
@@ -25,7 +25,7 @@ def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tupl
 
 
 def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
-    """(model or version, its name, since, until, sessions) of what sessions of these projects were held with, in order."""
+    """("model" or "version", its name, since, until, sessions) of sessions of these projects (None: all), by time."""
     found: list[tuple[str, str, str, str, int]] = []
     for column in ("model", "version"):
         found += rows.all(
@@ -37,14 +37,14 @@ def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str,
 
 
 def projects_held(rows: Rows) -> list[int]:
-    """The projects with sessions whose work was counted."""
+    """The projects with outcomes."""
     return rows.column(
         "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq order by s.project_seq"
     )
 
 
 def warned(rows: Rows) -> list[int]:
-    """The projects for which a warning of the self model waits."""
+    """The projects with a waiting warning of the self model."""
     return rows.column(
         "select distinct project_seq from candidates where source = 'selfmodel' and status in ('open', 'needs_review') "
         "order by project_seq"

@@ -1,4 +1,4 @@
-"""Observations of sessions (packets), and the turns that they are made of."""
+"""Observations of sessions (packets), and the turns that they are made from."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable, Sequence
 from csmd.store.sqlite import Rows, as_value, column_values, in_keys
 from csmd.values import Heard, Packet, State
 
-#: The stage whose cursors say how far a project's packets were scanned.
+#: The stage whose cursors record how far a project's packets were scanned.
 SCAN = "scan"
 
 
-#: Characters of a turn that are looked at.
+#: Characters of a turn that are read.
 MOST_CHARACTERS = 4_000
 
 
 def turns_for_packets(rows: Rows, session_seq: int, *, after: int, upto: int) -> list[Heard]:
-    """A conversation's turns past an ordinal up to another, in order, as their transcript tells them.
+    """A conversation's turns past an ordinal up to another, in order, as in the transcript.
 
-    Ends before the first turn that only a hook has reported so far: its line may come yet.
+    Ends before the first turn that only a hook has reported so far, because its line may still come.
     """
     provisional = first_provisional(rows, session_seq, after=after)
     return rows.read(
@@ -47,7 +47,7 @@ def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None
 
 
 def put_packets(rows: Rows, found: Iterable[Packet]) -> int:
-    """Stores packets; how many are new."""
+    """Stores packets and returns how many are new."""
     return sum(_put_packet(rows, packet) for packet in found)
 
 
@@ -64,9 +64,9 @@ def latest_packets(
     rows: Rows, *, projects: Sequence[int] | None, limit: int, session: str = "", kind: str = "", since: str = "",
     until: str = "",
 ) -> list[Packet]:  # fmt: skip
-    """The latest packets of some projects (None: all), the newest first; of one session and kind ("": any).
+    """The latest packets of some projects (None: all), the newest first; `session` and `kind` limit them ("": any).
 
-    They were observed at or after `since` and before `until`.
+    Observed at or after `since` and before `until`.
     """
     found = rows.all(
         "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
@@ -87,9 +87,9 @@ def latest_packets(
 
 
 def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> list[tuple[int, int]]:
-    """(project, where its packets end) of the projects whose packets changed; those without any that have habits first.
+    """(project, its last packet) of the projects whose packets changed; first those with habits and no packets left.
 
-    With `quiet_before` without those whose latest packet is of a time between that and `now`.
+    `quiet_before` leaves out those with a latest packet between that time and `now`.
     """
     sql = (
         "select p.seq, coalesce(x.top, 0) + 1 as top from projects p left join "
@@ -109,7 +109,7 @@ def _mark_unscanned(rows: Rows, projects: Iterable[int]) -> None:
 
 
 def take_back_packets(rows: Rows, uuid: str) -> None:
-    """Removes what was observed of a turn, and the evidence it was; a candidate that has none left is gone."""
+    """Deletes the observations of a turn, the evidence in them, and candidates without other evidence."""
     projects = rows.column("delete from packets where uuid = :uuid returning project_seq", uuid=uuid)
     touched = rows.column("delete from candidate_evidence where uuid = :uuid returning candidate_seq", uuid=uuid)
     has_evidence = "exists (select 1 from candidate_evidence e where e.candidate_seq = candidates.seq)"
@@ -118,13 +118,13 @@ def take_back_packets(rows: Rows, uuid: str) -> None:
 
 
 def take_back_session_packets(rows: Rows, session_seq: int) -> None:
-    """As `take_back`, of every turn of a session that something was observed of."""
+    """Does the same for every observed turn of a session."""
     for uuid in rows.column("select distinct uuid from packets where session_seq = :seq", seq=session_seq):
         take_back_packets(rows, uuid)
 
 
 def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
-    """Gives what was observed of a turn to another project."""
+    """Moves the observations of a turn to another project."""
     uuid = rows.value("select uuid from turns where seq = :seq", seq=turn_seq)
     before = rows.column("select distinct project_seq from packets where uuid = :uuid", uuid=uuid)
     if before:
@@ -132,5 +132,5 @@ def move_packets(rows: Rows, turn_seq: int, project: int) -> None:
         _mark_unscanned(rows, (*before, project))
 
 
-#: What stands in the table for a figure that is unknown.
+#: An unknown figure.
 UNKNOWN = -1.0

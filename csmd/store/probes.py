@@ -1,4 +1,4 @@
-"""Markers that csmd doctor sends through the hooks."""
+"""Probes: markers that csmd doctor sends through the hooks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from csmd.values import Turn
 PROBE_HOST = "probe"
 
 
-#: The scope "everywhere": a marker belongs to no project and makes none.
+#: The scope "everywhere": a probe belongs to no project and creates none.
 NO_PROJECT = 0
 
 
 def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
-    """Stores a marker's turn; False when it is known."""
+    """Stores a probe's turn; False if it is known."""
     if rows.exists("select 1 from turns where uuid = :uuid", uuid=turn.uuid):
         return False
     session = turns.ensure_session(rows, turn, host=PROBE_HOST, project=NO_PROJECT, path="")
@@ -24,12 +24,12 @@ def add_probe(rows: Rows, turn: Turn, *, text_hash: str) -> bool:
 
 
 def has_probe(rows: Rows, session_id: str) -> bool:
-    """Whether a marker's session is stored."""
+    """Whether a probe's session is stored."""
     return rows.exists("select 1 from sessions where id = :id and host = 'probe'", id=session_id)
 
 
 def remove_probe(rows: Rows, *, session_id: str = "", before: str = "") -> int:
-    """Takes away one marker's session, or those that began before a time; how many turns went."""
+    """Deletes a probe's session, or those that began before a time; returns how many turns were deleted."""
     gone = 0
     sql = "select seq from sessions where host = 'probe' and (id = :id or started_at < :before)"
     for session in rows.column(sql, id=session_id, before=before):

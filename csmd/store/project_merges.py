@@ -23,7 +23,7 @@ class Moved:
 
 
 def merge_projects(rows: Rows, source: int, into: int) -> Moved:
-    """Brings all of a project into another, which takes in what is said there from now on."""
+    """Merges a project into another, which also gets what is said there later."""
     bases = _bases(rows, source)
     for day in projects.active_days(rows, source):
         projects.touch(rows, into, day, source=source)
@@ -50,10 +50,11 @@ def merge_projects(rows: Rows, source: int, into: int) -> Moved:
 
 
 def split_projects(rows: Rows, source: int, part: int) -> Moved:
-    """Takes `part` out of the project it was merged into, or was just made as a part of: its rows and nothing else.
+    """Splits `part` off the project that it was merged into, or was just made a part of; moves its rows only.
 
-    A memory goes when it came from there, or was said there and nowhere else; one that came from there
-    and was said again in what stays is left there as a copy.
+    A memory moves if it came from there or was said nowhere else; one that was said again in what stays is left there
+    as a
+    copy.
     """
     tree = projects.with_merged(rows, part)
     bases = _bases(rows, source)
@@ -82,7 +83,7 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
 
 
 def give_project(rows: Rows, memory: Memory, scope: int) -> None:
-    """Gives a memory to another scope for good; one with the same text there takes in its sources."""
+    """Moves a memory to another scope for good; a memory with the same text there gets its sources."""
     other = memories.by_hash(rows, _hash(rows, memory.seq), project=scope)
     if other is None:
         _move_memory(rows, memory, scope, base=_base(rows, memory.project_seq, memory))
@@ -106,7 +107,7 @@ def _give_back_days(rows: Rows, source: int, part: int, tree: frozenset[int]) ->
 
 
 def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | None) -> tuple[int, int]:
-    """Gives what was said in some directories (None: in any) of a project to another; how many turns and sessions."""
+    """Moves the turns of some directories (None: all) of a project to another; returns how many turns and sessions."""
     of_places = f"project_seq = :source and {in_keys('directory_seq', places)}"
     turns = rows.column(f"select seq from turns where {of_places} order by seq", source=source)  # noqa: S608
     for seq in turns:
@@ -118,7 +119,7 @@ def _move_turns(rows: Rows, source: int, to: int, *, places: Sequence[int] | Non
 
 
 def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
-    """The directories whose turns are a part's: those identified as it, and those below the path it was split off at."""
+    """The directories of a part: those identified as it, and those below the path at which it was split off."""
     root = rows.text("select root from projects where seq = :part and part_of > 0", part=part)
     sql = (
         f"select seq from directories where {in_keys('project_seq', sorted(tree))} or (:root <> '' "  # noqa: S608
@@ -128,7 +129,7 @@ def _directories(rows: Rows, part: int, tree: frozenset[int]) -> list[int]:
 
 
 def lineage(rows: Rows, project: int) -> frozenset[int]:
-    """A project with what was merged into it, and what it was split off from: what was said of those is said of it."""
+    """A project, what was merged into it and what it was split off from: statements about these are about it."""
     if not project:  # nothing was merged into everywhere
         return frozenset({project})
     return projects.reached(
@@ -144,7 +145,7 @@ def _strength(memory: Memory) -> tuple[int, bool, float, str]:
 
 
 def _believed(rows: Rows, project: int) -> list[Memory]:
-    """A project's memories without those that were put aside."""
+    """A project's memories without those covered by a twin."""
     return memories.where(rows, "m.project_seq = :project and m.twin_of = 0 order by m.seq", project=project)
 
 
@@ -162,7 +163,7 @@ def _bases(rows: Rows, project: int) -> dict[int, int]:
 
 
 def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
-    """Gives a memory to another scope, as old there as it was: its thresholds count that scope's active days."""
+    """Moves a memory to another scope at the same age: its thresholds count that scope's active days."""
     sql = (
         "update memories set project_seq = :to, "
         "hot_until = case when hot_until >= :never then hot_until else hot_until + :by end, "
@@ -175,7 +176,7 @@ def _move_memory(rows: Rows, memory: Memory, to: int, *, base: int) -> None:
 
 
 def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, origin: int) -> None:
-    """Keeps a memory out of sight in the merged project; the one that says the same gets its sources."""
+    """Hides a memory of the merged project; the memory that says the same gets its sources."""
     sql = (
         "update memories set twin_of = :twin, origin_seq = case when origin_seq = 0 then :origin else origin_seq end "
         "where seq = :seq and project_seq = :here"
@@ -185,7 +186,7 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
 
 
 def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
-    """The memories put aside in a merged project, by the memory that represents each."""
+    """The hidden memories of a merged project, by the memory that represents each."""
     found: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
         found.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
@@ -200,7 +201,7 @@ def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *
         if origin.uuid in own or (leaves and stays):
             memories.add_provenance(rows, other.seq, origin)
             rows.delete("provenance", memory_seq=kept.seq, uuid=origin.uuid)
-    if leaves:  # then the other was the source's own
+    if leaves:  # then the other memory was the source's own
         _move_memory(rows, other, source, base=_base(rows, part, other))
     here = source if leaves else part
     sql = (
@@ -211,7 +212,7 @@ def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *
 
 
 def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, ...]:
-    """The sources of a memory, as they are now, that were said in a project."""
+    """The present sources of a memory that were said in a project."""
     return tuple(
         source
         for source in memories.by_seqs(rows, [memory.seq])[memory.seq].provenance
@@ -220,7 +221,7 @@ def _sources_in(rows: Rows, memory: Memory, project: int) -> tuple[Provenance, .
 
 
 def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, ...]) -> None:
-    """Leaves a memory that goes where it was said again: a copy with those sources, which are no longer the other's."""
+    """Leaves a copy of a moving memory where it was said again; the copy gets those sources."""
     digest = hashlib.sha256(f"{memory.id}:{project}:{sources[0].uuid}".encode()).hexdigest()[:10]
     kept = replace(memory, id=f"m{digest}", provenance=(replace(sources[0], role="states"), *sources[1:]))
     memories.insert(rows, kept, text_hash=_hash(rows, memory.seq))
@@ -229,7 +230,7 @@ def _copy(rows: Rows, memory: Memory, project: int, sources: tuple[Provenance, .
 
 
 def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
-    """The roots at a directory or below it of projects told by their path alone, and never merged, taken apart or walled."""
+    """The roots at a directory or below it of projects known by path alone that were never merged, split or walled."""
     sql = (
         "select p.root from projects p where p.kind = 'path' and p.merged_into = 0 and p.part_of = 0 and p.seq > 0 "
         "and (p.root = :below or substr(p.root, 1, length(cast(:below as text)) + 1) = cast(:below as text) || '/') "
@@ -240,10 +241,10 @@ def lone_worktrees(rows: Rows, *, below: str) -> list[str]:
 
 
 def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: Callable[[str], bool], now: str) -> int:
-    """Has a worktree that is gone count to its repository; how many projects of its own were merged for it.
+    """Assigns a missing worktree to its repository and returns how many projects were merged for it.
 
-    Nothing where a wall is between them, and nothing of a project that was split off again: `csmd project split` is what
-    takes this back. A repository that nothing is known of is made only for what there is to bring.
+    Does nothing across a wall, nor for a project that was split off again: `csmd project split` undoes this. An unknown
+    repository is created only if there is something to merge.
     """
     known = projects.recognised_row(rows, repository)
     into = None if known is None else projects.current_project(rows, known, repository.root)
@@ -258,7 +259,7 @@ def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: C
             merge_projects(rows, own, projects.ensure(rows, repository, now=now))
             merged += 1
     known = projects.recognised_row(rows, repository)
-    # Something may be known as a project at its directory, be it a repository that is gone.
+    # The directory may be known as a project, possibly as a repository that is gone.
     is_known = rows.exists("select 1 from projects where root = :root and seq > 0", root=worktree.root)
     is_new = projects.recognised_row(rows, worktree) is None and not is_known
     if known and is_new and projects.is_place_behind(rows, known, worktree):

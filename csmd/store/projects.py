@@ -1,4 +1,4 @@
-"""Projects, aliases, active days, names, instruction texts."""
+"""Projects: identities, aliases, active days, workspaces and names."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ LAST_DAY = "9999-12-31"
 
 
 class Settled(NamedTuple):
-    """The row a place counts to now, and the row of its directory (0 where none is noted)."""
+    """The row of the project that a directory belongs to now, and the row of the directory (0 if not recorded)."""
 
     seq: int
     directory: int = 0
 
 
 def ensure(rows: Rows, project: Project, *, now: str) -> int:
-    """The row key of the project that a place counts to, made when it is new."""
+    """Returns the row key of a directory's project, created if it is new."""
     return current_project(rows, _own(rows, project, now), project.place or project.root)
 
 
 def ensure_with_directory(rows: Rows, project: Project, *, now: str) -> Settled:
-    """As `ensure`, and notes the directory, so that what is said there can be taken apart again."""
+    """Returns the project as `ensure` does, and records the directory, so that a project can be split off again."""
     place = project.place or project.root
     own = _own(rows, project, now)
     seq = current_project(rows, own, place)
@@ -43,19 +43,19 @@ def _identified(rows: Rows, own: int, current: int) -> int:
 
 
 def identified(rows: Rows, project: Project) -> int | None:
-    """The row that a place was identified as, whatever that was merged into since; None for an unknown one."""
+    """The row that a directory was identified as, before any merge; None if unknown."""
     own = recognised_row(rows, project)
     return None if own is None else _identified(rows, own, current_project(rows, own, project.place or project.root))
 
 
 def seq_of(rows: Rows, project: Project) -> int | None:
-    """The row key of the project that a place counts to, by its key alone; None for an unknown one."""
+    """The row key of a directory's project, by its key alone; None if unknown."""
     own = recognised_row(rows, project)
     return None if own is None else current_project(rows, own, project.place or project.root)
 
 
 def _own(rows: Rows, project: Project, now: str) -> int:
-    """The row of a place's own key, before merges and splits; made, or recognised, when the key is new."""
+    """The row of a directory's own key, before merges and splits; created or recognized if the key is new."""
     known = recognised_row(rows, project)
     if known is not None:
         if project.fingerprint or project.remote:
@@ -81,7 +81,7 @@ def _own(rows: Rows, project: Project, now: str) -> int:
 
 
 def _refresh(rows: Rows, seq: int, project: Project) -> None:
-    """Notes what a project is recognised by now, and its place when it was moved back."""
+    """Records how a project is recognized now, and its root if it was moved back."""
     root, *known = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
     if root == project.root:
         if known != [project.remote, project.fingerprint]:
@@ -93,7 +93,7 @@ def _refresh(rows: Rows, seq: int, project: Project) -> None:
 
 
 def add_alias(rows: Rows, key: str, project: int, *, path: str, why: str, now: str) -> None:
-    """Has an identity count to a project from now on."""
+    """Adds an identity to a project."""
     conflict = (
         "on conflict (key) do update set project_seq = excluded.project_seq, path = excluded.path, why = excluded.why"
     )
@@ -101,7 +101,7 @@ def add_alias(rows: Rows, key: str, project: int, *, path: str, why: str, now: s
 
 
 def remove_alias(rows: Rows, key: str) -> bool:
-    """Takes back what the user named; False when there was nothing."""
+    """Removes an identity that the user named; False if there is none."""
     return bool(rows.all("delete from aliases where key = :key and why = 'named' returning key", key=key))
 
 
@@ -111,12 +111,12 @@ def key_of(rows: Rows, seq: int) -> str:
 
 
 def name_of(rows: Rows, seq: int) -> str:
-    """The name of a project; "" for the scope of everything."""
+    """The name of a project; "" for everywhere."""
     return rows.text("select name from projects where seq = :seq", seq=seq) if seq else ""
 
 
 def visible(rows: Rows, *, inside: int) -> list[int] | None:
-    """Every row that may be seen from inside a workspace (0: from outside of all); None for all, without a wall."""
+    """Every row visible from inside a workspace (0: from outside all); None if there is no wall."""
     closed = rows.value("select seq from projects where kind = 'workspace' limit 1") or rows.value(
         "select seq from projects where merged_into > 0 limit 1"
     )
@@ -130,7 +130,7 @@ def visible(rows: Rows, *, inside: int) -> list[int] | None:
 
 
 def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
-    """Notes a day of activity; one that comes to light between others moves what was believed after it.
+    """Records an active day; an earlier day than the last shifts the thresholds of memories confirmed after it.
 
     `source` is the project whose merge brings the day.
     """
@@ -140,7 +140,7 @@ def touch(rows: Rows, project: int, at: str, *, source: int = 0) -> None:
 
 
 def take_day(rows: Rows, project: int, day: str) -> None:
-    """Takes a day of activity back, and with it what it moved."""
+    """Removes an active day and shifts the thresholds back."""
     if rows.delete("activity", project_seq=project, day=day):
         _shift(rows, project, day, -1)
 
@@ -157,29 +157,29 @@ def _shift(rows: Rows, scope: int, day: str, by: int) -> None:
 
 
 def active_days(rows: Rows, project: int, *, source: int | None = None) -> list[str]:
-    """The days on which a project was active, in order; with `source` those that its merge brought."""
+    """The active days of a project in order; with `source` those that its merge brought."""
     sql = "select day from activity where project_seq = :project and (:all = 1 or from_seq = :source) order by day"
     return rows.column(sql, project=project, all=int(source is None), source=source or 0)
 
 
 def active_day(rows: Rows, project: int, *, on: str = LAST_DAY) -> int:
-    """How many days the scope had been active on a day (by default: so far); ages are differences of this number."""
+    """How many active days a scope had on a day (by default: so far); ages are differences of this number."""
     sql = "select count(*) from activity where project_seq = :project and day <= :day"
     return rows.number(sql, project=project, day=on)
 
 
-#: `root` is the place or stands around it; an empty root stands around nothing.
+#: Whether `root` is the directory or contains it; an empty root contains nothing.
 _AROUND = "root <> '' and (root = :place or substr(:place, 1, length(root) + 1) = root || '/')"
-#: Known by a fingerprint; by its remote, where nothing was said in it on this machine.
+#: Projects with a fingerprint, and by remote those in which nothing was said on this machine.
 _PRINT = "fingerprint = :mark"
 _BROUGHT = "remote = :mark and merged_into = 0 and seq not in (select project_seq from directories)"
-#: Why a directory that is gone counts to a project. On a project that was merged for it, its own identity has this
-#: alias, too: one that was split off again is left alone.
+#: Why a missing directory belongs to a project. A project merged for it has its own identity under this alias too: one
+#: that is split off again is left alone.
 WORKTREE = "worktree"
 
 
 def recognised_row(rows: Rows, project: Project) -> int | None:
-    """The row of a place's own key, before merges and splits; a directory that is there again is no lost worktree."""
+    """The row of a directory's own key, before merges and splits; one that exists again is no lost worktree."""
     sql = (
         "select coalesce((select project_seq from aliases where key = :key and (:gone = 1 or why <> :worktree)), "
         "(select seq from projects where key = :key))"
@@ -188,7 +188,7 @@ def recognised_row(rows: Rows, project: Project) -> int | None:
 
 
 def current_project(rows: Rows, seq: int, place: str) -> int:
-    """Where a project's rows go now: into the part that was split off for this place, or what it was merged into."""
+    """Where a project's rows belong now: the part split off for this directory, or what the project was merged into."""
     seen = {seq}
     while True:
         merged, parts = rows.all(
@@ -207,10 +207,11 @@ def current_project(rows: Rows, seq: int, place: str) -> int:
 
 
 def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
-    """(row key, why) of the known project that a place with an unknown key is: "same place", "worktree" or "moved".
+    """Returns (row key, why) of the known project of a directory with an unknown key; None if it is new.
 
-    None for a new one. Moved is a directory with the fingerprint of exactly one known project, whose own directory is
-    gone; or with the remote of one that an import brought, and in which nothing was said here yet.
+    Why is "same place", "worktree" or "moved". Moved: the directory has the fingerprint of exactly one known project
+    whose
+    own directory is gone, or the remote of an imported one in which nothing was said here yet.
     """
     sql = (
         "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
@@ -232,10 +233,7 @@ def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
 
 
 def repository_of(rows: Rows, project: Project) -> int | None:
-    """The row of the known repository whose worktree a directory was that is gone; None where nothing tells it.
-
-    What a transcript says counts first, then its path.
-    """
+    """The row of the known repository of a missing worktree, by its transcript, then by its path; None if unknown."""
     if not project.gone:
         return None
     sql = (
@@ -254,13 +252,13 @@ def repository_of(rows: Rows, project: Project) -> int | None:
 
 
 def is_place_behind(rows: Rows, repository: int, worktree: Project) -> bool:
-    """Whether what is new in a worktree may be its repository's: no wall is around it, or that around both."""
+    """Whether new rows of a worktree may go to its repository: both are in the same workspace or in none."""
     wall = everywhere(rows, current_project(rows, repository, worktree.root))
     return wall_around(rows, worktree.root) in (0, wall)
 
 
 def may_be_made(rows: Rows, repository: Project, worktree: Project) -> bool:
-    """The same of a repository that nothing is known of yet."""
+    """The same for a repository that is not known yet."""
     walls = (0, wall_around(rows, repository.root))
     return repository_of(rows, worktree) is None and wall_around(rows, worktree.root) in walls
 
@@ -271,7 +269,7 @@ def all_seqs(rows: Rows) -> list[int]:
 
 
 def everywhere(rows: Rows, project: int) -> int:
-    """The row of what holds everywhere as a project sees it: its workspace's, 0 where there is no wall."""
+    """The row of what applies everywhere for a project: its workspace's, or 0."""
     return rows.number(
         "select case when kind = 'workspace' then seq else workspace_seq end from projects where seq = :seq",
         seq=project,
@@ -279,7 +277,7 @@ def everywhere(rows: Rows, project: int) -> int:
 
 
 def wall_around(rows: Rows, place: str) -> int:
-    """The workspace of the nearest walled project around a place: what is new there is behind that wall; 0 for none."""
+    """The workspace of the nearest project around a directory, which new projects there join; 0 for none."""
     return rows.number(
         f"select workspace_seq from projects where workspace_seq > 0 and {_AROUND} "  # noqa: S608
         "order by length(root) desc limit 1",
@@ -288,7 +286,7 @@ def wall_around(rows: Rows, place: str) -> int:
 
 
 def lens_around(rows: Rows, place: str) -> int:
-    """The lens of the nearest directory around a place that was put under one; 0 for none."""
+    """The lens of the nearest directory around a directory; 0 for none."""
     return rows.number(
         f"select lens_seq from projects where lens_seq > 0 and {_AROUND} order by length(root) desc limit 1",  # noqa: S608
         place=place,
@@ -296,7 +294,7 @@ def lens_around(rows: Rows, place: str) -> int:
 
 
 def reached(rows: Rows, project: int, step: str) -> frozenset[int]:
-    """A project and everything that a query leads to from it and from there."""
+    """Returns a project and everything that a query reaches from it, repeatedly."""
     found, waiting = {project}, [project]
     while waiting:
         new = set(rows.column(step, seq=waiting.pop())) - found
@@ -306,7 +304,7 @@ def reached(rows: Rows, project: int, step: str) -> frozenset[int]:
 
 
 def with_merged(rows: Rows, project: int) -> frozenset[int]:
-    """A project with all that was merged into it, and into those."""
+    """A project and all that was merged into it, directly or not."""
     return reached(rows, project, "select seq from projects where merged_into = :seq")
 
 
@@ -314,14 +312,14 @@ def with_merged(rows: Rows, project: int) -> frozenset[int]:
 
 
 def worktrees_of(rows: Rows, seq: int) -> list[str]:
-    """The identities of worktrees that are gone and count to a project."""
+    """The identities of a project's missing worktrees."""
     return rows.column(
         "select key from aliases where project_seq = :seq and why = :why order by key", seq=seq, why=WORKTREE
     )
 
 
 def projects_since(rows: Rows, since: str) -> list[tuple[int, str]]:
-    """(row key, root) of the projects that had a session since a time, the latest first."""
+    """(row key, root) of the projects with a session since a time, the latest first."""
     return rows.all(
         "select p.seq, p.root from projects p join sessions s on s.project_seq = p.seq where p.seq > 0 "
         "group by p.seq, p.root having max(s.last_at) >= :since order by max(s.last_at) desc",

@@ -1,4 +1,4 @@
-"""Turns that a hook reported before their transcript has them."""
+"""Provisional turns: reported by a hook, not yet in their transcript."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from csmd.text import tokens
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
-#: What stands before an event's id in the uuid of the turn it reported.
+#: Prefix of an event's id in the uuid of the turn it reported.
 HOOK_UUID = "hook:"
 
 
-#: Event -> what the transcript may call what it reported: a prompt that no person wrote is a notification there.
+#: Event -> kinds of its turn in a transcript: a prompt that no person wrote is a notification there.
 _KINDS: dict[str, tuple[TurnKind, ...]] = {"prompt": turns.SUBMITTED}
 
 
-#: Where looking at those that wait begins.
+#: The position at which reading waiting turns begins.
 FIRST = ("", 0)
 
 
-#: Among so many turns of the assistant's a message is looked for that stands in several lines.
+#: Latest turns of the assistant in which a message of several lines is searched.
 LATEST_TURNS = 300
 
 
@@ -42,7 +42,10 @@ def add_provisional(
     room: int = turns.EVERYTHING,
     waited: bool = False,
 ) -> bool:
-    """Stores a hook's turn, one that has `waited` where it happened, unless the transcript has it already: its k-th event matches the k-th row of that text."""
+    """Stores a hook's turn unless the transcript has it: its k-th event matches the k-th row of that text.
+
+    A turn that `waited` in the spool is put in order by its time.
+    """
     session = turns.ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     sql = "select count(*) from events where stream = :stream and text_hash = :hash and name = :event"
     reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
@@ -67,12 +70,11 @@ def add_provisional(
 def expired_provisional(
     rows: Rows, *, before: str, after: tuple[str, int], most: int
 ) -> tuple[list[int], tuple[str, int]]:
-    """The turns that the transcript has passed by, among the next `most` behind a place, and the place to go on from.
+    """Returns (the expired turns among the next `most`, the next position, FIRST after the last).
 
-    Looks at provisional turns older than `before`; the place is FIRST again behind the last. A turn is a double when the
-    transcript has as many of its text as hooks reported: what was said twice and is there once was said twice. One
-    without a double is kept when its session has ended since or lists later transcript turns; those may be stored under
-    another session, its fork.
+    Reads provisional turns older than `before`. A turn is a double if the transcript has as many of its text as hooks
+    reported: one that is there only once may have been said twice. A turn without a double is kept once its session has
+    ended or lists later transcript turns, which may be stored under its fork.
     """
     sql = (
         "select seq, uuid, session_seq, text_hash, at from turns where source = 'hook' and provisional = 1 "
@@ -80,7 +82,7 @@ def expired_provisional(
     )
     waiting = rows.all(sql, before=before, at=after[0], seq=after[1], most=most)
     found: list[int] = []
-    silent: set[int] = set()  # nothing is later than a turn: then nothing is later than a later one
+    silent: set[int] = set()  # nothing is later than one turn, so nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
         if _double(rows, uuid, session, text_hash) is not None or (
             session not in silent and _went_on(rows, session, after=at)
@@ -92,7 +94,7 @@ def expired_provisional(
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
-    """Ends the wait of turns that are `expired_provisional`; (dropped as doubles, kept as hook-only)."""
+    """Settles turns that are `expired_provisional`; returns (dropped as doubles, kept as hook-only)."""
     dropped = kept = 0
     for seq, uuid, session, text_hash in rows.all(
         "select seq, uuid, session_seq, text_hash from turns "  # noqa: S608
@@ -108,7 +110,7 @@ def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:
 
 
 def _went_on(rows: Rows, session: int, *, after: str) -> bool:
-    """Whether a session has a turn of its transcript later than a time, asked from its end, or has ended since."""
+    """Whether a session has a transcript turn after a time, or has ended since."""
     sql = (
         "select n.seq from session_turn st join turns n on n.seq = st.turn_seq where st.session_seq = :session "
         "and n.source = 'transcript' and n.at > :after order by st.ordinal desc limit 1"
@@ -123,7 +125,7 @@ def _went_on(rows: Rows, session: int, *, after: str) -> bool:
 
 
 def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the transcript's turn that a hook's turn is the double of; None when it has none left."""
+    """(row key, uuid) of the transcript's turn that a hook's turn is a double of; None if none is left."""
     reported = rows.one(
         "select e.name, count(*) from events own join events e on e.stream = own.stream "
         "and e.text_hash = own.text_hash and e.name = own.name where own.id = :event group by e.name",
@@ -148,7 +150,7 @@ def _double(rows: Rows, uuid: str, session: int, text_hash: str) -> tuple[int, s
 
 
 def _in_parts(rows: Rows, uuid: str, session: int) -> list[tuple[int, str]]:
-    """The first turns of the messages that say in several lines what a hook's turn says in one."""
+    """The first turns of messages that say in several lines what a hook's turn says in one."""
     whole = _words(rows.value("select text from turns where uuid = :uuid", uuid=uuid))
     messages: dict[str, list[tuple[int, str, str]]] = {}
     sql = (
@@ -170,6 +172,6 @@ def _words(text: str) -> str:
 
 
 def settle_provisional(rows: Rows, session_id: str, *, at: str) -> None:
-    """Notes that the assistant has finished its turn, or the session its life, at this time."""
+    """Records that the assistant finished its turn, or the session ended, at this time."""
     sql = "update sessions set settled_at = :at where (id = :id or parent = :id) and settled_at < :at"
     rows.run(sql, at=at, id=session_id)

@@ -1,4 +1,4 @@
-"""Every column that holds text, and removing purged text from them: planned, counted, carried out in passes."""
+"""Every column that holds text, and the removal of purged text from them in passes."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from csmd.values import Memory
 
 # --- every column that holds text: purge, scan, redaction and repair walk these; a test fails on one that is missing
 
-#: What becomes of a text that holds something purged. turn: rewritten, with what was made of it; drop: its row goes;
-#: memory: it is removed whole; rewrite: in place. Of paths that tell rows apart or are looked up, hide: a keyed hash
-#: takes its place; of those that do not, empty: nothing does.
+#: What happens to a text that holds purged text. turn: it is rewritten, with what was made of it; drop: its row is
+#: deleted; memory: the memory is deleted; rewrite: it is rewritten in place. Paths: hide replaces one by a keyed hash
+#: if rows are told apart or looked up by it, empty replaces one by nothing otherwise.
 Way = Literal["turn", "drop", "memory", "rewrite", "hide", "empty"]
-#: The columns of each way. All hold redacted text; of a transcript's path with a secret in it a hash is part, so that
-#: its cursor is found again. What is short enough is its own fingerprint: its candidate is dropped, or the row would be
-#: made again. What could bring a text back is dropped, never rewritten: nothing purged is undone.
+#: The columns of each way. All hold redacted text; a transcript's path with a secret in it contains a hash, so that its
+#: cursor is found again. A short candidate is its own fingerprint, so it is dropped, or it would be made again. What
+#: could restore a text is dropped, never rewritten: no purge can be undone.
 _COLUMNS: dict[Way, str] = {
     "turn": "turns.text",
     "memory": "memories.text",
@@ -54,34 +54,34 @@ _COLUMNS: dict[Way, str] = {
     "hide": "files.path elsewhere.path directories.path instructions.path",
     "empty": "sessions.path",
 }
-#: (table, column) -> its way.
+#: (table, column) -> what happens to it.
 WAYS: dict[tuple[str, str], Way] = {
     (table, column): way for way, names in _COLUMNS.items() for table, column in re.findall(r"(\w+)\.(\w+)", names)
 }
 TEXT_COLUMNS = frozenset(WAYS)
-#: The ways of columns that are gone through by their values, not by rows.
+#: Columns that are walked by distinct value, not by row.
 OF_PATHS: frozenset[Way] = frozenset({"hide", "empty"})
-#: Tables whose rows are known by a path; those of every other by `seq`.
+#: Tables whose rows are keyed by a path; every other by `seq`.
 KEYED_BY_PATH = frozenset({"files", "elsewhere"})
-#: How the names of tables and views begin that derive their content from TEXT_COLUMNS and go with it.
+#: Prefixes of the tables and views whose content is derived from TEXT_COLUMNS and is deleted with it.
 DERIVED = (
     "passages_fts", "memories_fts", "digests_fts", "symptoms_fts", "memory_text", "digest_text", "symptom_text",
     "vector_codes", "vec_passage_", "vec_memory_",
 )  # fmt: skip
 
-#: In `meta` while a purge is under way: when it began.
+#: The key in `meta` of the time when an unfinished purge began.
 UNFINISHED = "purge_begun"
-#: Rows of turns and memories that one transaction may change.
+#: Rows of turns and memories that one transaction changes at most.
 CHANGED = 100
 
-#: (rows, key of the hashes, where to begin: 0 at first) -> (where to go on, None at the end; rows that changed).
+#: (rows, key of the hashes, position, 0 at first) -> (next position, None at the end; rows changed).
 Pass = Callable[[Rows, bytes, int], tuple[int | None, int]]
 
 
 def apply_tombstones(rows: Rows, key: bytes) -> int:
-    """Removes everything that the tombstones forbid, in a transaction for each part; how many rows changed.
+    """Removes everything that the tombstones forbid, a transaction for each part; returns how many rows changed.
 
-    For a database that was restored or rebuilt, once the tombstones are in it. Inside a transaction it uses that one.
+    For a database that was restored or rebuilt, once its tombstones are in place. Uses the caller's transaction if any.
     """
     total = 0
     for part in (*PASSES, _forgotten, _expect_late_secrets):
@@ -97,19 +97,19 @@ def apply_tombstones(rows: Rows, key: bytes) -> int:
 
 
 def begin(rows: Rows, *, now: str) -> None:
-    """Notes that a purge is under way, in the transaction that writes its tombstones."""
+    """Records that a purge has begun, in the transaction that writes its tombstones."""
     secure_delete(rows)
     curations.drop_answers(rows)
     rows.upsert("meta", "key", key=UNFINISHED, value=now)
 
 
 def is_unfinished(rows: Rows) -> bool:
-    """Whether a purge was begun and not ended."""
+    """Whether a purge was begun and not finished."""
     return rows.exists("select 1 from meta where key = :name", name=UNFINISHED)
 
 
 def end(rows: Rows) -> None:
-    """Notes that nothing of the purge is left to be done."""
+    """Records that the purge is finished."""
     rows.delete("meta", key=UNFINISHED)
 
 
@@ -117,7 +117,7 @@ def end(rows: Rows) -> None:
 
 
 def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """A part of one column: what holds purged text is changed in the way of its column."""
+    """A pass over one part of a column, which changes each purged text as WAYS says."""
     if WAYS[table, column] in OF_PATHS:
         return None, _hide(rows, table, column, key)
     marks = tombstones.marks(rows, key)
@@ -134,14 +134,14 @@ def _column(table: str, column: str, rows: Rows, key: bytes, after: int) -> tupl
     return (part[-1][0] if part else None), total
 
 
-#: Table -> its column with the turn that a row belongs to.
+#: Table -> its column with the key of the row's turn.
 OF_TURNS = {"turns": "seq", "statements": "turn_seq", "passages": "turn_seq"}
 
 
 def texts_after(
     rows: Rows, table: str, column: str, after: int, *, sessions: Sequence[int] | None = None
 ) -> list[tuple[int, str]]:
-    """(row key, text) of the next rows of a column that is keyed by number; of turns only those of `sessions` (row keys)."""
+    """(row key, text) of the next rows of a column; `sessions` (row keys) limits turns and what was made of them."""
     of_turns = "true"
     if sessions is not None and table in OF_TURNS:
         listed = f"select turn_seq from session_turn where {in_keys('session_seq', sessions)}"  # noqa: S608
@@ -151,7 +151,7 @@ def texts_after(
 
 
 def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str]]:
-    """(row key, text) of a whole column, read in parts; 0 is the key of every path."""
+    """(row key, text) of a whole column, read in parts; the key is 0 for paths."""
     if WAYS[table, column] in OF_PATHS:
         yield from ((0, path) for path in rows.column(f"select {column} from {table}"))  # noqa: S608
         return
@@ -162,18 +162,18 @@ def column_texts(rows: Rows, table: str, column: str) -> Iterator[tuple[int, str
 
 
 def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, *, in_place: bool = False) -> None:
-    """Does to one row what its column's way says; with `in_place` statements and memories are rewritten, too."""
+    """Changes one row as WAYS says; with `in_place` statements and memories are rewritten, too."""
     way = WAYS[table, column]
     if way == "turn":
         rewrite_turn(rows, seq, new, key)
     elif way == "memory" and not in_place:
         _delete_memories(rows, [seq])
-    elif table == "answer_befores":  # what could bring the text back goes, and half an undo is none
+    elif table == "answer_befores":  # what could restore the text is deleted, and half an undo is useless
         rows.run(
             "delete from answer_befores where answer_seq in (select answer_seq from answer_befores where seq = :seq)",
             seq=seq,
         )
-    elif table == "dream_rows":  # likewise, of one action
+    elif table == "dream_rows":  # likewise, for one action
         for action in rows.column("select change_seq from dream_rows where seq = :seq", seq=seq):
             dreams.erase_change(rows, action)
     elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
@@ -191,7 +191,7 @@ def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
 
 
 def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
-    """Whether another statement of the same turn reads as this one will."""
+    """Whether another statement of the same turn will have the same text."""
     sql = (
         "select o.seq from statements x join statements o on o.turn_seq = x.turn_seq "
         "where x.seq = :seq and o.text_hash = :hash and o.seq <> x.seq"
@@ -200,7 +200,7 @@ def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
 
 
 def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
-    """Takes purged paths out of a column; a hidden one stays known, and another than its neighbours, by a keyed hash."""
+    """Removes purged paths from a column; a hidden one is replaced by a keyed hash, so that it stays distinct."""
     if not tombstones.marks(rows, key) and not tombstones.has(rows, "file"):
         return 0
     total = 0
@@ -219,7 +219,7 @@ def _hide(rows: Rows, table: str, column: str, key: bytes) -> int:
 
 
 def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """Memories and statements that were forgotten one by one."""
+    """Deletes memories and statements that were forgotten one by one."""
     if not tombstones.has(rows, "memory"):
         return None, 0
     total = 0
@@ -242,8 +242,9 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
-    """Whether a memory was forgotten where it holds; one of everywhere also where it was forgotten wherever it was said:
-    it may be from before the wall behind which it was.
+    """Whether a memory was forgotten where it applies, or, for one of everywhere, wherever it was said.
+
+    The latter because it may be older than the workspace in which it was said.
     """
 
     def is_out(project: int) -> bool:
@@ -262,7 +263,7 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 # where others refer to them, so that a line that is read again is known.
 
 
-#: Columns with a session's id; of `stream` and of a sub-agent's id it is the beginning.
+#: Columns that hold a session's id, or begin with it (`stream`, and a sub-agent's id).
 SESSION_IDS = (
     "sessions.id sessions.parent events.session_id events.stream memories.session_id "
     "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
@@ -270,7 +271,7 @@ SESSION_IDS = (
 
 
 def _sessions_named(rows: Rows, key: bytes) -> list[str]:
-    """The sessions whose id, which a program may choose, holds purged text."""
+    """The sessions with purged text in their id, which a program may choose."""
     marks = tombstones.marks(rows, key)
     return (
         [ident for ident in rows.column("select id from sessions where parent = ''") if marks.spans(ident)]
@@ -280,7 +281,7 @@ def _sessions_named(rows: Rows, key: bytes) -> list[str]:
 
 
 def _sessions_so_named(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
-    """Has a session whose id holds purged text go as a whole: by its id it would be known, and its file named."""
+    """Purges every session with purged text in its id, which also names its file."""
     for ident in _sessions_named(rows, key):
         if not tombstones.purged_names(rows, "session", [ident], key=key):
             tombstones.purge_names(
@@ -294,7 +295,7 @@ def _sessions_so_named(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]
 
 
 def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
-    """Puts a keyed hash in place of the id of each such session; a hook that reports it is known by its tombstone."""
+    """Replaces the id of each such session by a keyed hash; a hook that reports it is recognized by its tombstone."""
     names = _sessions_named(rows, key)
     for ident in names:
         hidden = tombstones.hidden_name("session", ident, key)
@@ -309,7 +310,7 @@ def _hide_session_names(rows: Rows, key: bytes, _: int) -> tuple[int | None, int
 
 
 def _rename_workspaces(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
-    """Takes purged text out of the keys of workspaces, which are their names; another's key is a hash."""
+    """Removes purged text from the keys of workspaces, which are their names; other keys are hashes."""
     marks, total = tombstones.marks(rows, key), 0
     for seq, name in rows.all("select seq, key from projects where kind = 'workspace'") if marks else ():
         cleaned, hits = clean(name, marks)
@@ -339,7 +340,7 @@ def _sessions(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, bool]:
-    """Empties a part of a session; (rows that changed, whether nothing of it is left)."""
+    """Empties a part of a session; returns (rows changed, whether it is empty)."""
     sql = (
         "select t.seq from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and t.text <> :purged order by st.ordinal limit :limit"
@@ -387,7 +388,7 @@ def _turns(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
-    """Empties a turn with everything that was made of it; it stays listed, so that its line is known when read again."""
+    """Empties a turn and deletes everything made of it; it stays listed, so that its line is recognized."""
     uuid = rows.value("select uuid from turns where seq = :seq", seq=seq)
     stored_days.take_back_days(rows, seq)
     rewrite_turn(rows, seq, PURGED, key)
@@ -395,14 +396,14 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     rows.delete("statements", turn_seq=seq)
     packet_rows.take_back_packets(rows, uuid)
     failures.forget_turn(rows, seq, uuid)
-    # What was quoted of it: a passage is known by its turn and where it begins there.
+    # Injected quotes of it: a passage's id is its turn's with an offset.
     sql = "delete from injection_items where memory_id = :uuid or substr(memory_id, 1, length(:passage)) = :passage"
     rows.run(sql, uuid=uuid, passage=f"{uuid}#")
     belief_changes.drop_sources(rows, "uuid = :uuid", uuid=uuid)
 
 
 def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
-    """Gives a turn another text; the hook's events that reported the old one are known by the new one's hash."""
+    """Gives a turn another text; the hook events that reported the old one get the new one's hash."""
     old, stream = rows.one(
         "select t.text_hash, s.id from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq", seq=seq
     ) or ("", "")
@@ -420,7 +421,7 @@ def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
 
 
 def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """The last part of a project: its memories, its name and its key, unless something newer lives in it."""
+    """The last pass over a project: deletes its memories, name and key, unless it has newer rows."""
     total = 0
     for seq, since in tombstones.purged_projects(rows, key).items():
         sql = "select seq from memories where project_seq = :seq and created_at <= :since limit :limit"
@@ -434,7 +435,7 @@ def _projects(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 
 def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
-    """Takes what a project is known by and told, unless something newer lives in it: that is another one from then on."""
+    """Deletes what identifies a project and what it says, unless it has newer rows, which make it a new project."""
     name, made = rows.one("select key, created_at from projects where seq = :seq", seq=seq) or ("", "")
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:
@@ -444,7 +445,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
         hidden = tombstones.hidden_name("file", path, key)
         rows.update("directories", directory, path=hidden)
-    # With its own number: a project that was purged twice has had two rows.
+    # With the row key: a project that was purged twice has two rows.
     hidden = f"{tombstones.hidden_name('project', name, key)}:{seq}"
     team.unshare(rows, seq)
     rows.update("projects", seq, key=hidden, root=PURGED, name=PURGED, remote="", fingerprint="")
@@ -452,7 +453,7 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
 
 
 def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
-    """Removes the links whose name, given by a person, holds something purged."""
+    """Deletes the links whose relationship, named by a person, holds purged text."""
     del after
     marks = tombstones.marks(rows, key)
     named = rows.column("select distinct relationship from links order by relationship")
@@ -460,7 +461,7 @@ def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     return None, sum(rows.delete("links", relationship=name) for name in purged)
 
 
-#: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
+#: In this order: what is purged as a whole first, and pages once it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
     belief_changes.purge_answer_images, dreams.purge_dreams, _links, _sessions_so_named, _sessions, _turns, _projects,
     *(partial(_column, table, column) for table, column in sorted(WAYS)), stored_pages.purge_pages, _hide_session_names, _rename_workspaces,
@@ -469,15 +470,16 @@ PASSES: tuple[Pass, ...] = (
 
 # --- secrets that were known as such only after something was stored
 
-#: The stage whose cursor says that a session holds what has been known as a secret since, and how often that was found.
+#: The stage whose cursors count how often a session had secrets that became known later.
 LATE_SECRETS = "late secrets"
 
 
 def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key: bytes, now: str) -> None:
-    """Keeps secrets out of a session from now on, also where they stand alone.
+    """Keeps secrets out of a session from now on, also where they appear alone.
 
-    What its hooks reported is mended at once: a transcript's line is known by the same words. The rest is left to
-    the pass over LATE_SECRETS.
+    Its hook events are changed at once, because a transcript's line is matched by the same words. The rest is left to
+    the
+    pass over LATE_SECRETS.
     """
     if not tombstones.note_secrets(rows, session, secrets, key=key, now=now):
         return
@@ -496,12 +498,12 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
 
 
 def late_secrets(rows: Rows) -> dict[str, int]:
-    """The sessions (ids) that hold what has been known as a secret since, and how often that was found."""
+    """The sessions (ids) with secrets that became known later, and the position of each cursor."""
     return dict(rows.all("select subject, position from cursors where stage = :stage", stage=LATE_SECRETS))
 
 
 def end_late_secrets(rows: Rows, seen: Mapping[str, int]) -> None:
-    """Notes that sessions were gone through, as they were when `late_secrets` gave them."""
+    """Records that sessions were searched up to the positions that `late_secrets` returned."""
     for session, position in seen.items():
         rows.delete("cursors", stage=LATE_SECRETS, subject=session, position=position)
 
@@ -513,7 +515,7 @@ def session_keys(rows: Rows, ids: Iterable[str]) -> list[int]:
 
 
 def _expect_late_secrets(rows: Rows, key: bytes, _: int) -> tuple[int | None, int]:
-    """Has every session gone through in which a secret was known as one: what is restored may be from before."""
+    """Schedules every session with known secrets for a search: a restored state may predate them."""
     for session in tombstones.sessions_with_secrets(rows, key):
         cursors.move_cursor(rows, LATE_SECRETS, session, 1)
     return None, 0

@@ -1,4 +1,4 @@
-"""Plans a purge: what a typed argument means, what would go, and the tombstones that it writes."""
+"""Plans of a purge: what a typed argument means, what would be removed, and the tombstones."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ What = Literal["memory", "turn", "session", "project", "text"]
 WHATS: tuple[What, ...] = ("memory", "turn", "session", "project", "text")
 
 
-#: Fewer characters of a session's id begin too many words.
+#: The fewest characters of a session's id that select it.
 LEAST_OF_SESSION = 6
 
 
-#: Texts of purged turns that are searched for afterwards, and how many words of each: enough to know it by.
-PROBES, PROBE_WORDS = 20, 12
+#: How many texts of purged turns are searched for afterwards.
+PROBES = 20
+#: How many words of each are searched for.
+PROBE_WORDS = 12
 
 
 @dataclass(slots=True)
 class Plan:
-    """A purge: texts that go wherever they stand; turns, sessions (ids) and projects (keys) that go as a whole."""
+    """A purge: texts to remove everywhere; turns, sessions (ids) and projects (keys) to remove as a whole."""
 
     what: What
     about: str
@@ -39,19 +41,22 @@ class Plan:
     sessions: list[str] = field(default_factory=list)
     projects: list[str] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
-    #: Statements to be kept out in nearly the same words, and whether each is a correction.
+    #: Statements to keep out in nearly the same words, and whether each is a correction.
     forgotten: list[tuple[str, bool]] = field(default_factory=list)
-    #: Texts that nothing may hold any more, searched for in the end; for a text the text itself.
+    #: Texts that must be nowhere at the end; for a purge of a text the text itself.
     probes: list[str] = field(default_factory=list)
 
     def named(self) -> dict[tombstones.Kind, list[str]]:
-        """What goes as a whole, by kind."""
+        """What is purged as a whole, by kind."""
         return {"turn": self.turns, "session": self.sessions, "project": self.projects, "file": self.files}
 
 
 def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_key: str = "") -> Plan:
-    """What a typed argument means. It is tried as: a memory's id, a turn's uuid, a session's id or the beginning
-    of one, a project's path (its key is given), else a text. `kind` tries one only. BadInput for nothing.
+    """Returns the plan for a typed argument; raises BadInput if nothing matches.
+
+    Tried in order: a memory's id, a turn's uuid, a session's id or its beginning, a project's path (its key is given),
+    a
+    text. `kind` selects one.
     """
     if kind and kind not in WHATS:
         raise BadInput(f"a purge is of a {', '.join(WHATS[:-1])} or {WHATS[-1]}, not of {kind!r}")
@@ -77,7 +82,7 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     for source in memory.provenance:
         stated = rows.column(sql, uuid=source.uuid)
         texts += [text.rstrip("…") for text in stated if similarity.repeats(text, memory.text)]
-    # What was asked or proposed stands in the assistant's turn, without the answer.
+    # What was asked or proposed is in the assistant's turn, without the answer.
     texts += [before for text in texts for before, arrow, _ in [text.partition(ARROW)] if arrow]
     plan = Plan("memory", f"the memory {memory.id} and the sentences it came from")
     plan.texts = [check_text(text) for text in dict.fromkeys(texts)]
@@ -85,7 +90,7 @@ def _plan_memory(rows: Rows, typed: str) -> Plan | None:
     needles = [Needle(text) for text in plan.texts]
     for source in memory.provenance:
         for seq, text in rows.all("select seq, text from turns where uuid = :uuid", uuid=source.uuid):
-            if not _holds(text, needles):  # said in other words
+            if not _holds(text, needles):  # it says the memory in other words
                 plan.turns += _names_of_turn(rows, seq)
                 plan.probes += _probes(rows, [seq])
     plan.probes += plan.texts
@@ -106,7 +111,7 @@ def _plan_turn(rows: Rows, typed: str) -> Plan | None:
 
 
 def _accepted_from(rows: Rows, seq: int) -> list[str]:
-    """The statements of later turns of its session that took what a turn proposed, and hold its words."""
+    """The parts of later statements in a turn's session that repeat what the turn proposed."""
     sql = (
         "select distinct x.text, t.text from session_turn here join session_turn there "
         "on there.session_seq = here.session_seq and there.ordinal > here.ordinal "
@@ -118,7 +123,7 @@ def _accepted_from(rows: Rows, seq: int) -> list[str]:
 
 
 def _names_of_turn(rows: Rows, seq: int) -> list[str]:
-    """The names by which a turn is kept out: its uuid, and its words in its session, as a hook may report it again."""
+    """The names by which a turn is kept out: its uuid, and its text in its session, for a hook's report."""
     sql = "select t.uuid, s.id, t.text_hash from turns t join sessions s on s.seq = t.session_seq where t.seq = :seq"
     names = tombstones.turn_names(*(rows.one(sql, seq=seq) or ("", "", "")))
     return [names[0], names[-1]]
@@ -141,7 +146,7 @@ def _plan_session(rows: Rows, typed: str) -> Plan | None:
 
 
 def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
-    """Row key -> uuid of every turn that is listed in these sessions or their sub-agents': a fork has them, too."""
+    """Row key -> uuid of every turn in these sessions or their sub-agents, forks included."""
     sql = (
         "select t.seq, t.uuid from sessions s join session_turn st on st.session_seq = s.seq "
         "join turns t on t.seq = st.turn_seq where s.id = :id or s.parent = :id"
@@ -150,7 +155,7 @@ def _of_sessions(rows: Rows, sessions: Sequence[str]) -> dict[int, str]:
 
 
 def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
-    """Also one that was purged: its row is known by a keyed hash."""
+    """The plan for a project, also for one that was purged: its row is found by a keyed hash."""
     row = project_key and rows.one(
         "select seq, root, merged_into, key from projects where key = :key or substr(key, 1, :size) = :hidden "
         "order by seq desc",
@@ -171,7 +176,9 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
     keys = [projects.key_of(rows, project) for project in tree if project != seq]
     keys += [key for project in tree for key in projects.worktrees_of(rows, project) if key not in keys]
     paths: dict[str, str] = dict(rows.all("select id, path from sessions where project_seq = :seq", seq=seq))
-    here = rows.all("select seq, uuid from turns where project_seq = :seq", seq=seq)  # a session may have come by
+    here = rows.all(
+        "select seq, uuid from turns where project_seq = :seq", seq=seq
+    )  # some turns may be of sessions that began elsewhere
     turns = {**_of_sessions(rows, list(paths)), **dict(here)}
     return Plan("project", f"the project {root} and its {amount(len(paths), 'session')}", projects=[project_key, *keys],
                 sessions=list(paths), files=[path for path in paths.values() if path],
@@ -179,7 +186,7 @@ def _plan_project(rows: Rows, project_key: str, key: bytes) -> Plan | None:
 
 
 def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
-    """Beginnings of what people and assistants said in these turns and nowhere else, the longest."""
+    """The longest beginnings of what people and assistants said in these turns and nowhere else."""
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
         texts += rows.column(
@@ -195,7 +202,7 @@ def _holds(text: str, needles: Sequence[Needle]) -> bool:
 
 
 def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
-    """How many rows of each column hold what is to go, and how many turns and sessions go as a whole."""
+    """How many rows of each column hold what is to be removed, and how many turns and sessions go as a whole."""
     counts = {"turns as a whole": len(plan.turns), "sessions as a whole": len(plan.sessions)}
     needles = [Needle(text) for text in plan.texts]
     for table, column in purge.WAYS if needles else ():
@@ -204,7 +211,7 @@ def plan_counts(rows: Rows, plan: Plan) -> dict[str, int]:
 
 
 def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) -> list[dict[str, Any]]:
-    """The projects (of `seen`; None: all) that hold a text to purge: how many memories and turns of each, the most first."""
+    """The projects (of `seen`; None: all) with a text to purge: their memories and turns, the most first."""
     needles = [Needle(text) for text in plan.texts]
     places: dict[int, Counter[str]] = {}
     for table in ("memories", "turns") if needles else ():
@@ -220,7 +227,7 @@ def plan_places(rows: Rows, plan: Plan, *, seen: Collection[int] | None = None) 
 
 
 def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, after: int) -> tuple[int | None, set[str]]:
-    """A part of a column: the texts as they stand there, in whole words; where to go on, None at the end."""
+    """Returns (next position, the texts of a part of a column as they appear there, in whole words)."""
     if purge.WAYS[table, column] in purge.OF_PATHS:
         part, follows = list(purge.column_texts(rows, table, column)), None
     else:
@@ -230,7 +237,7 @@ def variants(rows: Rows, needles: Sequence[Needle], table: str, column: str, aft
 
 
 def add_tombstones(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: bytes, now: str) -> None:
-    """Writes a plan's tombstones and that the purge has begun: from here on nothing of it is stored any more."""
+    """Writes a plan's tombstones and the mark of an unfinished purge: nothing of it is stored from now on."""
     purge.begin(rows, now=now)
     for text in plan.texts:
         tombstones.purge_text(rows, text, key=key, now=now)
@@ -245,7 +252,7 @@ def add_tombstones(rows: Rows, plan: Plan, texts_found: Sequence[str], *, key: b
 
 
 def remove_tombstones(rows: Rows, plan: Plan, *, key: bytes) -> int:
-    """Takes a plan's tombstones away; how many there were."""
+    """Deletes a plan's tombstones and returns how many there were."""
     gone = sum(tombstones.remove_text(rows, text, key=key) for text in plan.texts)
     return gone + sum(
         tombstones.remove_name(rows, kind, name, key=key) for kind, names in plan.named().items() for name in names

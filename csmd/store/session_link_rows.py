@@ -9,7 +9,7 @@ from csmd.store.sqlite import Rows, in_keys
 
 
 class Behind(NamedTuple):
-    """A session whose last digest was not compared with the others yet."""
+    """A session whose last digest is not yet compared with the others."""
 
     session_seq: int
     project_seq: int
@@ -31,7 +31,7 @@ class LinkRow(NamedTuple):
 
 
 def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
-    """The sessions with a last digest that was not compared, oldest first."""
+    """The sessions whose last digest is not yet compared, oldest first."""
     return rows.read(
         Behind,
         "select s.seq, s.project_seq, d.seq from digests d join sessions s on s.seq = d.session_seq "
@@ -43,12 +43,12 @@ def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
 
 
 def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
-    """When some sessions began."""
+    """The start times of some sessions."""
     return rows.column(f"select started_at from sessions where {in_keys('seq', sessions)}")  # noqa: S608
 
 
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
-    """(session, id, start, end, its last digest, outcome) of a project's digested sessions that began in a span, in order."""
+    """(session, id, start, end, last digest, outcome) of a project's digested sessions that began in a span."""
     sql = (
         "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s join digests d on d.session_seq = s.seq "
         "where s.project_seq = :project and s.started_at >= :since and s.started_at <= :until "
@@ -59,7 +59,7 @@ def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> l
 
 
 def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
-    """(digest, kind, text, uuid, state) of everything that sessions are compared by, in its order."""
+    """(digest, kind, text, uuid, state) of the items by which sessions are compared, in order."""
     return rows.all(
         f"select digest_seq, kind, text, uuid, state from digest_items where {in_keys('digest_seq', digests)} "  # noqa: S608
         "and kind not in ('decision', 'correction', 'open', 'last') order by seq"
@@ -67,7 +67,7 @@ def items_of(rows: Rows, digests: Sequence[int]) -> list[tuple[Any, ...]]:
 
 
 def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]]:
-    """(session, the first turn) for each other conversation of people that lists turns which this one lists, too."""
+    """(session, first shared turn) for each other conversation of a person that lists turns of this one."""
     return rows.all(
         "select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq "
         "and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' "
@@ -77,12 +77,12 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
 
 
 def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
-    """Those of some sessions' ids that are stored."""
+    """Those of some session ids that are stored."""
     return frozenset(ident for ident in idents if rows.exists("select 1 from sessions where id = :id", id=ident))
 
 
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
-    """Writes what a session builds on in the place of what was written before; what is the same keeps its row."""
+    """Replaces the links of a session to earlier ones; equal links keep their rows."""
     known = {
         tuple(link): seq
         for seq, *link in rows.all(
@@ -100,7 +100,7 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
 
 
 def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) -> list[LinkRow]:
-    """The links from and to a session, whose other end is in these projects (None: in any), the surest first."""
+    """The links from and to a session with the other end in these projects (None: any), the surest first."""
     return rows.read(
         LinkRow,
         "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at), l.evidence "  # noqa: S608
@@ -112,7 +112,7 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
 
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
-    """How many links of each kind there are to sessions of these projects (None: of all)."""
+    """How many links of each kind lead to sessions of these projects (None: all)."""
     return dict(
         rows.all(
             f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where {in_keys('s.project_seq', projects)} "  # noqa: S608

@@ -10,13 +10,14 @@ from csmd.store.sqlite import Rows
 from csmd.values import Memory
 from csmd.vocabulary import SEARCHABLE, Authority, TurnKind
 
-#: Counters of what was corrected: prompts that no user wrote, memories that have the assistant's authority since, and
-#: those that are archived.
-CORRECTED, LOWERED, ARCHIVED = "speakers turns", "speakers lowered", "speakers archived"
+#: Names of counters.
+CORRECTED = "speakers turns"
+LOWERED = "speakers lowered"
+ARCHIVED = "speakers archived"
 
 
 class Prompt(NamedTuple):
-    """A turn whose speaker is to be looked at; `kind` is the one it is stored with."""
+    """A turn whose speaker is to be reviewed; `kind` is the stored one."""
 
     seq: int
     uuid: str
@@ -34,7 +35,7 @@ class Sentence(NamedTuple):
 
 
 def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
-    """Gives a turn that was taken for the user's the kind that it has; what was made of it is looked at once more."""
+    """Corrects the kind of a turn that was taken for the user's, and schedules its review."""
     if rows.run("update turns set kind = :kind where seq = :seq and kind = 'user'", kind=kind, seq=seq):
         if kind not in SEARCHABLE:
             rows.update("turns", seq, searchable=0)
@@ -43,7 +44,7 @@ def correct_speaker(rows: Rows, seq: int, kind: TurnKind) -> None:
 
 
 def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, session: int, agent: int) -> None:
-    """Takes a turn out of a session for the conversation of its sub-agent, which lists it already."""
+    """Moves a turn from a session to its sub-agent's conversation, which already lists it."""
     was = rows.value("select kind from turns where seq = :seq", seq=seq)
     activity.count(rows, [(CORRECTED, int(was == "user"))])
     rows.update("turns", seq, session_seq=agent, kind=kind, searchable=searchable)
@@ -80,14 +81,14 @@ def settle_speaker(rows: Rows, prompt: Prompt) -> None:
 
 
 def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
-    """Counts of corrected speakers, and how many turns still wait to be checked."""
+    """Counts of corrected speakers, and how many turns still wait for review."""
     names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
     left = rows.number("select count(*) from turns where speaker_due = 1")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
 
 
 def sentences_of(rows: Rows, prompt: Prompt) -> list[Sentence]:
-    """The statements that were chosen from a turn."""
+    """The statements chosen from a turn."""
     chosen = "select seq, text, authority from statements where turn_seq = :seq order by seq"
     return rows.read(Sentence, chosen, seq=prompt.seq)
 
@@ -103,7 +104,7 @@ def drop_sentence(rows: Rows, sentence: Sentence) -> None:
 
 
 def sources_of(rows: Rows, memory: Memory) -> list[tuple[TurnKind, int, str]]:
-    """(kind, whether a sub-agent's, text) of the stored turns that state or confirm a memory; kind "" for one that is gone."""
+    """(kind, whether a sub-agent's, text) of a memory's stored source turns; kind "" for one that is gone."""
     return rows.all(
         "select coalesce(t.kind, ''), coalesce(s.parent, '') <> '', coalesce(t.text, '') from provenance p "
         "left join turns t on t.uuid = p.uuid left join sessions s on s.seq = t.session_seq "

@@ -9,7 +9,7 @@ from csmd.vocabulary import Authority
 
 
 def add_statement(rows: Rows, statement: Statement, turn: StoredTurn, *, session_seq: int, text_hash: str) -> bool:
-    """Stores a distilled sentence under its turn; False when it is there already."""
+    """Stores a statement under its turn; False if it is stored already."""
     of_turn = {"turn_seq": turn.seq, "session_seq": session_seq, "project_seq": turn.project_seq, "at": turn.at}
     return rows.insert(
         "statements", "on conflict do nothing", text_hash=text_hash, **of_turn, **column_values(statement)
@@ -37,7 +37,7 @@ def statements_after(rows: Rows, seq: int, *, limit: int) -> list[tuple[int, Sta
 
 
 def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text_hash: str) -> None:
-    """Notes that the turn `context` is the other half of a statement that was stored before, and of its memory."""
+    """Records that the turn `context` is the other half of a stored statement and of its memory."""
     sql = "update statements set also = :uuid where turn_seq = :turn and text_hash = :hash and also = ''"
     rows.run(sql, uuid=context.uuid, turn=turn.seq, hash=text_hash)
     source = Provenance(uuid=context.uuid, session_id=context.session_id, at=context.at, role="beside")
@@ -47,7 +47,7 @@ def cite_context_turn(rows: Rows, turn: StoredTurn, context: StoredTurn, *, text
 
 
 def personal_turns(rows: Rows, session_seq: int) -> frozenset[str]:
-    """The turns of a session that say something of people."""
+    """The turns of a session with statements about people."""
     return rows.distinct(
         "select distinct t.uuid from session_turn st join statements x on x.turn_seq = st.turn_seq "
         "join turns t on t.seq = st.turn_seq where st.session_seq = :session and x.gate = 'relational'",

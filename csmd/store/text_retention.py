@@ -9,19 +9,20 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.store import activity, compactions, turns
 from csmd.store.sqlite import Row, Rows, live_bytes
 
-#: A turn whose line named no time has this one: it is not old, nobody knows when it was.
+#: The time of a turn whose line has none; such a turn is never old.
 UNDATED = "1970-01-01T00:00:00.000Z"
 
 
-#: From this share of the limit on it is said that room is short.
+#: The share of the limit from which room is reported as short.
 WARN_SHARE = 0.9
 
 
-#: Counters of what was dropped.
-DROPPED, DROPPED_BYTES = "tool outputs dropped", "tool output bytes dropped"
+#: Names of counters.
+DROPPED = "tool outputs dropped"
+DROPPED_BYTES = "tool output bytes dropped"
 
 
-#: Tool traffic that still has its text.
+#: Tool calls and results that still have their text.
 _UNDROPPED = f"from turns where kind in ('tool_call', 'tool_result') and gone = 0 and text <> '{PURGED}'"
 
 
@@ -29,19 +30,19 @@ _NOUNS = {"tool_call": "input", "tool_result": "output"}
 
 
 class Room(NamedTuple):
-    """Bytes in use (what is freed inside the file does not count), and the limit; 0 for none."""
+    """Bytes in use, without free pages inside the file, and the limit; 0 for none."""
 
     used: int
     limit: int
 
     @property
     def is_over(self) -> bool:
-        """Whether the database has grown beyond its limit."""
+        """Whether the database is larger than its limit."""
         return bool(self.limit) and self.used > self.limit
 
     @property
     def is_short(self) -> bool:
-        """Whether it is near its limit, or beyond."""
+        """Whether it is near its limit, or larger."""
         return bool(self.limit) and self.used > self.limit * WARN_SHARE
 
 
@@ -51,31 +52,31 @@ def room_used(rows: Rows, *, limit: int) -> Room:
 
 
 def is_any_output_left(rows: Rows) -> bool:
-    """Whether there is tool traffic that still has its text."""
+    """Whether any tool call or result still has its text."""
     return rows.exists(f"select seq {_UNDROPPED} and at >= '' limit 1")
 
 
 def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
-    """Drops the text of at most `limit` pieces of tool traffic from before a time; how many."""
+    """Drops the text of at most `limit` tool calls and results from before a time; returns how many."""
     sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
     found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
     return _drop(rows, found, why=f"dropped after {days} days", cause="age")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
-    """Drops the text of the `limit` oldest pieces of tool traffic that still have theirs; how many."""
+    """Drops the text of the `limit` oldest tool calls and results that still have theirs; returns how many."""
     found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
     return _drop(rows, found, why="dropped for room", cause="room")
 
 
-#: Counter of turns of conversation that were dropped.
+#: Name of the counter of dropped conversation turns.
 SAID_DROPPED = "conversation turns dropped"
 
 
 def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> int:
-    """Drops the text of at most `limit` turns of conversation of the first session whose last turn is from before a time; how many.
+    """Drops the text of up to `limit` turns of the first session that ended before a time; returns how many.
 
-    A session of which something is still to be remembered waits. What was remembered stays, as do digests.
+    A session that is not distilled yet waits. Its memories and digests stay.
     """
     session = rows.one(
         "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
@@ -93,14 +94,14 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
         session=seq, purged=PURGED, limit=limit,
     )  # fmt: skip
     for turn, text in found:
-        rows.update("turns", turn, searchable=0)  # first: what is dropped has no passages
+        rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages
         compactions.note_dropped(
             rows, turn, text=text, name=turns.CONVERSATION, why=f"dropped after {days} days", cause="age"
         )
     if len(found) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
     activity.count(rows, [(SAID_DROPPED, len(found))])
-    return max(len(found), 1)  # the next session may have some
+    return max(len(found), 1)  # at least 1: the next session may have some
 
 
 def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:

@@ -1,4 +1,4 @@
-"""Turns exactly once; the queue, room for a session, retention of tool output."""
+"""Stores each turn exactly once: from hooks, the assistant's queue and transcripts, within a session's room."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from csmd.store.sqlite import Rows, in_keys
 from csmd.values import Quote, StoredTurn, Turn
 from csmd.vocabulary import SEARCHABLE, TOOL_KINDS, TurnKind
 
-#: The share of a session's room that tools may fill: the rest is kept for what was said.
+#: Tenths of a session's room that tools may fill: the rest is kept for conversation.
 TOOLS_TENTHS = 9
-#: As much room as anybody could want, for who sets no limit.
+#: Unlimited room.
 EVERYTHING = 2**62
-#: What stands in place of a text for which there was no room; the turn is there, with the hash of what it said.
+#: What replaces a text for which there was no room; the turn keeps its hash.
 NOT_KEPT = "[not kept: this session is beyond {room} MB; the transcript has it]"
-#: And of a text that was dropped for its age.
+#: What replaces a text that was dropped for its age names the text so.
 CONVERSATION = "conversation"
 _NOT_KEPT = re.compile(
     re.escape(NOT_KEPT).replace(re.escape("{room}"), "[0-9.e+-]{1,20}")
@@ -41,7 +41,7 @@ _NOT_KEPT = re.compile(
 
 
 def fit_to_room(rows: Rows, turn: Turn, used: int, room: int) -> tuple[Turn, int]:
-    """The turn as far as there is room for its text, and the bytes it takes: tools give way before conversation does."""
+    """Returns (the turn with as much of its text as fits, its bytes); tools have less room than conversation."""
     size = bytes_of(turn.text)
     if used + size <= (room * TOOLS_TENTHS // 10 if turn.kind in TOOL_KINDS else room) or not size:
         return turn, size
@@ -58,14 +58,14 @@ def bytes_of(text: str) -> int:
     return 0 if is_placeholder(text) else len(text.encode("utf-8", "replace"))
 
 
-#: What the transcript may call what was submitted as a prompt.
+#: The kinds that a submitted prompt can have in a transcript.
 SUBMITTED: tuple[TurnKind, ...] = ("user", "relayed", "command", "notification")
-#: Prompts that may take the place of an earlier one.
+#: Kinds of prompts that can replace an earlier one.
 _BRANCHING: tuple[TurnKind, ...] = ("user", "relayed", "command")
 
 
 class Session(NamedTuple):
-    """A conversation's row key, the file it is read from ("" for a hook's or an agent's) and how much of it is kept."""
+    """A conversation's row key, its transcript ("" for a hook's or an agent's), the bytes of text stored."""
 
     seq: int
     path: str
@@ -73,7 +73,7 @@ class Session(NamedTuple):
 
 
 def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> Session:
-    """The conversation `turn` belongs to, made when it is new."""
+    """Returns the conversation of `turn`, created if it is new."""
     found = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
     if found is None:
         seq = rows.insert_keyed(
@@ -89,9 +89,9 @@ def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str
 
 
 def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown: int = 0) -> bool:
-    """Puts a turn at the end of a session's order; False when it is listed there already.
+    """Appends a turn to a session; False if the session already lists it.
 
-    `grown` is how many bytes of text are kept more than before.
+    `grown` is how many more bytes of text are stored.
     """
     sql = (
         "insert into session_turn (session_seq, ordinal, turn_seq) "
@@ -115,10 +115,11 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
 
 
 def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
-    """Moves a hook's turn, the last of its session, before the hooks' turns at the end that are later than it.
+    """Moves a hook's turn, the last of its session, before later hooks' turns at the end.
 
-    Hooks leave in the spool what no daemon takes, and the next event may be answered sooner. Turns from a transcript stay
-    in place. Nothing is derived from what only hooks reported, so the stages' cursors stay at the turns that they passed.
+    A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
+    stay
+    in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
     """
     found = rows.one(
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
@@ -135,7 +136,7 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     place = stays + 1 if stays else first
     if place == last:
         return
-    # By way of numbers that no other has: each place is one turn's at any time.
+    # Through unused ordinals, because an ordinal is unique at any time.
     rows.run(
         "update session_turn set ordinal = -cast(:place as integer) where session_seq = :session and ordinal = :last",
         session=session_seq, place=place, last=last,
@@ -166,12 +167,13 @@ def add_turn(
     room: int = EVERYTHING,
     file: str = "",
 ) -> bool:
-    """Stores a transcript's turn once and lists it in its session; True when the transcript had not brought it yet.
+    """Stores a transcript's turn once and lists it in its session; True if no transcript had it before.
 
-    What reported it before becomes it: the queue's turn of the same session and text, else the hook's, the oldest
-    that still waits, else the oldest that was given up waiting for. `room` is how many bytes of text a session keeps,
-    `directory` the row of the place it was said in, 0 for an unknown one; `file` the transcript that is read, also where it
-    is a sub-agent's turn, whose session names no `path`.
+    Replaces an earlier report: the queued turn of the same session and text, else the hook's turn, first the oldest
+    that
+    still waits, then the oldest that no longer does. `room` is how many bytes of text a session keeps, `directory` the
+    row
+    of the working directory (0 if unknown), `file` the transcript, also for a sub-agent, whose session has no `path`.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     if turn.form == "queued" and is_queued(rows, turn.uuid):
@@ -187,7 +189,7 @@ def add_turn(
             _correct_speaker(rows, int(seq), turn, session, home=int(home), kind_then=kind_then, file=file)
         reported = _reported_turn(rows, turn, session.seq, text_hash) if listed else None
         if reported is not None:
-            # A fork's file was read before this one: the turn is stored already, and the hook's is its double.
+            # A fork's file was read before this one: the turn is stored, and the hook's turn is its double.
             merge(rows, *reported, into=int(seq), uuid=turn.uuid)
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
@@ -216,7 +218,7 @@ def add_turn(
 
 
 def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
-    """Marks the turns left behind by a prompt that replaces an earlier one; the turns that it continues are kept."""
+    """Marks the turns that a prompt left behind by replacing an earlier one, except those that it continues."""
     if turn.is_prompt_line and turn.kind in _BRANCHING and turn.parent_uuid and not turn.agent_id:
         for standing in rewinds.take_up(rows, session, parent=turn.parent_uuid):
             kind, text = rows.all("select kind, text from turns where seq = :seq", seq=standing)[0]
@@ -227,7 +229,7 @@ def _leave_behind(rows: Rows, turn: Turn, session: int, seq: int) -> None:
 def _correct_speaker(
     rows: Rows, seq: int, turn: Turn, session: Session, *, home: int, kind_then: TurnKind, file: str
 ) -> None:
-    """Stores who speaks in a line that was taken for the user's in its own session's file; no other file can tell."""
+    """Stores the speaker of a line that was taken for the user's; only the session's own file can correct it."""
     of = rows.one("select id, path from sessions where seq = :home", home=home)
     if of != (turn.session_id, file):
         return
@@ -239,7 +241,7 @@ def _correct_speaker(
 
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
-    """Stores what a line says since its own file was rewritten; a fork's or a foreign file cannot do that."""
+    """Stores what a line says after its own file was rewritten; a fork's or another file cannot change it."""
     said = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
     rows.update(
@@ -255,18 +257,18 @@ def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: s
 
 
 def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
-    """Notes what is not kept of what a turn `said`: tools are trimmed, and a session has its room."""
+    """Records what is not stored of a turn's `text`: tools are trimmed, and a session has limited room."""
     if turn.kind in TOOL_KINDS or turn.text != said:
         compactions.note_stored(rows, seq, uuid=turn.uuid, original=said, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
-    """(row key, uuid) of the turn from a queue or a hook that a transcript's turn replaces, or None."""
+    """Returns (row key, uuid) of the queued or hook's turn that a transcript's turn replaces, or None."""
     if turn.form != "queued" and turn.kind in SUBMITTED:
         found = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
         if found is not None:
             return found
-    # Only the transcript says that no person wrote a prompt: a hook's does not say who did.
+    # A hook does not know whether a person wrote a prompt; the transcript does.
     sql = (
         "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
         "and (kind = :kind or :kind = 'notification') and source = 'hook' order by provisional desc, seq limit 1"
@@ -275,7 +277,7 @@ def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tupl
 
 
 def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, directory: int) -> None:
-    """Makes a hook's turn the transcript's, and what was made of it its project's."""
+    """Turns a hook's turn into the transcript's, and gives what was made of it to the transcript's project."""
     place, kind = rows.all("select project_seq, kind from turns where seq = :seq", seq=seq)[0]
     moved = place != project
     rows.update(
@@ -284,7 +286,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
         source="transcript", provisional=0, searchable=_is_searchable(turn), counted=None,
         mode=turn.mode,
     )  # fmt: skip
-    if kind == "user" != turn.kind:  # the queue does not say who typed; something may have been chosen already
+    if kind == "user" != turn.kind:  # the queue does not say who typed, so a statement may have been chosen already
         speaker_reviews.recheck_turn(rows, seq)
     if moved:
         rows.run("update statements set project_seq = :project where turn_seq = :seq", project=project, seq=seq)
@@ -292,7 +294,7 @@ def _replace_provisional(rows: Rows, seq: int, turn: Turn, *, project: int, dire
 
 
 def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
-    """Drops the hook's or the queue's turn `seq`; what was made of it belongs to the stored turn `into` from now on."""
+    """Deletes the hook's or queued turn `seq`; what was made of it belongs to the stored turn `into`."""
     memories.move_provenance(rows, old, uuid)
     packet_rows.take_back_packets(rows, old)
     sql = (
@@ -300,7 +302,7 @@ def merge(rows: Rows, seq: int, old: str, *, into: int, uuid: str) -> None:
         "(select 1 from statements s where s.turn_seq = :kept and s.text_hash = statements.text_hash)"
     )
     rows.run(sql, kept=into, seq=seq)
-    # A queue's line stays known: read again it would bring its turn back.
+    # The queue's line stays known: read again, it would store its turn again.
     rows.run("update queued set turn_seq = :kept where turn_seq = :seq", kept=into, seq=seq)
     home, text = rows.all("select session_seq, text from turns where seq = :seq", seq=seq)[0]
     rows.run("update sessions set bytes = bytes - :size where seq = :seq", size=bytes_of(text), seq=home)
@@ -318,7 +320,7 @@ def _may_be_found(kind: TurnKind, text: str) -> int:
 def insert_turn(
     rows: Rows, turn: Turn, session: int, *, text_hash: str, project: int, source: str, directory: int = 0
 ) -> int:
-    """Stores a row; a hook's is provisional."""
+    """Stores a row, provisional if it is a hook's, and returns its key."""
     return rows.insert_keyed(
         "turns", uuid=turn.uuid, session_seq=session, project_seq=project, kind=turn.kind, text=turn.text,
         text_hash=text_hash, at=turn.at, parent_uuid=turn.parent_uuid, message_id=turn.message_id,
@@ -328,7 +330,7 @@ def insert_turn(
 
 
 def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -> bool:
-    """Names a session as the host does, with `first` only one that has no name yet; whether that is news."""
+    """Sets a session's title, with `first` only if it has none; returns whether it changed."""
     sql = (
         "update sessions set title = :title where id = :id and title <> :title and (title = '' or :first = 0) "
         "returning seq"
@@ -336,7 +338,7 @@ def set_title(rows: Rows, session_id: str, title: str, *, first: bool = False) -
     return rows.exists(sql, title=title, id=session_id, first=int(first))
 
 
-#: The turns of one conversation past an ordinal, as StoredTurn has them, without what a rewind left behind.
+#: The turns of one conversation past an ordinal as StoredTurn, without rewound ones.
 _LISTED = (
     "select t.seq, t.uuid, case when s.parent = '' then s.id else s.parent end, t.project_seq, t.kind, t.text, t.at, "
     "st.ordinal, case when s.parent = '' then '' else substr(s.id, length(s.parent) + 2) end, t.tool_name, t.tool_id "
@@ -355,9 +357,9 @@ def stream_turns(
     kinds: Sequence[TurnKind] = (),
     written: bool = False,
 ) -> list[StoredTurn]:
-    """A conversation's turns in order, past the ordinal `after` up to `upto`; of all kinds, or of `kinds` only.
+    """A conversation's turns in order, past the ordinal `after` up to `upto`, of all kinds or of `kinds`.
 
-    With `written` only those that stand in a transcript: what a hook alone reported, anybody may have.
+    `written` excludes turns that only a hook reported: their speaker is unproven.
     """
     wanted = f"and t.kind in ({_quoted(kinds)})" if kinds else ""
     wanted += " and t.source = 'transcript'" if written else ""
@@ -366,22 +368,22 @@ def stream_turns(
 
 
 def _quoted(names: Iterable[str]) -> str:
-    """Names of csmd's own (kinds of turns, tools) as SQL literals."""
+    """csmd's own names (kinds of turns, tools) as SQL literals."""
     return ", ".join(f"'{name}'" for name in sorted(names))
 
 
 def is_queued(rows: Rows, key: str) -> bool:
-    """Whether this line of the queue has been stored."""
+    """Whether this line of the queue is stored."""
     return rows.exists("select 1 from queued where key = :key", key=key)
 
 
 def queue_prompt(rows: Rows, key: str, *, session: int, turn: int, at: str) -> None:
-    """Notes a prompt that was put into the queue."""
+    """Records a prompt that was put into the queue."""
     rows.insert("queued", key=key, session_seq=session, turn_seq=turn, at=at)
 
 
 def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: bool, nth: int) -> None:
-    """Notes that the oldest prompt left the queue, or the oldest of these words, as the `nth` (from 0) at that moment."""
+    """Records that a prompt left the queue: the oldest (with this text), as the `nth` (from 0) at that moment."""
     sql = (
         "update queued set left_at = :at, absorbed = :absorbed where key = ("
         "select q.key from sessions s join queued q on q.session_seq = s.seq join turns t on t.seq = q.turn_seq "
@@ -393,9 +395,9 @@ def unqueue(rows: Rows, session_id: str, *, at: str, text_hash: str, absorbed: b
 
 
 def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple[int, str] | None:
-    """(row key, uuid) of the queued turn that a line of these words says again, or None: what left last, else first in.
+    """Returns (row key, uuid) of the queued turn that a line with this text repeats: the last to leave, or the oldest.
 
-    A line follows what it left the queue for at once; what left long before is not said again.
+    A line follows its queued turn at once; a turn that left long ago is not repeated.
     """
     sql = (
         "select t.seq, t.uuid from queued q join turns t on t.seq = q.turn_seq where q.session_seq = :session "
@@ -406,7 +408,7 @@ def queued(rows: Rows, *, session: int, text_hash: str, absorbed: bool) -> tuple
 
 
 class Call(NamedTuple):
-    """A call of a tool, and its result where there is one."""
+    """A tool call with its result if it has one."""
 
     turn: StoredTurn
     tool: str
@@ -416,9 +418,9 @@ class Call(NamedTuple):
 def tool_calls(
     rows: Rows, session_seq: int, *, after: int, tools: Collection[str], holding: Mapping[str, str]
 ) -> list[Call]:
-    """The calls of `tools` in a session past the ordinal `after` that stand in its transcript, in order.
+    """The calls of `tools` in a session's transcript past the ordinal `after`, in order.
 
-    Of a tool in `holding` only those whose input has its words, `%` for anything between.
+    A call of a tool in `holding` must match its pattern (SQL like).
     """
 
     def called(alias: str) -> str:
@@ -455,9 +457,10 @@ def last_tool_inputs(rows: Rows, session_id: str, tools: Collection[str], *, bac
 def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, hashed: Callable[[str], str]) -> set[int]:
     """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
-    Not those that only a hook reported or that are in a transcript written by a tool (`hashed` makes a name's keyed hash):
-    their speaker is unknown. Not those in the session's own context (listed there at `since` or later, a fork's copies
-    too), nor those of sub-agents and tools, nor those no longer indexed.
+    Excluded are turns of unknown speakers (reported only by a hook, or in a transcript that a tool wrote; `hashed`
+    returns
+    a name's keyed hash), turns in the session's own context (listed at `since` or later, a fork's copies too), turns of
+    sub-agents and tools, and turns that are no longer indexed.
     """
     sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
@@ -475,12 +478,12 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
 
 
 def text_of(rows: Rows, uuid: str) -> str:
-    """What a turn says now; "" for one that is no more."""
+    """The present text of a turn; "" if it is gone."""
     return rows.text("select text from turns where uuid = :uuid", uuid=uuid)
 
 
 class LeftOut(NamedTuple):
-    """A turn of a tool, or one of which not all is kept: as it is stored, how many bytes are missing, and whether all are."""
+    """A tool's turn or one that is not stored whole: its stored text, the bytes missing, and whether all are."""
 
     seq: int
     uuid: str
@@ -496,7 +499,7 @@ class LeftOut(NamedTuple):
 
 
 def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
-    """Those of these turns (row keys) that are a tool's, or of which not all is kept."""
+    """Those of these turns (row keys) that are a tool's or not stored whole."""
     found = rows.all(
         "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
         "case when s.parent = '' then s.id else s.parent end, t.project_seq "
@@ -515,7 +518,7 @@ def latest_prompts(rows: Rows, *, limit: int) -> list[str]:
 
 
 class Prompted(NamedTuple):
-    """A prompt of the user, of which the beginning is read for what it says was done."""
+    """The beginning of a user's prompt, which may say that something was done."""
 
     seq: int
     uuid: str
@@ -528,19 +531,19 @@ _PROMPTED = "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) 
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
-    """The next prompts past a row key that a transcript has brought, in order."""
+    """The next prompts of transcripts past a row key, in order."""
     sql = f"{_PROMPTED} and t.seq > :seq order by t.seq limit :limit"
     return rows.read(Prompted, sql, seq=seq, limit=limit)
 
 
 def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prompted]:
-    """The prompts of a project (0: of all) after a time, the latest first."""
+    """The prompts of a project (0: all) after a time, the latest first."""
     sql = f"{_PROMPTED} and t.at > :at and (:project = 0 or t.project_seq = :project) order by t.seq desc limit :limit"
     return rows.read(Prompted, sql, at=at, project=project, limit=limit)
 
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
-    """A turn that was quoted; None when it is gone."""
+    """A quoted turn; None if it is gone."""
     return rows.read_one(
         Quote,
         "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = t.session_seq "
@@ -550,7 +553,7 @@ def quote_of(rows: Rows, uuid: str) -> Quote | None:
 
 
 class WorkItem(NamedTuple):
-    """One thing that a session's last digest names; `cwd` is where the session began, `root` where its project lies."""
+    """One item of a session's last digest; `cwd` is where the session began, `root` its project's root."""
 
     session_id: str
     kind: str
@@ -561,7 +564,7 @@ class WorkItem(NamedTuple):
 
 
 class FailureTurn(NamedTuple):
-    """A turn that shows an error (`mended` False), or what mended it; a sub-agent's session is its parent's."""
+    """A turn that shows an error, or its fix if `mended`; a sub-agent's session is its parent's."""
 
     session_id: str
     uuid: str
@@ -571,7 +574,7 @@ class FailureTurn(NamedTuple):
 
 
 def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
-    """What the last digests of a project's latest sessions name, files, commits and branches; the latest session first."""
+    """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
     sql = (
         "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
         "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
@@ -584,7 +587,7 @@ def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
 
 
 def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
-    """The turns of a project that show an error or what mended it, the first first."""
+    """The turns of a project that show errors or fixes, the earliest first."""
     sql = (
         "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
@@ -599,6 +602,6 @@ def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> li
 
 
 def directory_of(rows: Rows, turn_seq: int) -> str:
-    """The directory in which a turn was said; "" where nothing tells it."""
+    """The directory in which a turn was said; "" if unknown."""
     sql = "select d.path from turns t join directories d on d.seq = t.directory_seq where t.seq = :seq"
     return rows.text(sql, seq=turn_seq)

@@ -102,8 +102,8 @@ def test_a_long_session_at_work_is_read_whole_again_when_it_rests_has_grown_or_w
         assert not is_due()
         assert is_due(quiet_before=given.at(31)), "it rests"
         assert is_due(now=given.at(29)), "the clock was set back: it would not rest for long"
-        assert is_due(asked={session.session_seq: length + 3})
-        assert not is_due(asked={session.session_seq: length}), "what came after it was asked for waits"
+        assert is_due(required={session.session_seq: length + 3})
+        assert not is_due(required={session.session_seq: length}), "what came after it was asked for waits"
         assert cursors.sessions_at_work(rows, quiet_before=given.at(30)) == {session.session_seq: length + 3}
         assert cursors.sessions_at_work(rows, quiet_before=given.at(31)) == {}
         goes_on(length + 3, 1)
