@@ -437,7 +437,7 @@ def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], 
     """A session's last file changes, in order, and whether they are complete and readable."""
     file_changes = memory_scenes.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
     _, roots = memory_scenes.scene_places(rows, session_seq)
-    read = [(change, file_of(change.given)) for change in file_changes]
+    read = [(change, file_of(change.input_start)) for change in file_changes]
     is_whole = len(file_changes) < MOST_EDITS and all(path for _, path in read)
     return [
         Change(change.uuid, change.ordinal, _below(path, roots), change.at, change.anew) for change, path in read

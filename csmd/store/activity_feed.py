@@ -55,7 +55,8 @@ _SOURCES: Mapping[str, _Source] = {
         "t.at",
         "p.root, t.kind, case when t.tool_name = '' then t.text else t.tool_name || ' ' || t.text end, 0, 0",
         # Without the markers of `csmd doctor`.
-        "turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq and s.host <> 'probe'",
+        "turns t join projects p on p.seq = t.project_seq join sessions s on s.seq = t.session_seq and s.host <> "
+        "'probe'",
     ),
     "statement": _Source(
         "t.seq",

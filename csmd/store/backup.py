@@ -100,8 +100,8 @@ def make(
 ) -> Copy:  # fmt: skip
     """Copies the database as it is now to `target`, which appears complete, private and checked.
 
-    Uses its own connection, so that no other work waits, or that of `rows` if the file is no longer at its path.
-    Raises StoreError if the disk or the database refuses or `stop` returns true; Damaged if the copy, and with it the
+    Uses its own connection, so that no other work waits, or that of `rows` if the file is no longer at its path. Raises
+    StoreError if the disk or the database refuses or `stop` returns true; Damaged if the copy, and with it the
     database, is not sound.
     """
     folder = files.make_private(target.parent) if target.parent == folder_of(database) else target.parent

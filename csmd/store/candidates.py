@@ -184,7 +184,8 @@ def waiting_wordings(rows: Rows) -> list[Candidate]:
 def asked_about(rows: Rows) -> frozenset[str]:
     """The ids of the memories about which a person is asked whether they are still true."""
     listed = rows.column(
-        "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = 'needs_review'"
+        "select memory_ids from candidates where kind in ('near_duplicate', 'stale', 'orphan') and status = "
+        "'needs_review'"
     )
     return frozenset(ident for idents in listed for ident in str(idents).split())
 
@@ -203,11 +204,11 @@ def waiting_after(rows: Rows, seq: int, *, limit: int) -> list[Candidate]:
 
 def waiting_of(rows: Rows, keys: Iterable[tuple[int, str, str]]) -> list[Candidate]:
     """The waiting candidates of some (project, kind, fingerprint), at most one of each."""
-    found: list[Candidate] = []
+    waiting_candidates: list[Candidate] = []
     for project, kind, fingerprint in keys:
         waits = f"{_SAME} and m.status in ('open', 'needs_review')"
-        found += where(rows, waits, project_seq=project, kind=kind, fingerprint=fingerprint)
-    return found
+        waiting_candidates += where(rows, waits, project_seq=project, kind=kind, fingerprint=fingerprint)
+    return waiting_candidates
 
 
 def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, dict[str, int]]:
@@ -221,14 +222,15 @@ def counts(rows: Rows, *, projects: Sequence[int] | None = None) -> dict[str, di
 
 def where(rows: Rows, condition: str, **values: Any) -> list[Candidate]:
     """The candidates `m` that fulfil a condition, which may end with an order, each with its evidence."""
-    found = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
+    candidates = rows.read(Candidate, f"select {_COLUMNS} from candidates m where {condition}", **values)  # noqa: S608
     sources = rows.grouped(
         "select candidate_seq, uuid, session_id, at, against from candidate_evidence "  # noqa: S608
-        f"where {in_keys('candidate_seq', [candidate.seq for candidate in found])} order by candidate_seq, at, uuid"
+        f"where {in_keys('candidate_seq', [candidate.seq for candidate in candidates])} order by candidate_seq, at, "
+        "uuid"
     )
     return [
         replace(candidate, evidence=tuple(as_value(Evidence, source) for source in sources[candidate.seq]))
-        for candidate in found
+        for candidate in candidates
     ]
 
 

@@ -47,12 +47,14 @@ def put_checkpoint(rows: Rows, row: Row, items: Sequence[Any], captures: Sequenc
     ones.
     """
     text = _texts_of(rows, {str(one[2]) for one in items} | {str(one[0]) for one in captures or ()})
-    fresh = [tuple(one) for one in items if one[2] in text]
-    copied = None if captures is None else [tuple(one) for one in captures if text.get(one[0]) == one[4]]
-    known = by_id(rows, row.id)
-    if known is not None and _mutable(known) == _mutable(row):
-        as_it_was = captured_turns(rows, known.seq) if copied is not None else None
-        if (items_of(rows, known.seq), as_it_was) == (fresh, copied):
+    fresh = [tuple(item) for item in items if item[2] in text]
+    copied = (
+        None if captures is None else [tuple(capture) for capture in captures if text.get(capture[0]) == capture[4]]
+    )
+    stored = by_id(rows, row.id)
+    if stored is not None and _mutable(stored) == _mutable(row):
+        as_it_was = captured_turns(rows, stored.seq) if copied is not None else None
+        if (items_of(rows, stored.seq), as_it_was) == (fresh, copied):
             return False
     seq = rows.insert_keyed(
         "checkpoints",
@@ -76,12 +78,12 @@ def _mutable(row: Row) -> tuple[object, ...]:
 
 def _texts_of(rows: Rows, uuids: Collection[str]) -> dict[str, str]:
     """The present texts of these turns, without purged and missing ones."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for uuid in sorted(uuids):
         text = rows.value("select text from turns where uuid = :uuid", uuid=uuid)
         if text not in (None, PURGED):
-            found[uuid] = str(text)
-    return found
+            texts[uuid] = str(text)
+    return texts
 
 
 def restore(rows: Rows, seq: int, *, at: str, session_id: str) -> None:
@@ -118,7 +120,8 @@ def restored_checkpoint(rows: Rows, *, project: int, session_id: str) -> Row | N
     """The checkpoint to show a session that starts in a project: the last restored one not shown since."""
     return _first(
         rows,
-        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and s.project_seq = :project)) "
+        "k.restored_at <> '' and k.restored_at > '' and (k.restored_for = :session or (k.restored_for = '' and "
+        "s.project_seq = :project)) "
         "and not exists (select 1 from injection_items i join injections n on n.seq = i.injection_seq "
         "where i.memory_id = k.id and n.at >= k.restored_at)",
         by="k.restored_at",
@@ -234,7 +237,8 @@ class SessionState(NamedTuple):
 def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
     """The summaries past a turn's row key in the sessions that hold them first, each with its ordinal."""
     sql = (
-        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = t.seq "
+        "select t.seq, t.session_seq, st.ordinal, t.uuid, t.at from turns t join session_turn st on st.turn_seq = "
+        "t.seq "
         "and st.session_seq = t.session_seq where t.kind = 'summary' and t.seq > :after order by t.seq limit :limit"
     )
     return rows.read(Summary, sql, after=after, limit=limit)
@@ -243,7 +247,8 @@ def summaries(rows: Rows, *, after: int, limit: int) -> list[Summary]:
 def is_summarised(rows: Rows, session_seq: int, *, since: str) -> bool:
     """Whether a session has a summary at or after a time."""
     sql = (
-        "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= :since "
+        "select t.seq from turns t where t.kind = 'summary' and t.seq > 0 and t.session_seq = :session and t.at >= "
+        ":since "
         "limit 1"
     )
     return rows.exists(sql, session=session_seq, since=since)
@@ -254,8 +259,10 @@ def incomplete_checkpoints(rows: Rows) -> list[Row]:
     return rows.read(
         Row,
         f"select {COLUMNS} from checkpoints k join sessions s on s.seq = k.session_seq "  # noqa: S608
-        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and k.awaits > '' "
-        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, k.seq",
+        "left join cursors c on c.stage = 'distill' and c.subject = cast(s.seq as text) where k.awaits <> '' and "
+        "k.awaits > '' "
+        "and k.awaits <> cast(s.turns as text) || ':' || cast(coalesce(c.position, 0) as text) order by k.awaits, "
+        "k.seq",
     )
 
 
@@ -281,21 +288,23 @@ def last_turns(rows: Rows, session_seq: int, *, upto: int) -> list[tuple[Any, ..
     sql = (
         "select t.uuid, t.kind, t.tool_name, t.at, case when length(t.text) <= :most then t.text else '' end "  # noqa: S608
         "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} order by st.ordinal desc limit :limit"
+        f"and st.ordinal <= :upto and st.rewound = 0 and t.source = 'transcript' and t.kind in {_SPOKEN} order by "
+        "st.ordinal desc limit :limit"
     )
-    found = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
-    return found[::-1]
+    turns = rows.all(sql, session=session_seq, upto=upto, most=TURN_CHARACTERS, limit=TURNS)
+    return turns[::-1]
 
 
 def prompts(rows: Rows, session_seq: int) -> list[tuple[Any, ...]]:
     """The last prompts of a session in order, as `digests.entries` has them, with those that only a hook reported."""
     sql = (
         "select st.ordinal, t.uuid, t.kind, substr(t.text, 1, :most), t.at, '', '', 0 from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and t.kind in ('user', 'relayed') "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and t.kind in "
+        "('user', 'relayed') "
         "order by st.ordinal desc limit :limit"
     )
-    found = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
-    return found[::-1]
+    turns = rows.all(sql, session=session_seq, most=TURN_CHARACTERS, limit=TURNS)
+    return turns[::-1]
 
 
 def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "") -> int:
@@ -305,8 +314,8 @@ def count_turns_after(rows: Rows, session_seq: int, *, upto: int, until: str = "
         f"and st.ordinal > :upto and t.source = 'transcript' and t.kind in {_SPOKEN} "
         "and (cast(:until as text) = '' or t.at <= :until) limit :far"
     )
-    found = rows.column(sql, session=session_seq, upto=upto, until=until, far=FAR)
-    return len(found)
+    ordinals = rows.column(sql, session=session_seq, upto=upto, until=until, far=FAR)
+    return len(ordinals)
 
 
 class Goal(NamedTuple):
@@ -329,7 +338,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
     """Adds a goal and returns (id, whether it is new); equal words are one goal, a person's if a person says them."""
     words = " ".join(text.casefold().split())
     ident = "g" + hashlib.sha256(f"{project}:{session_id}:{words}".encode()).hexdigest()[:10]
-    known = rows.value("select done_at from goals where id = :id", id=ident)
+    done_at = rows.value("select done_at from goals where id = :id", id=ident)
     goal = {"id": ident, "project_seq": project, "session_id": session_id, "text": text, "authority": authority}
     rows.insert(
         "goals",
@@ -338,7 +347,7 @@ def add_goal(rows: Rows, *, project: int, session_id: str, text: str, authority:
         created_at=now,
         **goal,
     )
-    return ident, known != ""
+    return ident, done_at != ""
 
 
 def _goals(rows: Rows, condition: str, **values: Any) -> list[Goal]:
@@ -381,7 +390,8 @@ def reopen_goal(rows: Rows, ident: str) -> str:
 def merge_goals(rows: Rows, source: int, into: int) -> None:
     """Moves a project's goals to another, with their origin."""
     sql = (
-        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = :target "
+        "update goals set origin_seq = case when origin_seq = 0 then :source else origin_seq end, project_seq = "
+        ":target "
         "where project_seq = :source"
     )
     rows.run(sql, source=source, target=into)

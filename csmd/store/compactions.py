@@ -122,7 +122,8 @@ def uncounted(rows: Rows, *, limit: int, characters: int) -> list[Uncounted]:
     """The next turns to count: at most `limit`, and up to `characters` in all but at least one."""
     turns = rows.read(
         Uncounted,
-        "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq limit :limit",
+        "select seq, uuid, text, coalesce(dropped, 0) from turns where counted is null and gone = 0 order by seq "
+        "limit :limit",
         limit=limit,
     )
     sizes = accumulate(len(turn.text) for turn in turns)
@@ -144,7 +145,8 @@ def note_counted(rows: Rows, turn: Uncounted, tokens: int, *, whole: int | None)
             mark = weigh_tokens(turn.text[len(cut.head) : len(turn.text) - len(cut.tail)])
             before = (tokens - mark) * size // max(kept, 1)
         rows.run(
-            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = :outcome "
+            "update compactions set tokens_before = :before, tokens_after = :after, is_counted = :counted, outcome = "
+            ":outcome "
             "where turn_seq = :seq",
             before=before, after=tokens, counted=int(whole is not None), outcome=outcome_of(cause, before, tokens), seq=turn.seq,
         )  # fmt: skip
@@ -200,7 +202,8 @@ def average_reduction(rows: Rows, *, projects: Sequence[int] | None, session: st
     """By how many percent a turn was compressed on average."""
     share = rows.value(
         f"select avg((c.tokens_before - c.tokens_after) * 100.0 / c.tokens_before) {_JOINED} "
-        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session)",
+        f"where c.outcome = 'compressed' and {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or "
+        "s.id = :session)",
         session=session,
     )
     return round(float(share or 0), 1)
@@ -236,7 +239,8 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, session: str = "", lim
     """The compactions of the latest turns, the last first."""
     return rows.read(
         Compaction,
-        "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, c.bytes_after, "
+        "select t.uuid, s.id, t.project_seq, t.kind, t.tool_name, t.at, c.outcome, c.cause, c.bytes_before, "
+        "c.bytes_after, "
         f"c.tokens_before, c.tokens_after, c.is_counted {_JOINED} "
         f"where {in_keys('t.project_seq', projects)} and (cast(:session as text) = '' or s.id = :session) "
         "order by t.at desc, t.seq desc limit :limit",
@@ -276,7 +280,8 @@ def recount(rows: Rows, *, after: int, projects: Sequence[int] | None) -> list[R
     measured = rows.all(
         "select t.seq, t.uuid, t.text, t.dropped, t.gone, c.outcome, c.cause, c.bytes_before, c.bytes_after, "  # noqa: S608
         "c.tokens_before, c.tokens_after from turns t left join compactions c on c.turn_seq = t.seq "
-        f"where t.seq > :after and {in_keys('t.project_seq', projects)} and (t.dropped is not null or c.turn_seq is not null) "
+        f"where t.seq > :after and {in_keys('t.project_seq', projects)} and (t.dropped is not null or c.turn_seq is "
+        "not null) "
         "order by t.seq limit :limit",
         after=after, limit=AT_ONCE,
     )  # fmt: skip

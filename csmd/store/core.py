@@ -3,9 +3,9 @@
 A write is a function that reads, decides and writes on the writer's connection; it returns after its commit, so an
 acknowledged write is on the disk. Waiting writes share one transaction and one fsync; a failing one is undone alone.
 Readers cannot write. The lane "hook" is for hooks only, so that no long search delays them, and "status" for the
-daemon's state, which is requested when something else takes long. Every accepted request is answered, whatever fails
-or closes. A file that is damaged, or was deleted or replaced while open, takes no more writes, so that hooks keep
-their events; csmd never silently starts a new one.
+daemon's state, which is requested when something else takes long. Every accepted request is answered, whatever fails or
+closes. A file that is damaged, or was deleted or replaced while open, takes no more writes, so that hooks keep their
+events; csmd never silently starts a new one.
 """
 
 from __future__ import annotations
@@ -175,8 +175,7 @@ class Store:
         """Copies a database that was deleted or replaced while open into the backups, once; None if not needed.
 
         Raises StoreError if the disk refuses. If the directory was replaced too (its disk was unmounted), the copy is
-        made
-        only in a directory that belongs to the user and holds no database.
+        made only in a directory that belongs to the user and holds no database.
         """
         if not self.displacement():
             self._forget_rescue()
@@ -223,8 +222,7 @@ class Store:
         """Queues a write; the future resolves after its commit.
 
         Raises Refused when the store is closing, or when the queue or the write-ahead log is full and the caller does
-        not
-        `wait`.
+        not `wait`.
         """
         self._refuse_when_damaged()
         if wait and threading.current_thread() not in self._readers.values():  # a reader would wait for its own read
@@ -275,7 +273,7 @@ class Store:
         return max(0, pages - moved)
 
     def _bound_log(self) -> None:
-        """Finishes the queued work, then ends every thread and connection; raises Refused on a thread of the store."""
+        """Finishes the queued work, then ends every thread and connection; raises Refused on a store's thread."""
         patience = time.monotonic() + EMPTYING_S
         while self._log_bytes() > LOG_LIMIT_BYTES and time.monotonic() < patience:
             until = time.monotonic() + READS_WAIT_S

@@ -56,7 +56,8 @@ class Pace:
         """The SQL condition that a session `s` with the cursor `c` and this number of turns is due."""
         cases = " ".join(f"when {int(seq)} then {int(upto)}" for seq, upto in self.required.items())
         return (
-            f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / {GROWN_PART} "
+            f"(s.last_at not between :quiet_before and :now or {turns} - coalesce(c.position, 0) > {turns} / "
+            f"{GROWN_PART} "
             f"or coalesce(c.position, 0) < case s.seq {cases or 'when 0 then 0'} else 0 end)"
         )
 
@@ -112,7 +113,8 @@ def sessions_behind(rows: Rows, stage: str, *, after: str = "", pace: Pace = Pac
     """
     due = pace.due("coalesce(d.position, s.turns)")
     sql = (
-        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, s.started_at, "  # noqa: S608
+        "select s.seq, s.id, coalesce(c.position, 0), coalesce(d.position, s.turns), s.last_at, s.settled_at, "  # noqa: S608
+        "s.started_at, "
         "s.path from sessions s left join cursors c on c.stage = :stage and c.subject = cast(s.seq as text) "
         "left join cursors d on d.stage = :after and d.subject = cast(s.seq as text) where s.parent = '' "
         "and s.host <> 'probe' and (:after = '' or d.position is not null) "

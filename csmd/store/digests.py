@@ -84,8 +84,8 @@ def waiting(rows: Rows, *, limit: int, pace: cursors.Pace) -> list[Waiting]:
 
 def session(rows: Rows, session_seq: int) -> Waiting:
     """A session, whether its digest is due or not."""
-    (found,) = rows.read(Waiting, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
-    return found
+    (waiting_session,) = rows.read(Waiting, f"select {_SESSION} from sessions s where s.seq = :seq", seq=session_seq)  # noqa: S608
+    return waiting_session
 
 
 #: Excludes the parts of a session in a project of another workspace.
@@ -140,13 +140,14 @@ def headlines(rows: Rows, digest_seq: int) -> list[tuple[str, str, str, str]]:
     """(kind, text, kind and time of its turn) of the items of a digest that fit a line.
 
     Goal, files, commits and their reasons, branches, pull requests, open ends, outcome; errors of checks that failed to
-    the
-    end have the kind `failing`.
+    the end have the kind `failing`.
     """
     return rows.all(
-        "select case i.kind when 'error' then 'failing' else i.kind end, i.text, coalesce(t.kind, ''), coalesce(t.at, '') "
+        "select case i.kind when 'error' then 'failing' else i.kind end, i.text, coalesce(t.kind, ''), coalesce(t.at, "
+        "'') "
         "from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest and (i.kind in "
-        "('goal', 'file', 'commit', 'reason', 'pull', 'branch', 'open', 'last') or (i.kind = 'error' and i.state = 'failed')) order by i.seq",
+        "('goal', 'file', 'commit', 'reason', 'pull', 'branch', 'open', 'last') or (i.kind = 'error' and i.state = "
+        "'failed')) order by i.seq",
         digest=digest_seq,
     )
 
@@ -155,7 +156,8 @@ def dated_items(rows: Rows, digest_seq: int) -> list[tuple[str, str, int, str]]:
     """(kind, text, amount, time of its turn) of every item; errors of checks that failed to the end are `failing`."""
     return rows.all(
         "select case when i.kind = 'error' and i.state = 'failed' then 'failing' else i.kind end, i.text, i.amount, "
-        "coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest order by i.seq",
+        "coalesce(t.at, '') from digest_items i left join turns t on t.uuid = i.uuid where i.digest_seq = :digest "
+        "order by i.seq",
         digest=digest_seq,
     )
 
@@ -165,7 +167,8 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Ro
     return rows.read(
         Row,
         f"select {_COLUMNS} from sessions s join digests d on d.session_seq = s.seq "  # noqa: S608
-        f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) from digests o "
+        f"where s.parent = '' and {in_keys('s.project_seq', projects)} and d.version = (select max(o.version) from "
+        "digests o "
         "where o.session_seq = s.seq) order by s.last_at desc, s.seq desc limit :limit",
         limit=limit,
     )
@@ -173,17 +176,17 @@ def latest(rows: Rows, *, projects: Sequence[int] | None, limit: int) -> list[Ro
 
 def replace(rows: Rows, session_seq: int, made: Sequence[Any], *, turns: int) -> int:
     """Replaces a session's digests and its cursor; equal versions keep their rows. Returns how many were written."""
-    known = {row.version: row for row in of_session(rows, session_seq)}
+    versions = {row.version: row for row in of_session(rows, session_seq)}
     written = 0
     for version, digest in enumerate(made, 1):
-        old = known.pop(version, None)
+        old = versions.pop(version, None)
         if old is not None and _same(rows, old, digest):
             continue
         if old is not None:
             rows.delete("digests", seq=old.seq)
         _insert(rows, session_seq, version, digest)
         written += 1
-    for old in known.values():
+    for old in versions.values():
         rows.delete("digests", seq=old.seq)
     cursors.move_cursor(rows, DIGEST, str(session_seq), turns)
     return written
@@ -239,7 +242,8 @@ def clear_comparisons(rows: Rows, projects: Sequence[int]) -> None:
     )
     # Only sessions of one project continue each other.
     rows.run(
-        "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f where f.seq = from_seq) "
+        "delete from session_links where from_seq > 0 and (select f.project_seq from sessions f where f.seq = "
+        "from_seq) "
         "<> (select t.project_seq from sessions t where t.seq = to_seq)"
     )
     mark_endings_changed(rows)

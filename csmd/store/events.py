@@ -17,8 +17,7 @@ def record(rows: Rows, event: Event, *, text_hash: str, payload_hash: str) -> bo
     """Records a hook's event; False if it is known: by its id, or as the same report of a second command.
 
     A second command (a plugin's next to the settings') reports the same payload within 2 s, and nothing else happens in
-    the
-    session between the two.
+    the session between the two.
     """
     if _reported_twice(rows, event, payload_hash):
         return False
@@ -53,9 +52,9 @@ def session_events_after(
         "select e.seq, coalesce(s.seq, 0), e.name, e.at from events e left join sessions s on s.id = e.session_id "
         "where e.seq > :after order by e.seq limit :limit"
     )
-    found = rows.all(sql, after=after, limit=limit)
-    named = [(session, at) for _, session, name, at in found if name in names and session]
-    return (found[-1][0] if found else after), len(found), named
+    events = rows.all(sql, after=after, limit=limit)
+    named = [(session, at) for _, session, name, at in events if name in names and session]
+    return (events[-1][0] if events else after), len(events), named
 
 
 #: How many of the latest events are read: who reads again before so many new ones misses none.

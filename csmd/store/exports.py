@@ -87,10 +87,9 @@ def place(rows: Rows, named: Mapping[str, str], *, now: str, here: Project | Non
     """The row of the project that a record names: by key, else by remote, else a new one with its old path.
 
     By remote if its path is not here: the directory of the import (`here`), else the only project with this remote, or
-    the
-    only one of several whose directory exists. A record from a workspace goes only to a project in the same workspace,
-    else
-    to a row of its own there. The same key is the same directory, whatever workspace its user put it in here.
+    the only one of several whose directory exists. A record from a workspace goes only to a project in the same
+    workspace, else to a row of its own there. The same key is the same directory, whatever workspace its user put it in
+    here.
     """
     if not named:
         return 0

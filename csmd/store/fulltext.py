@@ -101,8 +101,7 @@ def text_hits(
     """(row key, bm25 score, higher is better) of the rows with any of `terms` in `projects` (None: all).
 
     `any_of` also requires one of these terms. If even the rarest term is in more than MOST_ROWS rows, only the newest
-    are
-    searched.
+    are searched.
     """
     chosen, least = _affordable(rows, kind, [term for term in terms if match_expression([term])])
     if not chosen:
@@ -112,7 +111,8 @@ def text_hits(
     newest = f"and {index.table}.rowid >= {least}" if least else ""
     return rows.all(
         f"select {key}, -bm25({index.table}) as score from {index.table} {whose} "  # noqa: S608
-        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score desc, {key} limit :limit",
+        f"where {index.table} match :expression {newest} and {in_keys('b.project_seq', projects)} order by score "
+        f"desc, {key} limit :limit",
         expression=" AND ".join(f"({match_expression(some)})" for some in (chosen, any_of) if match_expression(some)),
         limit=limit,
     )
@@ -162,7 +162,10 @@ def _affordable(rows: Rows, kind: str, terms: Sequence[str]) -> tuple[list[str],
         left -= count
     if left >= 0 or not chosen:
         return chosen, 0
-    sql = f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset :most"  # noqa: S608
+    sql = (
+        f"select rowid from {index.table} where {index.table} match :expression order by rowid desc limit 1 offset "  # noqa: S608
+        ":most"
+    )
     least = rows.value(sql, expression=match_expression(chosen), most=MOST_ROWS)
     return chosen, int(least or 0)
 

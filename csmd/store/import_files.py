@@ -127,7 +127,8 @@ def open_import(path: Path) -> Iterator[ForeignFile]:
     check_size(path)
     if (whole := _database_size(beginning)) > (size := path.stat().st_size):
         raise BadInput(
-            f"{path} is a SQLite database that was cut: it has {size:,} of {'at least ' * (size < _HEAD_BYTES)}{whole:,} bytes",
+            f"{path} is a SQLite database that was cut: it has {size:,} of "
+            f"{'at least ' * (size < _HEAD_BYTES)}{whole:,} bytes",
             hint="import a whole copy or a backup of it",
         )
     # Changes in the log would be missed, and the file may change while it is read.

@@ -19,12 +19,12 @@ class Instruction(NamedTuple):
     hosts: str = "claude"
 
 
-def replace_instructions(rows: Rows, project: int, found: Sequence[Instruction], *, now: str) -> int:
+def replace_instructions(rows: Rows, project: int, instructions: Sequence[Instruction], *, now: str) -> int:
     """Replaces a project's instructions, in order; returns how many files are new, changed or gone."""
-    known = {path: rest for path, *rest in instruction_hashes(rows, project)}
-    changed = sum(known.get(file.path) != [file.text_hash, file.hosts] for file in found)
-    gone = known.keys() - {file.path for file in found}
-    for ordinal, file in enumerate(found):
+    stored = {path: rest for path, *rest in instruction_hashes(rows, project)}
+    changed = sum(stored.get(file.path) != [file.text_hash, file.hosts] for file in instructions)
+    gone = stored.keys() - {file.path for file in instructions}
+    for ordinal, file in enumerate(instructions):
         values = {"project_seq": project, "ordinal": ordinal, "read_at": now, "gone": 0, **column_values(file)}
         rows.upsert("instructions", "project_seq, path", **values)
     for path in gone:
@@ -47,5 +47,5 @@ def instruction_hashes(rows: Rows, project: int) -> list[tuple[str, str, str]]:
 def instruction_texts(rows: Rows, projects: Sequence[int], host: str) -> list[str]:
     """The texts of the instruction files of these projects."""
     sql = "select text, hosts from instructions where project_seq = :project and gone = 0 order by ordinal"
-    found = (row for project in projects for row in rows.all(sql, project=project))
-    return [text for text, hosts in found if host in hosts.split()]
+    texts = (row for project in projects for row in rows.all(sql, project=project))
+    return [text for text, hosts in texts if host in hosts.split()]

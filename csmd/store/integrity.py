@@ -74,7 +74,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "inferred", "every inferred memory has the candidate it came from",
         "select m.id from memories m where m.origin = 'inferred' and not exists (select 1 from candidates c "
-        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') order by m.id limit :shown",
+        "where c.status = 'promoted' and ' ' || c.memory_ids || ' ' like '% ' || m.id || ' %') order by m.id limit "
+        ":shown",
         _FORGET,
     ),
     Invariant(
@@ -89,7 +90,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "model-saved", "what an assistant saved by itself does not count as the user's",
-        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' order by m.id limit :shown",
+        "select m.id from memories m where m.origin = 'model_saved' and m.authority = 'user' order by m.id limit "
+        ":shown",
         _FORGET,
     ),
     Invariant(
@@ -126,7 +128,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     Invariant(
         "statements", "every statement was said in a turn of a session",
         "select cast(x.seq as text) from statements x where not exists (select 1 from sessions s "
-        "where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq) order by 1 limit :shown",
+        "where s.seq = x.session_seq) or not exists (select 1 from turns t where t.seq = x.turn_seq) order by 1 limit "
+        ":shown",
         _REPAIR,
     ),
     Invariant(
@@ -143,7 +146,8 @@ INVARIANTS: tuple[Invariant, ...] = (
     ),
     Invariant(
         "scope", "only a project's own memories stand in it, and only what holds everywhere elsewhere",
-        "select m.id from memories m join projects p on p.seq = m.project_seq where m.scope <> 'project' and p.seq <> 0 "
+        "select m.id from memories m join projects p on p.seq = m.project_seq where m.scope <> 'project' and p.seq <> "
+        "0 "
         "and p.kind <> 'workspace' order by m.id limit :shown",
         _FORGET,
     ),
@@ -152,7 +156,8 @@ INVARIANTS: tuple[Invariant, ...] = (
         "select c.id from candidates c where c.status in ('open', 'needs_review') and exists (select 1 from "
         "candidate_evidence e where e.candidate_seq = c.seq) and not exists (select 1 from candidate_evidence e "
         "where e.candidate_seq = c.seq and (substr(e.uuid, 1, 4) = 'cli:' or exists (select 1 from turns t "
-        "where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) order by c.id limit :shown",
+        "where t.uuid = e.uuid) or exists (select 1 from provenance p where p.uuid = e.uuid))) order by c.id limit "
+        ":shown",
         f"{_REVIEW}: drop it",
     ),
 )  # fmt: skip
@@ -161,19 +166,19 @@ INVARIANTS: tuple[Invariant, ...] = (
 def violations(rows: Rows, key: bytes) -> dict[str, list[str]]:
     """Rule -> up to SHOWN ids that break it; rules that hold are left out."""
     values = {"shown": SHOWN, "confidence": CONFIDENCE, "seen": SEEN, "evidence": EVIDENCE, "correction": CORRECTION}
-    found = {}
-    for one in INVARIANTS:
-        wanted = {name: value for name, value in values.items() if f":{name}" in one.sql}
-        ids = rows.column(one.sql, **wanted) if one.sql else _forgotten(rows, key)
+    broken = {}
+    for invariant in INVARIANTS:
+        wanted = {name: value for name, value in values.items() if f":{name}" in invariant.sql}
+        ids = rows.column(invariant.sql, **wanted) if invariant.sql else _forgotten(rows, key)
         if ids:
-            found[one.name] = ids
-    return found
+            broken[invariant.name] = ids
+    return broken
 
 
 def _forgotten(rows: Rows, key: bytes) -> list[str]:
     """The memories that the user had forgotten, or that an assistant had and an assistant said."""
     gone = tombstones.forgotten_hashes(rows)
-    found = []
+    idents = []
     if gone:
         for ident, text, gate, authority, project, at in rows.all(
             "select id, text, gate, authority, project_seq, created_at from memories order by id"
@@ -181,8 +186,8 @@ def _forgotten(rows: Rows, key: bytes) -> list[str]:
             if tombstones.statement_hash(str(text), key) in gone and tombstones.is_statement_forgotten(
                 rows, str(text), correction=gate == "correction", authority=authority, project=project, at=at, key=key
             ):
-                found.append(str(ident))
-    return found[:SHOWN]
+                idents.append(str(ident))
+    return idents[:SHOWN]
 
 
 def _differing(counted: str, kept: str) -> str:
@@ -229,8 +234,8 @@ def structure(rows: Rows) -> list[str]:
     try:
         # Table by table, because virtual tables are checked below.
         for (table,) in rows.all("select name from sqlite_schema where type = 'table' and rootpage > 0"):
-            found = [str(text) for (text,) in rows.all(f"pragma quick_check('{table}')") if text != "ok"]
-            problems += [f"{table}: {found[0].splitlines()[-1]}"] if found else []
+            wrong = [str(text) for (text,) in rows.all(f"pragma quick_check('{table}')") if text != "ok"]
+            problems += [f"{table}: {wrong[0].splitlines()[-1]}"] if wrong else []
         problems += [f"{table}: row {row} refers to nothing" for table, row, *_ in rows.all("pragma foreign_key_check")]
     except StoreError as error:
         problems.append(error.what)
@@ -239,14 +244,14 @@ def structure(rows: Rows) -> list[str]:
 
 def content(rows: Rows) -> list[str]:
     """What is wrong between readable rows."""
-    found = [(text, rows.number(sql)) for text, sql in _COUNTED.items()]
-    return [text.format(count) for text, count in found if count]
+    counted = [(text, rows.number(sql)) for text, sql in _COUNTED.items()]
+    return [text.format(count) for text, count in counted if count]
 
 
 def altered(rows: Rows) -> list[str]:
     """Which texts differ from what was stored, by their keyed hashes; reads all of them."""
     key = recovery.key_of(rows)
-    found = []
+    problems = []
     for table in recovery.tables(rows):
         sound = recovery.checked_by(table, key)
         try:
@@ -254,11 +259,11 @@ def altered(rows: Rows) -> list[str]:
                 not sound(row[1:]) for row in recovery.span(rows, table, recovery.MIN_ROWID, recovery.MAX_ROWID)
             )
         except UnicodeDecodeError:
-            found.append(f"{table.name}: a row holds what is no text")
+            problems.append(f"{table.name}: a row holds what is no text")
             continue
         if wrong:
-            found.append(f"{table.name}: {amount(wrong, 'row')} altered since stored")
-    return found
+            problems.append(f"{table.name}: {amount(wrong, 'row')} altered since stored")
+    return problems
 
 
 def indexes(rows: Rows) -> list[str]:

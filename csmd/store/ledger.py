@@ -14,8 +14,7 @@ class ProviderRow:
 
     `place` is its base URL, or the path of the assistant's program. `key_from` names an environment variable, or is
     `keyring`, or "" for no key. While calls fail `failing_since` is when the first of them did, and `failure` the
-    latest
-    reason.
+    latest reason.
     """
 
     name: str
@@ -143,7 +142,8 @@ def sums(rows: Rows, *, since: str) -> list[Spent]:
     return [
         Spent(*row)
         for row in rows.all(
-            "select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0 else 1 end), "
+            "select day, project_seq, purpose, provider, model, count(*), sum(case when state = 'answered' then 0 "
+            "else 1 end), "
             "sum(is_estimated), sum(tokens_in), sum(tokens_out) from calls where day >= :since "
             "group by day, project_seq, purpose, provider, model order by day desc, sum(tokens_in + tokens_out) desc",
             since=since,

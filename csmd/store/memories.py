@@ -52,14 +52,14 @@ _BELIEF = (
 
 def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
     """The memories `m` that fulfil a condition, which may end with an order, each with its sources."""
-    found = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
+    memory_rows = rows.all(f"select {_COLUMNS} from memories m where {condition}", **values)  # noqa: S608
     sources = (
         {}
-        if not found
+        if not memory_rows
         else rows.grouped(
             f"select memory_seq, uuid, session_id, at, role from provenance where memory_seq {IS_LISTED} "  # noqa: S608
             "order by memory_seq, case role when 'states' then 0 else 1 end, at, uuid",
-            listed=listed(row[_SEQ] for row in found),
+            listed=listed(row[_SEQ] for row in memory_rows),
         )
     )
     return [
@@ -71,7 +71,7 @@ def where(rows: Rows, condition: str, **values: object) -> list[Memory]:
                 *row[_SOURCES + 1 :],
             ),
         )
-        for row in found
+        for row in memory_rows
     ]
 
 
@@ -105,20 +105,23 @@ def add_confirming(rows: Rows, memory_seq: int, sources: Sequence[Provenance]) -
 def stated_earlier(rows: Rows, memory_seq: int, source: Provenance) -> None:
     """Makes an earlier turn the one that states a memory; the others confirm it."""
     rows.update("memories", memory_seq, created_at=source.at, session_id=source.session_id)
-    sql = "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else 'confirms' end where memory_seq = :seq"
+    sql = (
+        "update provenance set role = case when uuid = :uuid then 'states' when role = 'beside' then role else "
+        "'confirms' end where memory_seq = :seq"
+    )
     rows.run(sql, uuid=source.uuid, seq=memory_seq)
 
 
 def by_hash(rows: Rows, text_hash: str, *, project: int) -> Memory | None:
     """The scope's own memory with exactly this normalised text, preferably one that nothing has superseded."""
-    found = where(
+    memories = where(
         rows,
         f"m.project_seq = :project and m.text_hash = :hash and {OWN} "
         "order by case m.superseded_by when '' then 0 else 1 end, m.seq limit 1",
         project=project,
         hash=text_hash,
     )
-    return found[0] if found else None
+    return memories[0] if memories else None
 
 
 def all_by_hash(rows: Rows, text_hash: str) -> list[Memory]:
@@ -143,19 +146,19 @@ def memories_by_turn(rows: Rows, uuids: Sequence[str]) -> dict[str, list[Memory]
         f"select uuid, memory_seq from provenance where uuid in ({uuid_names}) order by memory_seq",  # noqa: S608
         **values,
     )
-    known = by_seqs(rows, sorted({seq for _, seq in sources}))
+    memories = by_seqs(rows, sorted({seq for _, seq in sources}))
     by_uuid: dict[str, dict[int, Memory]] = defaultdict(dict)
     for uuid, seq in sources:
-        if seq in known:
-            by_uuid[uuid][seq] = known[seq]
+        if seq in memories:
+            by_uuid[uuid][seq] = memories[seq]
     by_turn = {uuid: list({**by_uuid[uuid], **by_uuid[short]}.values()) for uuid, short in bare.items()}
     return {uuid: stated for uuid, stated in by_turn.items() if stated}
 
 
 def by_id(rows: Rows, memory_id: str) -> Memory | None:
     """One memory, or None."""
-    found = where(rows, "m.id = :id", id=memory_id)
-    return found[0] if found else None
+    memories = where(rows, "m.id = :id", id=memory_id)
+    return memories[0] if memories else None
 
 
 def list_memories(
@@ -164,8 +167,7 @@ def list_memories(
     """The memories of some projects (None: all), the surest and newest first, at most `limit`.
 
     `only_users` selects those that a person (the user, a colleague) said or pinned, or that were judged worth injecting
-    at
-    every start.
+    at every start.
     """
     return where(
         rows,
@@ -187,8 +189,10 @@ def stated_in_session(rows: Rows, session_seq: int) -> list[Memory]:
     """The user's memories that turns of a session state, by row key."""
     return where(
         rows,
-        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = st.turn_seq "
-        "join provenance p on p.uuid = t.uuid and p.role <> 'beside' where st.session_seq = :session and st.rewound = 0) "
+        "m.authority = 'user' and m.seq in (select p.memory_seq from session_turn st join turns t on t.seq = "
+        "st.turn_seq "
+        "join provenance p on p.uuid = t.uuid and p.role <> 'beside' where st.session_seq = :session and st.rewound = "
+        "0) "
         "order by m.seq",
         session=session_seq,
     )
@@ -201,15 +205,15 @@ def page(
     """Returns (a page of the memories of some projects, how many there are in all), the last said first.
 
     Filters: one gate, category and type ("": any); the session that states or confirms it; last said at or after
-    `since`
-    and before `until`; `state` active or replaced ("": both).
+    `since` and before `until`; `state` active or replaced ("": both).
     """
     condition = (
         f"{in_keys('m.project_seq', projects)} and (:gate = '' or m.gate = :gate) and m.confirmed_at >= :since and "  # noqa: S608
         "(:until = '' or m.confirmed_at < :until) and (:category = '' or m.category = :category) and "
         "(:type = '' or m.type = :type) and (:session = '' or exists (select 1 from provenance p where "
         "p.memory_seq = m.seq and p.session_id = :session)) and "
-        "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> ''))"
+        "(:state = '' or (:state = 'active' and m.superseded_by = '') or (:state = 'replaced' and m.superseded_by <> "
+        "''))"
     )
     about = {
         "gate": gate,
@@ -221,11 +225,14 @@ def page(
         "until": until,
     }
     # Keys first, so that other tables are read only for the memories on the page.
-    latest = f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset :offset"  # noqa: S608
+    latest = (
+        f"select m.seq from memories m where {condition} order by m.confirmed_at desc, m.seq desc limit :limit offset "  # noqa: S608
+        ":offset"
+    )
     seqs = rows.column(latest, **about, limit=limit, offset=offset)
     total = rows.number(f"select count(*) from memories m where {condition}", **about)  # noqa: S608
-    found = by_seqs(rows, seqs)
-    return [found[seq] for seq in seqs], total
+    memories = by_seqs(rows, seqs)
+    return [memories[seq] for seq in seqs], total
 
 
 def replaced_by(rows: Rows, idents: Sequence[str]) -> dict[str, list[Memory]]:

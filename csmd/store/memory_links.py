@@ -44,7 +44,8 @@ def wholes_of(rows: Rows, memory: Memory) -> list[Memory]:
     """The memories whose second half this is, or that it is injected in place of."""
     return memories.where(
         rows,
-        "m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as')) order by m.seq",
+        "m.seq in (select from_seq from links where to_seq = :rest and relationship in ('goes_on_as', 'curated_as')) "
+        "order by m.seq",
         rest=memory.seq,
     )
 

@@ -10,13 +10,13 @@ from csmd.values import SessionPrompt, StatedInTurn
 
 
 class FileChange(NamedTuple):
-    """A tool call that wrote to a file: `anew` if all of it, `given` is the beginning of the call's input."""
+    """A tool call that wrote to a file: `anew` if all of it, `input_start` is the beginning of the call's input."""
 
     uuid: str
     at: str
     ordinal: int
     anew: bool
-    given: str
+    input_start: str
 
 
 def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: int) -> list[StatedInTurn]:
@@ -26,11 +26,12 @@ def stated_by_session(rows: Rows, session_seq: int, session_id: str, *, upto: in
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
         "join turns t on t.uuid = p.uuid "
         "join session_turn st on st.session_seq = :session and st.turn_seq = t.seq "
-        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = 'project' "
+        "where m.session_id = :id and m.twin_of = 0 and m.origin = 'stated' and m.gate <> 'relational' and m.scope = "
+        "'project' "
         "and st.ordinal <= :upto order by st.ordinal desc, m.seq"
     )
-    found = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
-    return list({stated.memory_seq: stated for stated in found}.values())
+    statements = rows.read(StatedInTurn, sql, session=session_seq, id=session_id, upto=upto)
+    return list({stated.memory_seq: stated for stated in statements}.values())
 
 
 _WRITERS = ", ".join(f"'{name}'" for name in sorted(TEXT_WRITERS))
@@ -47,15 +48,16 @@ def file_changes_of(
         "and t.source = 'transcript' order by st.ordinal desc limit :most"
     )
     limits = {"after": after, "upto": upto, "most": most, "characters": characters}
-    found = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
-    return found[::-1]
+    changes = rows.read(FileChange, sql, session=session_seq, creates=CREATES, **limits)
+    return changes[::-1]
 
 
 def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt]:
     """Everything that an assistant answers to in a session, in order."""
     sql = (
         "select t.uuid, st.ordinal, case when t.kind = 'user' then t.text else '' end from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= :upto "
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.rewound = 0 and st.ordinal <= "
+        ":upto "
         "and t.kind in ('user', 'relayed', 'command', 'notification') and t.source = 'transcript' order by st.ordinal"
     )
     return rows.read(SessionPrompt, sql, session=session_seq, upto=upto)
@@ -63,11 +65,12 @@ def prompts_of(rows: Rows, session_seq: int, *, upto: int) -> list[SessionPrompt
 
 def scene_places(rows: Rows, session_seq: int) -> tuple[int, tuple[str, ...]]:
     """The project of a session, and the directories whose files belong to it."""
-    found = rows.one(
-        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = :session",
+    row = rows.one(
+        "select s.project_seq, p.root, s.cwd from sessions s join projects p on p.seq = s.project_seq where s.seq = "
+        ":session",
         session=session_seq,
     )
-    return (found[0], found[1:]) if found else (0, ())
+    return (row[0], row[1:]) if row else (0, ())
 
 
 def note_scene(rows: Rows, memory_seq: int, *, uuid: str, text: str) -> None:
@@ -82,7 +85,8 @@ def scenes_of_session(rows: Rows, session_id: str) -> dict[int, str]:
     """The scenes of the memories that a session stated first, by memory."""
     return dict(
         rows.all(
-            "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = :id",
+            "select s.memory_seq, s.text from scenes s join memories m on m.seq = s.memory_seq where m.session_id = "
+            ":id",
             id=session_id,
         )
     )

@@ -1,8 +1,7 @@
 """The SQLite database of OpenCode and its forks, which keep sessions in its tables and not in files.
 
 OpenCode may be writing it, so it is opened for reading and for moments only, and neither it nor the files next to it
-are
-changed. Only the tables `session`, `message` and `part` are read; others hold credentials.
+are changed. Only the tables `session`, `message` and `part` are read; others hold credentials.
 """
 
 from __future__ import annotations
@@ -60,8 +59,7 @@ class Message:
     """A message and its used parts as JSON texts, without attachments; `at` is its time in milliseconds.
 
     `bad` are the other parts: the beginning of invalid JSON, None for a part that is too long. `name` is the same for a
-    copy
-    of the message and differs for every other one; `before` is that of the message before it, "" for none.
+    copy of the message and differs for every other one; `before` is that of the message before it, "" for none.
     """
 
     at: int
@@ -174,12 +172,12 @@ class SessionDatabase:
         """(id, time) of the messages of a session after a time, up to the first one that is still being written.
 
         A prompt is complete once an answer has begun, an answer once it is marked as completed or failed, or another
-        one has
-        begun. A message not changed since the time `abandoned` was left unfinished by a killed client.
+        one has begun. A message not changed since the time `abandoned` was left unfinished by a killed client.
         """
         sql = (
             "select id, time_created, time_updated, case when json_valid(data) then json_extract(data, '$.role') end, "  # noqa: S608
-            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), json_extract(data, '$.error')) "
+            "case when json_valid(data) then coalesce(json_extract(data, '$.time.completed'), json_extract(data, "
+            "'$.error')) "
             f"is not null else 1 end from message where session_id = :id and time_created > :after and {_TIMED} "
             "order by time_created, id"
         )
@@ -207,8 +205,7 @@ class SessionDatabase:
         """The message of a time, after the one `before`, with its parts in order; None if it is gone.
 
         Reads at most `most` characters of each part and of all. Raises TooLarge if the message itself is longer.
-        Attachments are
-        not read: they may be of any length.
+        Attachments are not read: they may be of any length.
         """
         sql = (
             "select length(data) > :most, case when length(data) > :most then '' "
@@ -237,7 +234,8 @@ class SessionDatabase:
             "from (select id, case when length(data) <= :longest and json_valid(data) then data else '{}' end as data "
             "from part where message_id = :id) "
             "where json_extract(data, '$.type') in ('text', 'tool') "
-            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), 0) "
+            "and not coalesce(json_extract(data, '$.synthetic'), 0) and not coalesce(json_extract(data, '$.ignored'), "
+            "0) "
             "order by id"
         )
         parts = "\0".join(map(str, self._rows.column(sql, id=ident, most=TELLING_CHARACTERS, longest=LONGEST_TELLING)))

@@ -20,26 +20,28 @@ def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tupl
     """(capability, outcome, uuid, session, time) of the sessions of these projects (None: all), by time."""
     return rows.all(
         "select c.capability, c.outcome, c.uuid, s.id, c.at from self_capabilities c "  # noqa: S608
-        f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, c.capability"
+        f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} order by c.at, s.id, "
+        "c.capability"
     )
 
 
 def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str, str, str, str, int]]:
     """("model" or "version", its name, since, until, sessions) of sessions of these projects (None: all), by time."""
-    found: list[tuple[str, str, str, str, int]] = []
+    spans: list[tuple[str, str, str, str, int]] = []
     for column in ("model", "version"):
-        found += rows.all(
+        spans += rows.all(
             f"select '{column}', s.{column}, min(s.started_at), max(s.last_at), count(*) from sessions s "  # noqa: S608
             f"where s.parent = '' and s.{column} <> '' and {in_keys('s.project_seq', projects)} "
             f"group by s.{column} order by min(s.started_at), s.{column}"
         )
-    return found
+    return spans
 
 
 def projects_held(rows: Rows) -> list[int]:
     """The projects with outcomes."""
     return rows.column(
-        "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq order by s.project_seq"
+        "select distinct s.project_seq from self_capabilities c join sessions s on s.seq = c.session_seq order by "
+        "s.project_seq"
     )
 
 

@@ -46,9 +46,9 @@ def first_provisional(rows: Rows, session_seq: int, *, after: int) -> int | None
     )
 
 
-def put_packets(rows: Rows, found: Iterable[Packet]) -> int:
+def put_packets(rows: Rows, packets: Iterable[Packet]) -> int:
     """Stores packets and returns how many are new."""
-    return sum(_put_packet(rows, packet) for packet in found)
+    return sum(_put_packet(rows, packet) for packet in packets)
 
 
 def _put_packet(rows: Rows, packet: Packet) -> bool:
@@ -68,10 +68,11 @@ def latest_packets(
 
     Observed at or after `since` and before `until`.
     """
-    found = rows.all(
+    packet_rows = rows.all(
         "select p.kind, p.subject, p.outcome, p.uuid, s.id, p.project_seq, p.ordinal, p.at, p.words, p.frustration, "  # noqa: S608
         "p.energy, p.stance, p.urgency from packets p join sessions s on s.seq = p.session_seq "
-        f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) and (:kind = '' or p.kind = :kind) "
+        f"where {in_keys('p.project_seq', projects)} and (:session = '' or s.id = :session) and (:kind = '' or p.kind "
+        "= :kind) "
         "and p.at >= :since and (:until = '' or p.at < :until) "
         "order by p.at desc, p.ordinal desc, p.kind, p.subject limit :limit",
         limit=limit,
@@ -82,7 +83,7 @@ def latest_packets(
     )
     return [
         as_value(Packet, (*row[:9], as_value(State, [None if figure == UNKNOWN else figure for figure in row[9:]])))
-        for row in found
+        for row in packet_rows
     ]
 
 
@@ -96,9 +97,11 @@ def projects_to_scan(rows: Rows, *, quiet_before: str = "", now: str = "") -> li
         "(select project_seq, max(seq) as top, max(at) as latest from packets group by project_seq) x "
         "on x.project_seq = p.seq "
         "left join cursors c on c.stage = 'scan' and c.subject = cast(p.seq as text) "
-        "where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq and d.source = 'habits')) "
+        "where (x.top is not null or exists (select 1 from candidates d where d.project_seq = p.seq and d.source = "
+        "'habits')) "
         "and coalesce(c.position, 0) <> coalesce(x.top, 0) + 1 "
-        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, p.seq"
+        "and (cast(:quiet as text) = '' or x.latest is null or x.latest <= :quiet or x.latest > :now) order by top, "
+        "p.seq"
     )
     return rows.all(sql, quiet=quiet_before, now=now)
 

@@ -51,7 +51,7 @@ def quote_purged(page: str) -> str:
 
 
 def _items(lines: Sequence[str]) -> Iterator[tuple[int, int, str]]:
-    """(first line, line after the last, memory id or "") of list items, wrapped ones whole, and of lines that end with an id."""
+    """(first line, line after the last, memory id or "") of whole list items, and of lines that end with an id."""
     at = 0
     while at < len(lines):
         end = at + 1

@@ -25,8 +25,7 @@ class Passage:
     """A passage in a search result; `start` and `end` are its place in its turn's text, in characters.
 
     Of a tool call's words they are the place in these words, and `kind` is `assistant`, who wrote them. A user's quote
-    is
-    `relayed`; an answer to the assistant's question reads "question -> answer". `session_id` is the parent's for a
+    is `relayed`; an answer to the assistant's question reads "question -> answer". `session_id` is the parent's for a
     sub-agent's turn.
     """
 
@@ -114,8 +113,7 @@ def add_words(rows: Rows, turn_seq: int, text: str, *, source: str) -> int:
     """Stores the words of a tool call as passages of its turn, in place of other words; returns how many there are.
 
     None if the turn is gone or its text is not the `source` that the words were read from, because it was purged since.
-    A
-    fork lists a call again: stored passages keep their row keys.
+    A fork lists a call again: stored passages keep their row keys.
     """
     if rows.value("select text from turns where seq = :turn", turn=turn_seq) != source:
         return 0
@@ -210,17 +208,16 @@ def newer_than(
     """Passage -> what follows it on the same matter with at least this weight, the surest first.
 
     A passage that follows more than `most` others with a weight of `sure` follows none: it only resembles everything
-    said
-    there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages are
-    its,
-    too, with ECHO of their weight.
+    said there. A user's short decision is repeated in full by the reply, so the threads of the reply's first passages
+    are its, too, with ECHO of their weight.
     """
     links: dict[int, dict[int, float]] = {}
     sql = (
         f"with own as (select seq, session_seq, turn_seq from passages where {in_keys('seq', seqs)}) "  # noqa: S608
         "select o.seq, h.newer_seq, h.weight from own o join passage_threads h on h.older_seq = o.seq "
         f"where h.weight >= :least and {_FEW} union all "
-        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in ('user', 'relayed') "
+        "select o.seq, h.newer_seq, h.weight * :echo from own o join turns t on t.seq = o.turn_seq and t.kind in "
+        "('user', 'relayed') "
         # By key: led by the index of sessions the planner would walk the whole session.
         "join passages r on r.seq > o.seq and r.seq <= o.seq + :replied and +r.session_seq = o.session_seq "
         "and r.turn_seq <> o.turn_seq join passage_threads h on h.older_seq = r.seq "
@@ -235,12 +232,15 @@ def newer_than(
 def link_passages(rows: Rows, older: int, newer: int, weight: float, *, most: int) -> None:
     """Links a passage to a later one; the `most` surest links of the older stay. Missing passages are left out."""
     sql = (
-        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight from passages a, passages b "
-        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = excluded.weight"
+        "insert into passage_threads (older_seq, newer_seq, weight) select a.seq, b.seq, :weight from passages a, "
+        "passages b "
+        "where a.seq = :older and b.seq = :newer on conflict (older_seq, newer_seq) do update set weight = "
+        "excluded.weight"
     )
     rows.run(sql, older=older, newer=newer, weight=weight)
     sql = (
-        "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from passage_threads "
+        "delete from passage_threads where older_seq = :older and newer_seq not in (select newer_seq from "
+        "passage_threads "
         "where older_seq = :older order by weight desc, newer_seq limit :most)"
     )
     rows.run(sql, older=older, most=most)
@@ -277,7 +277,10 @@ def index_problems(rows: Rows) -> list[str]:
 
     The index stores no texts, so SQLite's own check cannot compare it.
     """
-    sql = "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = t.seq)"
+    sql = (
+        "select text from turns t where searchable = 1 and not exists (select 1 from passages p where p.turn_seq = "
+        "t.seq)"
+    )
     without = rows.column(sql)
     counts = {
         "passages_fts: passages missing from it: {}": rows.value(

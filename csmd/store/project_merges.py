@@ -53,8 +53,7 @@ def split_projects(rows: Rows, source: int, part: int) -> Moved:
     """Splits `part` off the project that it was merged into, or was just made a part of; moves its rows only.
 
     A memory moves if it came from there or was said nowhere else; one that was said again in what stays is left there
-    as a
-    copy.
+    as a copy.
     """
     tree = projects.with_merged(rows, part)
     bases = _bases(rows, source)
@@ -187,10 +186,10 @@ def _set_aside(rows: Rows, memory: Memory, *, twin_of: Memory, now_in: int, orig
 
 def _aside(rows: Rows, project: int) -> dict[int, list[Memory]]:
     """The hidden memories of a merged project, by the memory that represents each."""
-    found: dict[int, list[Memory]] = {}
+    hidden: dict[int, list[Memory]] = {}
     for seq, twin in rows.all("select seq, twin_of from memories where project_seq = :p and twin_of > 0", p=project):
-        found.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
-    return found
+        hidden.setdefault(int(twin), []).extend(memories.by_seqs(rows, [int(seq)]).values())
+    return hidden
 
 
 def _separate(rows: Rows, kept: Memory, other: Memory, source: int, part: int, *, leaves: bool) -> None:
@@ -246,22 +245,22 @@ def bring_home(rows: Rows, worktree: Project, repository: Project, *, is_gone: C
     Does nothing across a wall, nor for a project that was split off again: `csmd project split` undoes this. An unknown
     repository is created only if there is something to merge.
     """
-    known = projects.recognised_row(rows, repository)
-    into = None if known is None else projects.current_project(rows, known, repository.root)
+    repository_seq = projects.recognised_row(rows, repository)
+    into = None if repository_seq is None else projects.current_project(rows, repository_seq, repository.root)
     wall = projects.wall_around(rows, repository.root) if into is None else projects.everywhere(rows, into)
     merged = 0
     for root in lone_worktrees(rows, below=worktree.root):
         own, key = rows.all(
             "select seq, key from projects where root = :root and kind = 'path' order by seq", root=root
         )[0]
-        if is_gone(root) and own not in (known, into) and projects.everywhere(rows, own) == wall:
+        if is_gone(root) and own not in (repository_seq, into) and projects.everywhere(rows, own) == wall:
             projects.add_alias(rows, key, own, path=root, why=projects.WORKTREE, now=now)
             merge_projects(rows, own, projects.ensure(rows, repository, now=now))
             merged += 1
-    known = projects.recognised_row(rows, repository)
+    repository_seq = projects.recognised_row(rows, repository)
     # The directory may be known as a project, possibly as a repository that is gone.
     is_known = rows.exists("select 1 from projects where root = :root and seq > 0", root=worktree.root)
     is_new = projects.recognised_row(rows, worktree) is None and not is_known
-    if known and is_new and projects.is_place_behind(rows, known, worktree):
-        projects.add_alias(rows, worktree.key, known, path=worktree.root, why=projects.WORKTREE, now=now)
+    if repository_seq and is_new and projects.is_place_behind(rows, repository_seq, worktree):
+        projects.add_alias(rows, worktree.key, repository_seq, path=worktree.root, why=projects.WORKTREE, now=now)
     return merged

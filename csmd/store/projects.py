@@ -56,21 +56,21 @@ def seq_of(rows: Rows, project: Project) -> int | None:
 
 def _own(rows: Rows, project: Project, now: str) -> int:
     """The row of a directory's own key, before merges and splits; created or recognized if the key is new."""
-    known = recognised_row(rows, project)
-    if known is not None:
+    seq = recognised_row(rows, project)
+    if seq is not None:
         if project.fingerprint or project.remote:
-            _refresh(rows, known, project)
-        return known
-    found = recognised(rows, project)
+            _refresh(rows, seq, project)
+        return seq
+    match = recognised(rows, project)
     main = project.worktree_of
-    if found is None and main is not None and may_be_made(rows, main, project):
-        found = _own(rows, main, now), WORKTREE
-    if found is None:
+    if match is None and main is not None and may_be_made(rows, main, project):
+        match = _own(rows, main, now), WORKTREE
+    if match is None:
         return rows.insert_keyed(
             "projects", key=project.key, root=project.root, name=project.name, kind=project.kind, created_at=now,
             remote=project.remote, fingerprint=project.fingerprint, workspace_seq=wall_around(rows, project.root),
         )  # fmt: skip
-    seq, why = found
+    seq, why = match
     key, root = rows.all("select key, root from projects where seq = :seq", seq=seq)[0]
     if why == "moved":
         add_alias(rows, key, seq, path=root, why="moved", now=now)
@@ -82,9 +82,9 @@ def _own(rows: Rows, project: Project, now: str) -> int:
 
 def _refresh(rows: Rows, seq: int, project: Project) -> None:
     """Records how a project is recognized now, and its root if it was moved back."""
-    root, *known = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
+    root, *identity = rows.all("select root, remote, fingerprint from projects where seq = :seq", seq=seq)[0]
     if root == project.root:
-        if known != [project.remote, project.fingerprint]:
+        if identity != [project.remote, project.fingerprint]:
             rows.update("projects", seq, remote=project.remote, fingerprint=project.fingerprint)
         return
     why = rows.value("select why from aliases where key = :key and path = :root", key=project.key, root=project.root)
@@ -210,8 +210,7 @@ def recognised(rows: Rows, project: Project) -> tuple[int, str] | None:
     """Returns (row key, why) of the known project of a directory with an unknown key; None if it is new.
 
     Why is "same place", "worktree" or "moved". Moved: the directory has the fingerprint of exactly one known project
-    whose
-    own directory is gone, or the remote of an imported one in which nothing was said here yet.
+    whose own directory is gone, or the remote of an imported one in which nothing was said here yet.
     """
     sql = (
         "select seq from projects where root = :root and root <> '' and part_of = 0 and seq > 0 "
@@ -246,9 +245,9 @@ def repository_of(rows: Rows, project: Project) -> int | None:
     main = project.worktree_of
     if main is None:
         return None
-    known = recognised_row(rows, main)
-    found = recognised(rows, main) if known is None else (known, "")
-    return None if found is None else found[0]
+    seq = recognised_row(rows, main)
+    match = recognised(rows, main) if seq is None else (seq, "")
+    return None if match is None else match[0]
 
 
 def is_place_behind(rows: Rows, repository: int, worktree: Project) -> bool:
@@ -295,12 +294,12 @@ def lens_around(rows: Rows, place: str) -> int:
 
 def reached(rows: Rows, project: int, step: str) -> frozenset[int]:
     """Returns a project and everything that a query reaches from it, repeatedly."""
-    found, waiting = {project}, [project]
+    reached_projects, waiting = {project}, [project]
     while waiting:
-        new = set(rows.column(step, seq=waiting.pop())) - found
-        found |= new
+        new = set(rows.column(step, seq=waiting.pop())) - reached_projects
+        reached_projects |= new
         waiting += new
-    return frozenset(found)
+    return frozenset(reached_projects)
 
 
 def with_merged(rows: Rows, project: int) -> frozenset[int]:

@@ -51,7 +51,8 @@ def add_provisional(
     reported = rows.value(sql, stream=turn.stream, hash=text_hash, event=event)
     sql = (
         "select count(*) from turns t cross join session_turn st "
-        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = t.seq and st.session_seq = :session"
+        "where t.text_hash = :hash and (t.kind = :kind or (:kind = 'user' and t.kind = 'relayed')) and st.turn_seq = "
+        "t.seq and st.session_seq = :session"
     )
     stored = rows.value(sql, session=session.seq, hash=text_hash, kind=turn.kind)
     if reported <= stored:
@@ -81,16 +82,16 @@ def expired_provisional(
         "and at < :before and (at > :at or (at = :at and seq > :seq)) order by at, seq limit :most"
     )
     waiting = rows.all(sql, before=before, at=after[0], seq=after[1], most=most)
-    found: list[int] = []
+    expired: list[int] = []
     silent: set[int] = set()  # nothing is later than one turn, so nothing is later than a later one
     for seq, uuid, session, text_hash, at in waiting:
         if _double(rows, uuid, session, text_hash) is not None or (
             session not in silent and _went_on(rows, session, after=at)
         ):
-            found.append(seq)
+            expired.append(seq)
         else:
             silent.add(session)
-    return found, (waiting[-1][4], waiting[-1][0]) if len(waiting) == most else FIRST
+    return expired, (waiting[-1][4], waiting[-1][0]) if len(waiting) == most else FIRST
 
 
 def close_provisional(rows: Rows, seqs: Sequence[int]) -> tuple[int, int]:

@@ -44,12 +44,14 @@ _COLUMNS: dict[Way, str] = {
     "turn": "turns.text",
     "memory": "memories.text",
     "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
-    "lens_topics.name packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
+    "lens_topics.name packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more "
+    "dream_rows.text_after "
     "dream_rows.more_after dream_files.path dream_files.before dream_files.after pages.path errors.command "
     "errors.message error_fixes.files error_fixes.text symptoms.text kept_answers.text",
     "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "
     "checkpoint_items.text goals.text self_capabilities.why belief_changes.before belief_changes.after "
-    "belief_changes.reason dreams.error dream_changes.reason pages.text pages.also pages.held projects.root projects.name "
+    "belief_changes.reason dreams.error dream_changes.reason pages.text pages.also pages.held projects.root "
+    "projects.name "
     "projects.remote sessions.cwd sessions.title aliases.path instructions.text instructions.root",
     "hide": "files.path elsewhere.path directories.path instructions.path",
     "empty": "sessions.path",
@@ -478,8 +480,7 @@ def keep_secrets_out(rows: Rows, session: str, secrets: Collection[str], *, key:
     """Keeps secrets out of a session from now on, also where they appear alone.
 
     Its hook events are changed at once, because a transcript's line is matched by the same words. The rest is left to
-    the
-    pass over LATE_SECRETS.
+    the pass over LATE_SECRETS.
     """
     if not tombstones.note_secrets(rows, session, secrets, key=key, now=now):
         return

@@ -110,8 +110,8 @@ def purge(
     """Removes purged text from every file that may hold text; with `everything` no copy of the database is left.
 
     `everything` is for turns, sessions and projects: a copy may hold them under names that only it knows. `purged`
-    returns
-    which names were purged as a whole: the turns and sessions of csmd's own session files, and missing memories.
+    returns which names were purged as a whole: the turns and sessions of csmd's own session files, and missing
+    memories.
     """
     session_files = [path for path, way in list_files(home, log_dir) if way == "lines"]
     gone = [path for path in session_files if purged("session", [path.stem])]
@@ -197,8 +197,7 @@ def change(
     """Changes or removes each file in which `cleaned` finds something, as its kind requires.
 
     `ways` and `chosen` limit the files. `refusing` handles a file that the disk refuses; it raises by default. A line
-    of one
-    of `turns` keeps only KNOWN_BY; a line of a page about a `missing` memory is removed.
+    of one of `turns` keeps only KNOWN_BY; a line of a page about a `missing` memory is removed.
     """
     done = ChangedFiles()
     for path, way in list_files(home, log_dir):

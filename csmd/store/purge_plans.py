@@ -55,8 +55,7 @@ def resolve_plan(rows: Rows, typed: str, *, key: bytes, kind: str = "", project_
     """Returns the plan for a typed argument; raises BadInput if nothing matches.
 
     Tried in order: a memory's id, a turn's uuid, a session's id or its beginning, a project's path (its key is given),
-    a
-    text. `kind` selects one.
+    a text. `kind` selects one.
     """
     if kind and kind not in WHATS:
         raise BadInput(f"a purge is of a {', '.join(WHATS[:-1])} or {WHATS[-1]}, not of {kind!r}")
@@ -190,7 +189,8 @@ def _probes(rows: Rows, seqs: Sequence[int]) -> list[str]:
     texts: list[str] = []
     for start in range(0, len(seqs), 500):
         texts += rows.column(
-            f"select t.text from turns t where {in_keys('t.seq', seqs[start : start + 500])} and t.kind in ('user', 'relayed', 'assistant') "  # noqa: S608
+            f"select t.text from turns t where {in_keys('t.seq', seqs[start : start + 500])} and t.kind in ('user', "  # noqa: S608
+            "'relayed', 'assistant') "
             "and not exists (select 1 from turns o where o.text_hash = t.text_hash and o.seq <> t.seq)"
         )
     beginnings = [" ".join(words(text)[:PROBE_WORDS]) for text in sorted(texts, key=len, reverse=True)[:PROBES]]

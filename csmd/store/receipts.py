@@ -135,7 +135,8 @@ def injection_totals(rows: Rows, session_id: str) -> tuple[int, int]:
     """(memories, tokens) injected into a session's present context."""
     present = "n.session_id = :session and n.at >= :since"
     sql = (
-        "select (select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = n.seq "  # noqa: S608
+        "select (select count(distinct i.memory_id) from injections n join injection_items i on i.injection_seq = "  # noqa: S608
+        "n.seq "
         f"join memories m on m.id = i.memory_id where {present}), "
         f"(select coalesce(sum(n.tokens), 0) from injections n where {present})"
     )
@@ -186,7 +187,8 @@ def list_receipts(
         f"select {_COLUMNS}, (select count(*) from injection_items i where i.injection_seq = n.seq), "  # noqa: S608
         "(select count(i.used) from injection_items i where i.injection_seq = n.seq), "
         "(select coalesce(sum(i.used), 0) from injection_items i where i.injection_seq = n.seq) "
-        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit :limit offset :offset"
+        f"from injections n where {in_keys('n.project_seq', projects)} and {of_session} order by n.seq desc limit "
+        ":limit offset :offset"
     )
     receipts = rows.all(sql, limit=limit, offset=offset, session=session_id)
     return [ReceiptSummary(as_value(Receipt, row), *row[7:]) for row in receipts]
@@ -296,8 +298,7 @@ def waiting(rows: Rows, *, answered: str, still: str, over: str, limit: int) -> 
     """Receipts whose use can be determined, by session.
 
     A prompt's receipt can be with the next prompt; a start's with the session's end or its next fresh context, if that
-    was
-    before `answered`; and either after nothing was said in the session since `still`, for a start since `over`.
+    was before `answered`; and either after nothing was said in the session since `still`, for a start since `over`.
     """
     sql = (
         f"select {_WAITING_COLUMNS} where n.judged = 0 and ("  # noqa: S608

@@ -106,27 +106,27 @@ def open_damaged(path: Path, *, sound: Path | None) -> apsw.Connection | None:
 def schema_pages(sound: Path) -> dict[int, bytes]:
     """The pages below the first with a sound database's schema, by number; empty if the first holds it all."""
     size = 4096
-    found: dict[int, bytes] = {}
+    pages: dict[int, bytes] = {}
     with sound.open("rb") as file:
         waiting = [1]
-        while waiting and len(found) < SCHEMA_PAGES:
+        while waiting and len(pages) < SCHEMA_PAGES:
             number = waiting.pop()
             file.seek((number - 1) * size)
             page = file.read(size)
             begin = 100 if number == 1 else 0
             if number > 1:
-                found[number] = page
+                pages[number] = page
             if page[begin] == INTERIOR:
                 cells = int.from_bytes(page[begin + 3 : begin + 5], "big")
                 spots = [int.from_bytes(page[begin + 12 + 2 * at : begin + 14 + 2 * at], "big") for at in range(cells)]
                 waiting += [int.from_bytes(page[spot : spot + 4], "big") for spot in spots]
                 waiting.append(int.from_bytes(page[begin + 8 : begin + 12], "big"))
-    return found
+    return pages
 
 
 def tables(rows: Rows) -> list[Table]:
     """The tables that no stage can rebuild."""
-    found = []
+    readable_tables = []
     for name, sql in rows.all("select name, sql from sqlite_schema where type = 'table' order by rowid"):
         if name in NOT_TAKEN or name.startswith((*purge.DERIVED, "sqlite_")):
             continue
@@ -136,7 +136,7 @@ def tables(rows: Rows) -> list[Table]:
         key = primary[0][0] if bare else "rowid"
         if bare and primary[0][1] != "integer":
             key = "''"  # read as a whole, or up to the damage
-        found.append(
+        readable_tables.append(
             Table(
                 name=str(name),
                 columns=tuple(str(row[1]) for row in info),
@@ -145,7 +145,7 @@ def tables(rows: Rows) -> list[Table]:
                 unique=not bare,
             )
         )
-    return found
+    return readable_tables
 
 
 def _columns_of(rows: Rows, table: Table) -> str:
@@ -280,26 +280,30 @@ def with_defaults(table: Table, values: Row) -> Row:
 def key_of(rows: Rows | None) -> bytes | None:
     """The key of a database's keyed hashes; None if it cannot be read."""
     with contextlib.suppress(*DAMAGE):
-        found = rows.value("select value from meta where key = 'hash_key'") if rows else None
-        return bytes(found) if isinstance(found, bytes) and len(found) == 32 else None
+        key = rows.value("select value from meta where key = 'hash_key'") if rows else None
+        return bytes(key) if isinstance(key, bytes) and len(key) == 32 else None
     return None
 
 
 def paths_read(rows: Rows) -> list[str]:
     """The transcripts that a database knows, as far as they can be read."""
-    found: list[str] = []
+    paths: list[str] = []
     for sql in ("select path from files", "select path from sessions where path <> ''"):
         with contextlib.suppress(*DAMAGE):
             for (path,) in rows.connection.execute(sql):
-                found.append(str(path))
-    return found
+                paths.append(str(path))
+    return paths
 
 
 def tombstones(rows: Rows) -> list[dict[str, Any]]:
     """The tombstones by column, as far as they can be read."""
     with contextlib.suppress(*DAMAGE):
-        found = [table for table in tables(rows) if table.name == "tombstones"]
-        return [dict(zip(table.columns, row[1:], strict=True)) for table in found for row in readable(rows, table, [])]
+        tombstone_tables = [table for table in tables(rows) if table.name == "tombstones"]
+        return [
+            dict(zip(table.columns, row[1:], strict=True))
+            for table in tombstone_tables
+            for row in readable(rows, table, [])
+        ]
     return []
 
 
@@ -329,28 +333,28 @@ def rebuild(into: Rows, *, damaged: Rows | None, copy: Rows | None, key: bytes |
 
     `key` is that of both sources; if it is lost (None), texts are hashed with `new_key`, and tombstones become useless.
     """
-    found = Salvaged()
+    salvaged = Salvaged()
     into.run("pragma defer_foreign_keys = on")
     into.run("delete from projects")
     for table in tables(into):
         gaps: list[tuple[int, int]] = [(MIN_ROWID, MAX_ROWID)]
         if damaged is not None:
             gaps = []
-            found.rows[table.name] = _put(into, table, readable(damaged, table, gaps), key, gaps)
+            salvaged.rows[table.name] = _put(into, table, readable(damaged, table, gaps), key, gaps)
         from_copy = [
             _put(into, table, span(copy, table, low, high), key, []) if copy is not None else 0
             for low, high in merged(gaps)
         ]
-        found.filled[table.name] = sum(from_copy)
+        salvaged.filled[table.name] = sum(from_copy)
         if damaged is not None:
-            found.unfilled[table.name] = from_copy.count(0)
+            salvaged.unfilled[table.name] = from_copy.count(0)
     into.delete("meta", key="hash_key")
     into.insert("meta", key="hash_key", value=key or new_key)
     if key is None:
-        found.tombstones_lost = into.run("delete from tombstones")
+        salvaged.tombstones_lost = into.run("delete from tombstones")
         _rehash(into, new_key)
-    found.stubs, found.hurt = _close_references(into)
-    return found
+    salvaged.stubs, salvaged.hurt = _close_references(into)
+    return salvaged
 
 
 def _put(into: Rows, table: Table, source: Iterator[Row], key: bytes | None, gaps: list[tuple[int, int]]) -> int:
@@ -359,8 +363,8 @@ def _put(into: Rows, table: Table, source: Iterator[Row], key: bytes | None, gap
     sql = f"insert into {table.name} ({', '.join(table.columns)}) values ({marks}) on conflict do nothing"  # noqa: S608
     sound = checked_by(table, key)
     stored = 0
-    for at, *found in source:
-        values = with_defaults(table, tuple(found))
+    for at, *columns in source:
+        values = with_defaults(table, tuple(columns))
         taken = sound(values)
         if taken:
             try:
@@ -395,7 +399,8 @@ _STUB_PROJECTS = (
 )
 #: The placeholder of a lost workspace: without it its contents would be visible from everywhere.
 _STUB_WORKSPACES = (
-    "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, 'workspace:recovered-' || "
+    "insert into projects (seq, key, root, name, kind, created_at) select distinct p.workspace_seq, "
+    "'workspace:recovered-' || "
     "cast(p.workspace_seq as text), '', 'recovered-' || cast(p.workspace_seq as text), 'workspace', '' from projects p "
     "where p.workspace_seq > 0 and p.workspace_seq not in (select seq from projects)"
 )
@@ -470,7 +475,8 @@ def put_in_order(rows: Rows, *, new_after: int, hurt: set[int]) -> int:
     """Sorts by time the turns of `hurt` sessions and of those with recovered turns; returns how many."""
     hurt = hurt | set(
         rows.column(
-            "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > :new "
+            "select distinct st.session_seq from session_turn st join turns t on t.seq = st.turn_seq where t.seq > "
+            ":new "
             "and exists (select 1 from session_turn o join turns e on e.seq = o.turn_seq "
             "where o.session_seq = st.session_seq and o.ordinal < st.ordinal and e.at > t.at)",
             new=new_after,

@@ -106,7 +106,8 @@ def turns_after(rows: Rows, seqs: Sequence[int], *, most: int) -> dict[int, list
     sql = (
         "select me.turn_seq, n.turn_seq from turns own "  # noqa: S608
         "join session_turn me on me.turn_seq = own.seq and me.session_seq = own.session_seq "
-        "join session_turn n on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal + :furthest "
+        "join session_turn n on n.session_seq = me.session_seq and n.ordinal > me.ordinal and n.ordinal <= me.ordinal "
+        "+ :furthest "
         f"join {SEARCHED} where {in_keys('own.seq', seqs)} order by me.turn_seq, n.ordinal"
     )
     behind = rows.grouped(sql, furthest=FURTHEST)

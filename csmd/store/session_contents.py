@@ -10,7 +10,10 @@ from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
 
 _TURNS = "from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session"
-_STATEMENTS = "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session and st.rewound = 0"
+_STATEMENTS = (
+    "from session_turn st join statements m on m.turn_seq = st.turn_seq where st.session_seq = :session and "
+    "st.rewound = 0"
+)
 
 
 class Agent(NamedTuple):
@@ -30,7 +33,7 @@ def conversation(
     offset: int = 0,
     among: Sequence[TurnKind] = get_args(TurnKind),
 ) -> list[SaidTurn]:
-    """The turns of a session in order, of these projects (None: all) and of the kinds `among`, without the first `offset`."""
+    """The turns of a session in order: of these projects (None: all) and the kinds `among`, from the `offset`th on."""
     kinds_named = ", ".join(f"'{kind}'" for kind in among)
     turn = columns(
         SaidTurn, "t", dropped="coalesce(t.dropped, 0)", rewound="st.rewound", counted="coalesce(t.counted, 0)"
@@ -90,7 +93,7 @@ def prompt_modes(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
 
 
 def tool_traffic(rows: Rows, session_seq: int, *, characters: int) -> list[tuple[str, str, str, str, str]]:
-    """(kind, tool, call id, first `characters`, time) of the tool calls and results in order; a result names no tool."""
+    """(kind, tool, call id, first `characters`, time) of tool calls and results in order; a result names no tool."""
     sql = (
         f"select t.kind, t.tool_name, t.tool_id, substr(t.text, 1, :characters), t.at {_TURNS} "
         "and t.kind in ('tool_call', 'tool_result') order by st.ordinal"
@@ -109,13 +112,19 @@ def statements(rows: Rows, session_seq: int, *, projects: Sequence[int] | None) 
 
 def gotchas(rows: Rows, session_seq: int, *, limit: int) -> list[str]:
     """The traps that a session's statements name, the surest first."""
-    sql = f"select m.text {_STATEMENTS} and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit :limit"
+    sql = (
+        f"select m.text {_STATEMENTS} and m.category = 'gotcha' order by m.confidence desc, st.ordinal, m.seq limit "
+        ":limit"
+    )
     return rows.column(sql, session=session_seq, limit=limit)
 
 
 def corrections(rows: Rows, session_seq: int) -> list[tuple[str, str]]:
     """(statement, time) of the user's corrections in a session, in order."""
-    sql = f"select m.text, m.at {_STATEMENTS} and m.gate = 'correction' and m.authority = 'user' order by st.ordinal, m.seq"
+    sql = (
+        f"select m.text, m.at {_STATEMENTS} and m.gate = 'correction' and m.authority = 'user' order by st.ordinal, "
+        "m.seq"
+    )
     return rows.all(sql, session=session_seq)
 
 

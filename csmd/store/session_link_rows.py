@@ -50,7 +50,8 @@ def session_starts(rows: Rows, sessions: Sequence[int]) -> list[str]:
 def digests_of_project(rows: Rows, project: int, *, since: str, until: str) -> list[tuple[Any, ...]]:
     """(session, id, start, end, last digest, outcome) of a project's digested sessions that began in a span."""
     sql = (
-        "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s join digests d on d.session_seq = s.seq "
+        "select s.seq, s.id, s.started_at, s.last_at, d.seq, d.outcome from sessions s join digests d on "
+        "d.session_seq = s.seq "
         "where s.project_seq = :project and s.started_at >= :since and s.started_at <= :until "
         "and d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
         "order by s.started_at, s.last_at, s.id"
@@ -71,7 +72,8 @@ def sessions_sharing_turns(rows: Rows, session_seq: int) -> list[tuple[int, str]
     return rows.all(
         "select o.session_seq, min(t.uuid) from session_turn st join session_turn o on o.turn_seq = st.turn_seq "
         "and o.session_seq <> st.session_seq join sessions s on s.seq = o.session_seq and s.parent = '' "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by o.session_seq",
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session group by o.session_seq order by "
+        "o.session_seq",
         session=session_seq,
     )
 
@@ -83,7 +85,7 @@ def stored_sessions(rows: Rows, idents: Sequence[str]) -> frozenset[str]:
 
 def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[str, str]) -> None:
     """Replaces the links of a session to earlier ones; equal links keep their rows."""
-    known = {
+    stored = {
         tuple(link): seq
         for seq, *link in rows.all(
             "select seq, from_seq, rule, about from session_links where to_seq = :session", session=to_seq
@@ -91,11 +93,11 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
     }
     for link in made:
         same = {"from_seq": link.from_seq, "rule": link.rule, "about": link.about}
-        seq = known.pop(tuple(same.values()), 0) or rows.insert_keyed(
+        seq = stored.pop(tuple(same.values()), 0) or rows.insert_keyed(
             "session_links", to_seq=to_seq, kind=kinds[link.rule], weight=link.weight, **same
         )
         rows.update("session_links", seq, weight=link.weight, evidence=" ".join(sorted(set(link.evidence))))
-    for seq in known.values():
+    for seq in stored.values():
         rows.delete("session_links", seq=seq)
 
 
@@ -103,10 +105,12 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
     """The links from and to a session with the other end in these projects (None: any), the surest first."""
     return rows.read(
         LinkRow,
-        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at), l.evidence "  # noqa: S608
+        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, "  # noqa: S608
+        "t.started_at), l.evidence "
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
-        f"where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or {in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq",
+        "where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or "
+        f"{in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq",
         session=session_seq,
     )
 
@@ -115,7 +119,8 @@ def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]
     """How many links of each kind lead to sessions of these projects (None: all)."""
     return dict(
         rows.all(
-            f"select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where {in_keys('s.project_seq', projects)} "  # noqa: S608
+            "select l.kind, count(*) from session_links l join sessions s on s.seq = l.to_seq where "  # noqa: S608
+            f"{in_keys('s.project_seq', projects)} "
             "group by l.kind order by l.kind"
         )
     )

@@ -1,4 +1,4 @@
-"""Sessions as listed, described and read; token usage; tampered transcripts."""
+"""Stored sessions: listed, found, described, and withdrawn."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _COLUMNS = (
 
 
 class Session(NamedTuple):
-    """A conversation: `project` is its project's root, `path` its transcript's ("" when no line of it was read).
+    """A conversation: `project` is its project's root, `path` its transcript's ("" until a line of it is read).
 
-    `context` are the tokens that the latest message was made from, `is_read` whether a line of its transcript was ever
-    read: until then only hooks have named it.
+    `context` are the input tokens of the latest message, `is_read` whether a line of its transcript was read: until
+    then only hooks have reported it.
     """
 
     seq: int
@@ -45,30 +45,30 @@ class Session(NamedTuple):
 
 
 def _where(rows: Rows, condition: str, **values: Any) -> list[Session]:
-    """The sessions `s` that fulfil a condition, in the order that it may end with."""
+    """The sessions `s` that fulfil a condition, which may end with an order."""
     sql = f"select {_COLUMNS} from sessions s join projects p on p.seq = s.project_seq where {condition}"  # noqa: S608
     return rows.read(Session, sql, **values)
 
 
 def list_sessions(rows: Rows, *, projects: Sequence[int] | None, limit: int, offset: int = 0) -> list[Session]:
-    """The sessions of people (no sub-agents) in these projects (None: in all), the latest first, without the first `offset`."""
+    """People's sessions in these projects (None: all), the latest first, from the `offset`th on."""
     people = f"s.parent = '' and s.host <> 'probe' and {in_keys('s.project_seq', projects)}"
     latest = f"{people} order by s.last_at desc, s.seq desc limit :limit offset :offset"
     return _where(rows, latest, limit=limit, offset=offset)
 
 
 def memory_count(rows: Rows, ident: str) -> int:
-    """How many memories rest on a session."""
+    """How many memories have a source in a session."""
     return rows.number("select count(distinct memory_seq) from provenance where session_id = :id", id=ident)
 
 
 def by_id(rows: Rows, ident: str) -> Session | None:
-    """One session, or a sub-agent's, by its whole id."""
+    """A session, or a sub-agent's, by its whole id."""
     return next(iter(_where(rows, "s.id = :id", id=ident)), None)
 
 
 def ids_like(rows: Rows, prefix: str) -> list[str]:
-    """Up to five ids of sessions that begin with `prefix`, sub-agents' too where it names one."""
+    """Up to five session ids that begin with `prefix`, sub-agents' only if it contains a slash."""
     sql = (
         "select id from sessions where substr(id, 1, :size) = :prefix and (parent = '' or :agents = 1) "
         "order by id limit 5"
@@ -77,19 +77,19 @@ def ids_like(rows: Rows, prefix: str) -> list[str]:
 
 
 def named(rows: Rows, seqs: Sequence[int]) -> dict[int, str]:
-    """The ids of some sessions by their row keys."""
+    """The ids of some sessions by row key."""
     return dict(rows.all(f"select seq, id from sessions where {in_keys('seq', seqs)}"))  # noqa: S608
 
 
 def projects_of(rows: Rows, idents: Sequence[str]) -> dict[str, int]:
-    """The row keys of the projects of some sessions, by their ids."""
+    """The projects of some sessions by id."""
     names = {f"id{number}": ident for number, ident in enumerate(idents)}
     keys = ", ".join(f":{name}" for name in names) or "null"
     return dict(rows.all(f"select id, project_seq from sessions where id in ({keys})", **names))  # noqa: S608
 
 
 def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) -> list[str]:
-    """When the last sessions of some projects ended, in order, without one session and without agents' own."""
+    """The end times of the last people's sessions of some projects, in order, without one session."""
     sql = (
         f"select last_at from sessions where {in_keys('project_seq', projects)} and parent = '' and host <> 'probe' "  # noqa: S608
         "and id <> :own order by last_at desc limit :limit"
@@ -98,17 +98,18 @@ def ends(rows: Rows, *, projects: Sequence[int], other_than: str, limit: int) ->
 
 
 def is_purged(rows: Rows, session_seq: int) -> bool:
-    """Whether a session has turns and nothing is left of what was said in it."""
+    """Whether a session has turns but no text left."""
     sql = (
         "select count(*), coalesce(sum(case when t.text in ('', :purged) then 0 else 1 end), 0) from session_turn st "
-        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed', 'assistant')"
+        "join turns t on t.seq = st.turn_seq where st.session_seq = :session and t.kind in ('user', 'relayed', "
+        "'assistant')"
     )
     turns, left = rows.one(sql, session=session_seq, purged=PURGED) or (0, 0)
     return bool(turns) and not left
 
 
 def agents(rows: Rows, ident: str, *, projects: Sequence[int] | None) -> list[Session]:
-    """The sub-agents of a session in these projects (None: in all), the first first."""
+    """The sub-agents of a session in these projects (None: all), the earliest first."""
     return _where(
         rows, f"s.parent = :id and {in_keys('s.project_seq', projects)} order by s.started_at, s.seq", id=ident
     )
@@ -120,24 +121,26 @@ def is_any_known(rows: Rows, ids: Sequence[str]) -> bool:
 
 
 def transcript_paths(rows: Rows) -> list[tuple[int, str]]:
-    """(session, its transcript) of each session of a person for which a transcript was ever named."""
+    """(session, transcript) of each person's session with a known transcript."""
     return rows.all("select seq, path from sessions where parent = '' and path <> ''")
 
 
 def transcripts_with(rows: Rows, turn_seq: int) -> list[str]:
-    """The transcripts that may hold a turn: of its sessions, forks too, and for a sub-agent's its own file and its parent's."""
+    """The transcripts that may hold a turn: of its sessions and forks, and of a sub-agent and its parent."""
     return rows.column(
         "select path from (select s.path as path, s.seq as seq from session_turn st "
-        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq from session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
+        "join sessions s on s.seq = st.session_seq where st.turn_seq = :turn union all select f.path, s.seq from "
+        "session_turn st join sessions s on s.seq = st.session_seq join files f on s.parent <> '' "
         "and f.path like '%' || substr(s.id, length(s.parent) + 2) || '.jsonl' where st.turn_seq = :turn "
         "union all select p.path, p.seq from session_turn st join sessions s on s.seq = st.session_seq "
-        "join sessions p on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by min(seq)",
+        "join sessions p on p.id = s.parent where st.turn_seq = :turn) found where path <> '' group by path order by "
+        "min(seq)",
         turn=turn_seq,
     )
 
 
 def read_among(rows: Rows, sessions: Sequence[int]) -> int:
-    """Of how many of these sessions a line of the transcript was ever read: until then only hooks have named it."""
+    """How many of these sessions have a turn from their transcript; the others were only reported by hooks."""
     sql = (
         f"select count(*) from sessions s where {in_keys('s.seq', sessions)} and exists (select 1 from session_turn st "  # noqa: S608
         "join turns t on t.seq = st.turn_seq where st.session_seq = s.seq and t.source = 'transcript')"
@@ -148,9 +151,9 @@ def read_among(rows: Rows, sessions: Sequence[int]) -> int:
 def live_sessions(
     rows: Rows, *, since: str, limit: int, projects: Sequence[int] | None = None
 ) -> list[tuple[str, str, str, str, int]]:
-    """(id, project's root, model, last turn, tokens in its context) of people's sessions that go on, the latest first.
+    """(id, project's root, model, last turn, tokens in its context) of running sessions, the latest first.
 
-    Those with a turn at or after `since` that no event has ended since; in these projects (None: in all).
+    People's sessions with a turn at or after `since` that no event has ended since, in these projects (None: all).
     """
     sql = (
         "select s.id, p.root, s.model, s.last_at, s.context from sessions s join projects p on p.seq = s.project_seq "  # noqa: S608
@@ -161,17 +164,17 @@ def live_sessions(
     return rows.all(sql, since=since, limit=limit)
 
 
-#: Turns at the beginning of a session among which its first prompt is looked for.
+#: Turns at the beginning of a session in which its first prompt is looked for.
 FIRST_TURNS = 100
 
 
 def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
-    """(how many of people's latest sessions began with prompts, in how many of them a person typed one)."""
+    """Returns (how many of people's latest sessions began with prompts, in how many a person typed one)."""
     seqs = rows.column(
         "select seq from sessions where parent = '' and host <> 'probe' order by last_at desc limit :latest",
         latest=latest,
     )
-    # A row for each session with prompts: 0 where only programs spoke, else 1.
+    # A row for each session with prompts: 0 if only programs wrote them, else 1.
     sql = (
         "select max(t.kind = 'user') from session_turn st join turns t on t.seq = st.turn_seq "  # noqa: S608
         f"where {in_keys('st.session_seq', seqs)} and st.ordinal <= :first and t.kind in ('user', 'relayed') "
@@ -182,9 +185,9 @@ def count_typed(rows: Rows, *, latest: int) -> tuple[int, int]:
 
 
 def withdraw(rows: Rows, path: str, uuid: str) -> bool:
-    """Takes a turn out that its session's own file says is deleted, with what was chosen from it; whether it was there.
+    """Deletes a turn that its session's own file says is deleted, with its statements; returns whether it was there.
 
-    Only a turn of the session whose file this is. A memory that was made of it stays: `forget` is for those.
+    The file must be the session's. Memories made of it stay: `forget` is for those.
     """
     sql = "select t.seq from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid and s.path = :path"
     seq = rows.value(sql, uuid=uuid, path=path)
@@ -198,11 +201,11 @@ def withdraw(rows: Rows, path: str, uuid: str) -> bool:
 
 
 def tools_called(rows: Rows, uuid: str) -> list[str]:
-    """The names of the tools that were called in one line of a transcript, or in a line with several calls."""
+    """The names of the tools called in one line of a transcript."""
     sql = "select tool_name from turns where kind = 'tool_call' and (uuid = :uuid or uuid like :parts)"
     return rows.column(sql, uuid=uuid, parts=f"{uuid}/%")
 
 
 def latest_project(rows: Rows) -> int:
-    """The project of the session that was at work last; 0 when there is none."""
+    """The project of the session with the latest turn; 0 if there is none."""
     return rows.number("select project_seq from sessions where parent = '' order by last_at desc limit 1")

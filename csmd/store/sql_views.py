@@ -48,8 +48,7 @@ class View(NamedTuple):
     """A view: what a row is, what its columns mean, how it is joined with others, and its SELECT.
 
     In the SELECT, {column} of a project's row becomes the condition that the caller may see it, {session column} the id
-    of a
-    session, '' if the caller may not see it.
+    of a session, '' if the caller may not see it.
     """
 
     name: str
@@ -77,9 +76,12 @@ VIEWS: tuple[View, ...] = (
         },
         (),
         "select p.root, p.name, p.kind, p.remote, "
-        "coalesce((select w.name from main.projects w where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then p.workspace_seq "
-        "else (select r.lens_seq from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = r.root or "
-        "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), p.created_at "
+        "coalesce((select w.name from main.projects w where w.seq > 0 and w.seq = case when p.workspace_seq > 0 then "
+        "p.workspace_seq "
+        "else (select r.lens_seq from main.projects r where r.lens_seq > 0 and r.root <> '' and {r.seq} and (p.root = "
+        "r.root or "
+        "substr(p.root, 1, length(r.root) + 1) = r.root || '/') order by length(r.root) desc limit 1) end), ''), "
+        "p.created_at "
         "from main.projects p where p.seq > 0 and p.kind <> 'workspace' and p.merged_into = 0 and {p.seq}",
     ),
     View(
@@ -100,10 +102,12 @@ VIEWS: tuple[View, ...] = (
             "output_tokens": "tokens that its model wrote",
         },
         ("sessions.project = projects.path", "sessions.parent = sessions.id"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, s.started_at, "  # noqa: S608
+        f"select s.id, {_ROOT.format('s.project_seq')}, {{session s.parent}}, s.host, s.model, s.title, s.cwd, "  # noqa: S608
+        "s.started_at, "
         "s.last_at, (select count(*) from main.session_turn n join main.turns t on t.seq = n.turn_seq "
         "where n.session_seq = s.seq and {t.project_seq}), "
-        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u where u.session_seq = s.seq), "
+        "(select coalesce(sum(u.input + u.cache_read + u.cache_write), 0) from main.usage u where u.session_seq = "
+        "s.seq), "
         "(select coalesce(sum(u.output), 0) from main.usage u where u.session_seq = s.seq) "
         "from main.sessions s where s.host <> 'probe' and {s.project_seq}",
     ),
@@ -121,7 +125,8 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens that the assistant's message took, 0 for unknown",
         },
         ("turns.session = sessions.id", "turns.project = projects.path"),
-        f"select t.uuid, coalesce((select s.id from main.sessions s where s.seq = t.session_seq and {{s.project_seq}}), ''), "  # noqa: S608
+        "select t.uuid, coalesce((select s.id from main.sessions s where s.seq = t.session_seq and "  # noqa: S608
+        f"{{s.project_seq}}), ''), "
         f"{_ROOT.format('t.project_seq')}, t.kind, t.tool_name, "
         f"case when octet_length(t.text) <= {TURN_BYTES} then t.text else '' end, t.at, t.tokens "
         "from main.turns t where t.source <> 'probe' and {t.project_seq}",
@@ -148,7 +153,8 @@ VIEWS: tuple[View, ...] = (
         },
         ("memories.project = projects.path", "memories.session = sessions.id", "memories.superseded_by = memories.id"),
         f"select m.id, m.text, {_ROOT.format('m.project_seq')}, m.gate, "  # noqa: S608
-        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, m.created_at, "
+        f"m.category, m.type, m.tier, m.authority, m.origin, m.confidence, m.pinned, {{session m.session_id}}, "
+        "m.created_at, "
         "m.confirmed_at, case when m.superseded_by <> '' and not exists (select 1 from main.memories n "
         "where n.id = m.superseded_by and {n.project_seq}) then '' else m.superseded_by end "
         f"from main.memories m where {_HELD}",
@@ -211,7 +217,8 @@ VIEWS: tuple[View, ...] = (
             "tokens": "tokens of its turns",
         },
         ("digests.session = sessions.id", "digests.project = projects.path"),
-        f"select s.id, {_ROOT.format('s.project_seq')}, d.version, d.at, d.outcome, d.text, d.prompts, d.calls, d.tokens "  # noqa: S608
+        f"select s.id, {_ROOT.format('s.project_seq')}, d.version, d.at, d.outcome, d.text, d.prompts, d.calls, "  # noqa: S608
+        "d.tokens "
         "from main.digests d join main.sessions s on s.seq = d.session_seq where s.host <> 'probe' and {s.project_seq}",
     ),
     View(

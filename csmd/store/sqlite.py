@@ -44,9 +44,8 @@ def connect(
     """Opens a connection with csmd's pragmas; a read-only one cannot write.
 
     `immutable`: no other process has the file open, and it is read without a lock or a log. `inspect_only`: the
-    connection
-    may recover what a crash interrupted, which a read-only one cannot, but changes nothing else, not even the journal
-    mode. `vfs` names how SQLite reaches the disk; "" is the platform's own.
+    connection may recover what a crash interrupted, which a read-only one cannot, but changes nothing else, not even
+    the journal mode. `vfs` names how SQLite reaches the disk; "" is the platform's own.
     """
     flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     flags |= apsw.SQLITE_OPEN_URI  # an absolute path is not parsed as a URI
@@ -276,7 +275,7 @@ _CONVERTED: Mapping[str, Callable[[Any], Any]] = {
 
 
 def column_values(value: Any, *without: str) -> dict[str, Any]:
-    """Returns a function from a row, its columns a class's fields in order, to a value; last fields may be missing."""
+    """Returns a function from a row, its columns a class's fields in order, to a value; last ones may be missing."""
     names, joined = _column_names(type(value), without)
     values = {name: getattr(value, name) for name in names}
     for name in joined:
@@ -360,8 +359,8 @@ class Rows:
 
     def key(self, sql: str, /, **values: Any) -> int | None:
         """The first column of the first row as a row key, or None."""
-        found = self.value(sql, **values)
-        return None if found is None else int(found)
+        key = self.value(sql, **values)
+        return None if key is None else int(key)
 
     def text(self, sql: str, /, **values: Any) -> str:
         """The first column of the first row as text; "" for no row and for null."""
@@ -448,8 +447,7 @@ class Rows:
         """Stops the block after `seconds` with DeadlineExceeded; blocks nest, and the nearest deadline counts.
 
         A thread interrupts the connection, because a progress handler does not stop a vector scan. It cannot interrupt
-        what
-        runs after the block.
+        what runs after the block.
         """
         if seconds is None:
             yield
@@ -508,8 +506,8 @@ def _inserting(table: str, conflict: str, names: tuple[str, ...]) -> str:
 
 def ids_like(rows: Rows, table: str, prefix: str) -> list[str]:
     """The ids of a table that begin with `prefix`, at most ten; none for ""."""
-    found = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
-    return rows.column(found, size=len(prefix), prefix=prefix) if prefix else []
+    sql = f"select id from {table} where substr(id, 1, :size) = :prefix order by id limit 10"  # noqa: S608
+    return rows.column(sql, size=len(prefix), prefix=prefix) if prefix else []
 
 
 def live_bytes(rows: Rows) -> int:
@@ -520,8 +518,8 @@ def live_bytes(rows: Rows) -> int:
 
 def full_text_tables(rows: Rows) -> list[str]:
     """The full-text indexes of the database."""
-    found = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
-    return [str(name) for (name,) in found]
+    names = rows.all("select name from sqlite_schema where type = 'table' and sql like '%using fts5%' order by name")
+    return [str(name) for (name,) in names]
 
 
 def row_counts(rows: Rows) -> dict[str, int]:
@@ -539,8 +537,7 @@ def cleanse(connection: apsw.Connection, folder: Path, *, patience_ms: int) -> b
     """Rewrites the whole database without what was deleted from it, and empties the write-ahead log.
 
     Merges the full-text indexes until they hold no deleted word. SQLite's temporary copy is an unnamed file in
-    `folder`.
-    Returns False if a reader kept the log from being emptied: try again.
+    `folder`. Returns False if a reader kept the log from being emptied: try again.
     """
     connection.set_busy_timeout(patience_ms)
     for table in full_text_tables(Rows(connection)):

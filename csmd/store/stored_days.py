@@ -30,7 +30,8 @@ _ENDINGS = (
 class Ending(NamedTuple):
     """A session for the file of a day: `wall` is its workspace ("" for none), `closed` whether its host ended it.
 
-    `written` is the digest that a file has last (0 for none), of the day `day`, up to the time `written_at` ("" for none).
+    `written` is the digest that a file has last (0 for none), of the day `day`, up to the time `written_at` ("" for
+    none).
     """
 
     digest_seq: int
@@ -75,7 +76,7 @@ def days_waiting(rows: Rows, *, after: int, limit: int) -> list[Ending]:
 
 
 def live_endings(rows: Rows, *, since: str, limit: int) -> list[Ending]:
-    """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 for one without a digest."""
+    """People's sessions with a turn since a time that the host has not ended; `digest_seq` is 0 without a digest."""
     sql = f"{_ENDINGS}and s.last_at > :since and not {_CLOSED} order by s.last_at desc, s.seq limit :limit"
     return rows.read(Ending, sql, since=since, limit=limit)
 

@@ -18,7 +18,7 @@ MOST_CALLS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageRow:
-    """A page; `also` is other content that is not an edit, `held` the file that keeps the whole page after a large loss."""
+    """A page; `also` is content that is not an edit either, `held` a file with the whole page after a large loss."""
 
     path: str
     text: str
@@ -61,9 +61,10 @@ def remove_page(rows: Rows, path: str) -> None:
 
 
 def page_scopes(rows: Rows) -> list[tuple[int, str, str, str, bool]]:
-    """(row, key, name, root, whether it is in a workspace) of what may have a page: everywhere, projects, workspaces."""
+    """(row, key, name, root, whether in a workspace) of what may have a page: everywhere, projects, workspaces."""
     return rows.all(
-        "select seq, key, name, root, workspace_seq > 0 or kind = 'workspace' from projects where merged_into = 0 order by seq"
+        "select seq, key, name, root, workspace_seq > 0 or kind = 'workspace' from projects where merged_into = 0 "
+        "order by seq"
     )
 
 
@@ -77,12 +78,13 @@ def questioned_lines(rows: Rows, projects: Sequence[int] | None = None) -> list[
 
 
 def calls_naming(rows: Rows, names: Iterable[str], *, inside: str, since: str) -> list[Call]:
-    """The tool calls since a time whose input contains one of `names` or that ran `inside` a directory, the latest first."""
+    """The tool calls since a time with one of `names` in their input or made `inside` a directory, the latest first."""
     sql = (
         "select t.uuid, s.id, t.at, t.tool_name, t.text, coalesce(d.path, s.cwd) from turns t "
         "join sessions s on s.seq = t.session_seq left join directories d on d.seq = t.directory_seq "
         "where t.kind in ('tool_call', 'tool_result') and t.gone = 0 and t.kind = 'tool_call' and t.at > :since "
-        "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || '%') "
+        "and (t.text like '%' || cast(:name as text) || '%' or coalesce(d.path, s.cwd) like cast(:inside as text) || "
+        "'%') "
         "order by t.at desc limit :most"
     )
     calls = [

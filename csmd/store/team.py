@@ -106,7 +106,8 @@ def note_reached(rows: Rows, *, epoch: str, at: str) -> None:
 def note_failure(rows: Rows, failure: str, *, at: str) -> None:
     """Records that the server did not answer, and since when."""
     rows.run(
-        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since end",
+        "update team set failure = :failure, failing_since = case when failing_since = '' then :at else failing_since "
+        "end",
         failure=failure,
         at=at,
     )
@@ -152,7 +153,10 @@ def queue_project(rows: Rows, shared: Share) -> None:
         "select id from memories where project_seq = :project and twin_of = 0 "
         "and seq not in (select memory_seq from team_memories) order by seq"
     )
-    sessions = "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where d.session_seq = s.seq)"
+    sessions = (
+        "select s.id from sessions s where s.project_seq = :project and exists (select 1 from digests d where "
+        "d.session_seq = s.seq)"
+    )
     for kind, sql in ((MEMORY, memory_ids), (DIGEST, sessions)):
         for ident in rows.column(sql, project=shared.project_seq):
             _queue(rows, kind, ident)

@@ -59,14 +59,14 @@ def is_any_output_left(rows: Rows) -> bool:
 def drop_old_output(rows: Rows, *, before: str, days: int, limit: int) -> int:
     """Drops the text of at most `limit` tool calls and results from before a time; returns how many."""
     sql = f"select seq, kind, text {_UNDROPPED} and at < :before and at > :undated order by at limit :limit"
-    found = rows.all(sql, before=before, undated=UNDATED, limit=limit)
-    return _drop(rows, found, why=f"dropped after {days} days", cause="age")
+    texts = rows.all(sql, before=before, undated=UNDATED, limit=limit)
+    return _drop(rows, texts, why=f"dropped after {days} days", cause="age")
 
 
 def drop_oldest_output(rows: Rows, *, limit: int) -> int:
     """Drops the text of the `limit` oldest tool calls and results that still have theirs; returns how many."""
-    found = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
-    return _drop(rows, found, why="dropped for room", cause="room")
+    texts = rows.all(f"select seq, kind, text {_UNDROPPED} and at >= '' order by at limit :limit", limit=limit)
+    return _drop(rows, texts, why="dropped for room", cause="room")
 
 
 #: Name of the counter of dropped conversation turns.
@@ -79,8 +79,10 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     A session that is not distilled yet waits. Its memories and digests stay.
     """
     session = rows.one(
-        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at < s.last_at "
-        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal > "
+        "select s.seq, s.last_at from sessions s where s.last_at < :before and s.last_at > :undated and s.emptied_at "
+        "< s.last_at "
+        "and (s.parent <> '' or not exists (select 1 from session_turn st where st.session_seq = s.seq and st.ordinal "
+        "> "
         "coalesce((select min(c.position) from cursors c where c.stage in ('distill', 'digest') "
         "and c.subject = cast(s.seq as text) having count(*) = 2), 0))) order by s.last_at, s.seq limit 1",
         before=before, undated=UNDATED,
@@ -88,28 +90,29 @@ def drop_old_conversation(rows: Rows, *, before: str, days: int, limit: int) -> 
     if session is None:
         return 0
     seq, last_at = session
-    found = rows.all(
+    texts = rows.all(
         "select t.seq, t.text from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
-        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by st.ordinal limit :limit",
+        "and t.kind not in ('tool_call', 'tool_result') and t.gone = 0 and t.text not in ('', :purged) order by "
+        "st.ordinal limit :limit",
         session=seq, purged=PURGED, limit=limit,
     )  # fmt: skip
-    for turn, text in found:
+    for turn, text in texts:
         rows.update("turns", turn, searchable=0)  # first: a turn without text has no passages
         compactions.note_dropped(
             rows, turn, text=text, name=turns.CONVERSATION, why=f"dropped after {days} days", cause="age"
         )
-    if len(found) < limit:
+    if len(texts) < limit:
         rows.update("sessions", seq, emptied_at=last_at)
-    activity.count(rows, [(SAID_DROPPED, len(found))])
-    return max(len(found), 1)  # at least 1: the next session may have some
+    activity.count(rows, [(SAID_DROPPED, len(texts))])
+    return max(len(texts), 1)  # at least 1: the next session may have some
 
 
-def _drop(rows: Rows, found: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
+def _drop(rows: Rows, texts: Sequence[Row], *, why: str, cause: compactions.Cause) -> int:
     freed = 0
-    for seq, kind, text in found:
+    for seq, kind, text in texts:
         freed += len(text.encode())
         name = f"tool {_NOUNS[kind]}"
         compactions.note_dropped(rows, seq, text=text, name=name, why=why, cause=cause)
-    if found:
-        activity.count(rows, [(DROPPED, len(found)), (DROPPED_BYTES, freed)])
-    return len(found)
+    if texts:
+        activity.count(rows, [(DROPPED, len(texts)), (DROPPED_BYTES, freed)])
+    return len(texts)

@@ -26,8 +26,7 @@ def forget(
     """Keeps a statement out in the same or nearly the same words.
 
     In a scope (the row of a project or of everywhere) if it was said until now; without a scope wherever and whenever
-    it is
-    said.
+    it is said.
     """
     exact = statement_hash(text, key)
     whole, *near = [*gist_hashes(text, correction=correction, key=key)] or [exact]
@@ -120,8 +119,7 @@ def is_statement_forgotten(
     """Whether a statement was forgotten: by the user for all speakers, by an assistant for assistants.
 
     `project` is where it was said (None: anywhere), `home` the scope it applies to (None: the project), and `at` when
-    it was
-    said, "" for what is not said at any time, such as counted facts.
+    it was said, "" for what is not said at any time, such as counted facts.
     """
     matching = [
         tombstone
@@ -223,8 +221,10 @@ def rename_project(rows: Rows, project: int, name: str, *, key: bytes) -> None:
 
 def _copy_place(rows: Rows, old: str, new: str) -> None:
     sql = (
-        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, again_at) "
-        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, authority, created_at, again_at "
+        "insert into tombstones (kind, hash, part_of, place, words, anchor, anchor_at, authority, created_at, "
+        "again_at) "
+        "select kind, hash, substr(part_of, 1, 33) || :new || substr(part_of, :rest), :new, words, anchor, anchor_at, "
+        "authority, created_at, again_at "
         "from tombstones where place = :old on conflict (kind, hash, part_of) do update set "
         "authority = case when excluded.authority = 'user' then 'user' else tombstones.authority end, "
         "created_at = excluded.created_at, again_at = excluded.again_at "
@@ -314,7 +314,10 @@ def secrets_of(rows: Rows, sessions: Sequence[str], key: bytes) -> Marks:
     places = [name_hash("session", session, key) for session in sessions] if has(rows, "secret") else []
     stored: set[tuple[str, int, int, int]] = set()
     for place in dict.fromkeys(places):
-        sql = "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = 'secret'"
+        sql = (
+            "select hash, words, anchor, anchor_at from tombstones where place = :place and place <> '' and kind = "
+            "'secret'"
+        )
         stored |= set(rows.all(sql, place=place))
     return _marks(tuple(Mark(*row) for row in sorted(stored)), key)
 
@@ -377,8 +380,7 @@ def gist_hashes(text: str, *, correction: bool, key: bytes) -> Iterator[str]:
     """Returns the hash of a statement's gist, then the hashes without a word or two; none if it has no words.
 
     By the rule of `similarity.repeats`: negations and the like must be the same, and at least SAME_SHARE of the other
-    words.
-    A correction is compared with corrections only.
+    words. A correction is compared with corrections only.
     """
     gist = similarity.gist(text)
     stems = sorted(gist.stems)
@@ -413,8 +415,7 @@ def places_forgotten_in(rows: Rows, scope: int, *, text_hash: str) -> list[int]:
     """The places in which a forgetting is recorded: its own, those merged into it, and all in its workspace.
 
     Also what it was split off from, because an older state knows only that. Places where the same text is a memory are
-    left
-    out.
+    left out.
     """
     inside = {scope, *_behind(rows, scope)}
     held = {scope}.union(*(projects.with_merged(rows, seq) for seq in inside if seq))

@@ -74,15 +74,15 @@ class Session(NamedTuple):
 
 def ensure_session(rows: Rows, turn: Turn, *, host: str, project: int, path: str, directory: int = 0) -> Session:
     """Returns the conversation of `turn`, created if it is new."""
-    found = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
-    if found is None:
+    row = rows.one("select seq, path, cwd, bytes from sessions where id = :id", id=turn.stream)
+    if row is None:
         seq = rows.insert_keyed(
             "sessions", id=turn.stream, parent=turn.session_id if turn.agent_id else "", host=host, project_seq=project,
             path=path, cwd=turn.cwd, version=turn.version, model=turn.model, started_at=turn.at, last_at=turn.at,
             directory_seq=directory,
         )  # fmt: skip
         return Session(seq, path, 0)
-    seq, known_path, known_cwd, kept = found
+    seq, known_path, known_cwd, kept = row
     if (path and not known_path) or (turn.cwd and not known_cwd):
         rows.update("sessions", seq, path=known_path or path, cwd=known_cwd or turn.cwd)
     return Session(seq, known_path or path, kept)
@@ -102,7 +102,8 @@ def list_turn(rows: Rows, session_seq: int, turn_seq: int, turn: Turn, *, grown:
     if done is None:
         return False
     sql = (
-        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at else last_at end, "
+        "update sessions set turns = turns + 1, bytes = bytes + :grown, last_at = case when last_at < :at then :at "
+        "else last_at end, "
         "started_at = case when started_at > :at then :at else started_at end, "
         "model = case when cast(:model as text) = '' then model else :model end, "
         "version = case when cast(:version as text) = '' then version else :version end, "
@@ -118,17 +119,17 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
     """Moves a hook's turn, the last of its session, before later hooks' turns at the end.
 
     A hook spools an event while no daemon answers, and the next event may be answered first. Turns from a transcript
-    stay
-    in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
+    stay in place. Nothing is derived from turns that only hooks reported, so the stages' cursors need no change.
     """
-    found = rows.one(
+    turn = rows.one(
         "select st.ordinal, t.at, t.uuid from session_turn st join turns t on t.seq = st.turn_seq "
         "where st.session_seq = :session and st.turn_seq = :turn",
         session=session_seq, turn=turn_seq,
     )  # fmt: skip
-    last, at, uuid = found or (0, "", "")
+    last, at, uuid = turn or (0, "", "")
     stays = rows.value(
-        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session and st.ordinal < :last "
+        "select st.ordinal from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
+        "and st.ordinal < :last "
         "and not (t.source = 'hook' and (t.at, t.uuid) > (:at, :uuid)) order by st.ordinal desc limit 1",
         at=at, uuid=uuid, session=session_seq, last=last,
     )  # fmt: skip
@@ -142,7 +143,8 @@ def put_in_time(rows: Rows, session_seq: int, turn_seq: int) -> None:
         session=session_seq, place=place, last=last,
     )  # fmt: skip
     rows.run(
-        "update session_turn set ordinal = -ordinal - 1 where session_seq = :session and ordinal between :place and :last",
+        "update session_turn set ordinal = -ordinal - 1 where session_seq = :session and ordinal between :place and "
+        ":last",
         session=session_seq, place=place, last=last,
     )  # fmt: skip
     rows.run(
@@ -170,17 +172,16 @@ def add_turn(
     """Stores a transcript's turn once and lists it in its session; True if no transcript had it before.
 
     Replaces an earlier report: the queued turn of the same session and text, else the hook's turn, first the oldest
-    that
-    still waits, then the oldest that no longer does. `room` is how many bytes of text a session keeps, `directory` the
-    row
-    of the working directory (0 if unknown), `file` the transcript, also for a sub-agent, whose session has no `path`.
+    that still waits, then the oldest that no longer does. `room` is how many bytes of text a session keeps, `directory`
+    the row of the working directory (0 if unknown), `file` the transcript, also for a sub-agent, whose session has no
+    `path`.
     """
     session = ensure_session(rows, turn, host=host, project=project, path=path, directory=directory)
     if turn.form == "queued" and is_queued(rows, turn.uuid):
         return False
-    known = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
-    if known is not None:
-        seq, hash_then, home, text_then, kind_then = known
+    stored = rows.one("select seq, text_hash, session_seq, text, kind from turns where uuid = :uuid", uuid=turn.uuid)
+    if stored is not None:
+        seq, hash_then, home, text_then, kind_then = stored
         listed = list_turn(rows, session.seq, seq, turn)
         if listed and rows.exists("select 1 from session_turn where turn_seq = :turn and rewound = 1", turn=seq):
             rows.update("turns", int(seq), searchable=_is_searchable(turn))  # a fork from before a rewind
@@ -194,7 +195,7 @@ def add_turn(
         if hash_then != text_hash and home == session.seq and path and path == session.path:
             _rewrite(rows, seq, turn, session, text_hash=text_hash, then=text_then, room=room)
         return False
-    reported, said = _reported_turn(rows, turn, session.seq, text_hash), turn.text
+    reported, text = _reported_turn(rows, turn, session.seq, text_hash), turn.text
     if reported is None:
         turn, size = fit_to_room(rows, turn, session.bytes, room)
         seq = insert_turn(
@@ -208,7 +209,7 @@ def add_turn(
         _replace_provisional(rows, seq, turn, project=project, directory=directory)
         memories.move_provenance(rows, old, turn.uuid)
         rows.delete("session_turn", session_seq=session.seq, turn_seq=seq)
-    _note_left_out(rows, seq, turn, said)
+    _note_left_out(rows, seq, turn, text)
     list_turn(rows, session.seq, seq, turn, grown=size)
     _leave_behind(rows, turn, session.seq, seq)
     if turn.form == "queued":
@@ -242,32 +243,32 @@ def _correct_speaker(
 
 def _rewrite(rows: Rows, seq: int, turn: Turn, session: Session, *, text_hash: str, then: str, room: int) -> None:
     """Stores what a line says after its own file was rewritten; a fork's or another file cannot change it."""
-    said = turn.text
+    text = turn.text
     turn, size = fit_to_room(rows, turn, session.bytes - bytes_of(then), room)
     rows.update(
         "turns", seq, text=turn.text, text_hash=text_hash, kind=turn.kind, searchable=_is_searchable(turn), counted=None,
         gone=0,
     )  # fmt: skip
     compactions.forget(rows, seq)
-    _note_left_out(rows, seq, turn, said)
+    _note_left_out(rows, seq, turn, text)
     grown = size - bytes_of(then)
     rows.run("update sessions set bytes = bytes + :grown where seq = :seq", grown=grown, seq=session.seq)
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
 
 
-def _note_left_out(rows: Rows, seq: int, turn: Turn, said: str) -> None:
+def _note_left_out(rows: Rows, seq: int, turn: Turn, text: str) -> None:
     """Records what is not stored of a turn's `text`: tools are trimmed, and a session has limited room."""
-    if turn.kind in TOOL_KINDS or turn.text != said:
-        compactions.note_stored(rows, seq, uuid=turn.uuid, original=said, kept=turn.text)
+    if turn.kind in TOOL_KINDS or turn.text != text:
+        compactions.note_stored(rows, seq, uuid=turn.uuid, original=text, kept=turn.text)
 
 
 def _reported_turn(rows: Rows, turn: Turn, session: int, text_hash: str) -> tuple[int, str] | None:
     """Returns (row key, uuid) of the queued or hook's turn that a transcript's turn replaces, or None."""
     if turn.form != "queued" and turn.kind in SUBMITTED:
-        found = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
-        if found is not None:
-            return found
+        queued_turn = queued(rows, session=session, text_hash=text_hash, absorbed=turn.form == "absorbed")
+        if queued_turn is not None:
+            return queued_turn
     # A hook does not know whether a person wrote a prompt; the transcript does.
     sql = (
         "select seq, uuid from turns where session_seq = :session and text_hash = :hash "
@@ -438,8 +439,8 @@ def tool_calls(
         "select c.tool_id from session_turn sc join turns c on c.seq = sc.turn_seq "
         f"where sc.session_seq = :session and sc.ordinal > :after and {called('c')}) order by st.ordinal"
     )
-    found = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
-    results = {turn.tool_id: turn for turn in found}
+    answered = rows.read(StoredTurn, answers, session=session_seq, after=after) if calls else []
+    results = {turn.tool_id: turn for turn in answered}
     return [Call(turn, turn.tool_name, results.get(turn.tool_id)) for turn in calls]
 
 
@@ -458,23 +459,24 @@ def quotable(rows: Rows, seqs: Sequence[int], *, session_id: str, since: str, ha
     """Those of some turns (row keys) that may be quoted to a session, as their transcripts have them.
 
     Excluded are turns of unknown speakers (reported only by a hook, or in a transcript that a tool wrote; `hashed`
-    returns
-    a name's keyed hash), turns in the session's own context (listed at `since` or later, a fork's copies too), turns of
-    sub-agents and tools, and turns that are no longer indexed.
+    returns a name's keyed hash), turns in the session's own context (listed at `since` or later, a fork's copies too),
+    turns of sub-agents and tools, and turns that are no longer indexed.
     """
     sql = (
         "select t.seq, s.path from turns t "  # noqa: S608
         f"join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} and t.searchable = 1 "
-        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists (select 1 from session_turn o "
-        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= :since)"
+        "and t.kind in ('user', 'relayed', 'assistant') and t.source = 'transcript' and s.parent = '' and not exists "
+        "(select 1 from session_turn o "
+        "join sessions own on own.seq = o.session_seq where o.turn_seq = t.seq and own.id = :session and t.at >= "
+        ":since)"
     )
-    found = rows.all(sql, session=session_id, since=since)
+    turns = rows.all(sql, session=session_id, since=since)
     written = {
         path
-        for path in {path for _, path in found}
+        for path in {path for _, path in turns}
         if tampered_transcripts.is_tampered(rows, hashed(name_of_transcript(path)))
     }
-    return {seq for seq, path in found if path not in written}
+    return {seq for seq, path in turns if path not in written}
 
 
 def text_of(rows: Rows, uuid: str) -> str:
@@ -500,13 +502,13 @@ class LeftOut(NamedTuple):
 
 def left_out(rows: Rows, seqs: Sequence[int]) -> list[LeftOut]:
     """Those of these turns (row keys) that are a tool's or not stored whole."""
-    found = rows.all(
+    rows_of_turns = rows.all(
         "select t.seq, t.uuid, t.kind, t.text, t.at, t.tool_name, t.tool_id, coalesce(t.dropped, 0), t.gone, "  # noqa: S608
         "case when s.parent = '' then s.id else s.parent end, t.project_seq "
         f"from turns t join sessions s on s.seq = t.session_seq where {in_keys('t.seq', seqs)} "
         "and (t.kind in ('tool_call', 'tool_result') or t.dropped is not null) order by t.seq"
     )
-    turns = [LeftOut(*row) for row in found]
+    turns = [LeftOut(*row) for row in rows_of_turns]
     return [turn._replace(is_gone=bool(turn.is_gone) or is_placeholder(turn.text)) for turn in turns]
 
 
@@ -527,7 +529,10 @@ class Prompted(NamedTuple):
     text: str
 
 
-_PROMPTED = "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and t.provisional = 0"
+_PROMPTED = (
+    "select t.seq, t.uuid, t.project_seq, t.at, substr(t.text, 1, 4000) from turns t where t.kind = 'user' and "
+    "t.provisional = 0"
+)
 
 
 def prompts_after(rows: Rows, seq: int, *, limit: int) -> list[Prompted]:
@@ -546,7 +551,8 @@ def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A quoted turn; None if it is gone."""
     return rows.read_one(
         Quote,
-        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = t.session_seq "
+        "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = "
+        "t.session_seq "
         "where t.uuid = :uuid and t.searchable = 1",
         uuid=uuid,
     )
@@ -576,8 +582,10 @@ class FailureTurn(NamedTuple):
 def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
     """The files, commits and branches in the last digests of a project's latest sessions, the latest session first."""
     sql = (
-        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from sessions "
-        "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit :limit) s "
+        "select s.id, i.kind, i.text, i.uuid, s.cwd, p.root from (select seq, id, cwd, last_at, project_seq from "
+        "sessions "
+        "where project_seq = :project and parent = '' and host <> 'probe' order by last_at desc, seq desc limit "
+        ":limit) s "
         "join projects p on p.seq = s.project_seq join digests d on d.session_seq = s.seq "
         "join digest_items i on i.digest_seq = d.seq "
         "where d.version = (select max(o.version) from digests o where o.session_seq = s.seq) "
@@ -589,9 +597,11 @@ def work_done(rows: Rows, project: int, *, sessions: int) -> list[WorkItem]:
 def failure_turns(rows: Rows, error_seq: int, project: int, *, limit: int) -> list[FailureTurn]:
     """The turns of a project that show errors or fixes, the earliest first."""
     sql = (
-        "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x join turns t on t.seq = x.turn_seq "
+        "select case when s.parent = '' then s.id else s.parent end, t.uuid, 0, '', '', x.at, t.seq from error_seen x "
+        "join turns t on t.seq = x.turn_seq "
         "join sessions s on s.seq = x.session_seq where x.error_seq = :error and t.project_seq = :project union all "
-        "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
+        "select case when s.parent = '' then s.id else s.parent end, case when f.uuid = '' then t.uuid else f.uuid "
+        "end, 1, f.files, f.text, f.at, t.seq from error_fixes f join turns t on t.seq = f.turn_seq "
         "join sessions s on s.seq = f.session_seq where f.error_seq = :error and t.project_seq = :project "
         "order by 6, 3, 7 limit :limit"
     )

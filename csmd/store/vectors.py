@@ -97,7 +97,10 @@ def signs(vector: bytes) -> bytes:
 
 def insert_vector(rows: Rows, kind: str, model_seq: int, seq: int, project_seq: int, vector: bytes) -> None:
     """Stores a vector and its signs under its row in `vectors`."""
-    sql = f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, vec_int8(:vector))"  # noqa: S608
+    sql = (
+        f"insert into {vector_table(kind, model_seq)} (rowid, project_seq, embedding) values (:seq, :project, "  # noqa: S608
+        "vec_int8(:vector))"
+    )
     rows.run(sql, seq=seq, project=project_seq, vector=vector)
     rows.insert("vector_codes", model_seq=model_seq, kind=kind, project_seq=project_seq, seq=seq, code=signs(vector))
 
@@ -219,7 +222,8 @@ def of_row(rows: Rows, kind: str, row_seq: int, *, model: int) -> list[bytes]:
 def parts_of_row(rows: Rows, kind: str, row_seq: int) -> list[tuple[str, int, int, bytes]]:
     """(model's name, start, end, vector) of every part of a row, of every model."""
     parts = rows.all(
-        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = v.model_seq "
+        "select v.seq, v.model_seq, n.name, v.start_at, v.end_at from vectors v join vector_models n on n.seq = "
+        "v.model_seq "
         "where v.kind = :kind and v.row_seq = :row order by n.name, v.start_at",
         kind=kind,
         row=row_seq,
@@ -287,7 +291,8 @@ def vector_hits(
             signed = rows.all(sql, code=signs(vector), most=max(NEAREST_SIGNS, 2 * limit), **of)
             # One row at a time, in storage order: vec0 reads everything to find several.
             near = (
-                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) listed "  # noqa: S608
+                "select v.rowid, vec_distance_l2(v.embedding, vec_int8(:vector)) as distance from json_each(:listed) "  # noqa: S608
+                "listed "
                 f"cross join {table} v on v.rowid = listed.value order by distance limit :limit"
             )
             values = {"listed": str(sorted(seq for (seq,) in signed))}

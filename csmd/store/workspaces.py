@@ -194,7 +194,8 @@ def list_projects(rows: Rows) -> list[ProjectSummary]:
     merged = rows.grouped("select merged_into, root from projects where merged_into > 0 order by root")
     summaries = rows.read(
         ProjectSummary,
-        "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), coalesce(o.name, ''), "
+        "select p.seq, substr(p.key, 1, :length), p.name, p.root, p.kind, p.remote, coalesce(w.name, ''), "
+        "coalesce(o.name, ''), "
         "(select count(*) from sessions s where s.project_seq = p.seq and s.parent = ''), "
         "coalesce(t.turns, 0), (select count(*) from memories m where m.project_seq = p.seq), "
         "coalesce(t.last_at, '') from projects p "

@@ -256,24 +256,25 @@ def vector_hits(
     rows: Rows, model: str, vector: bytes, *, projects: Sequence[int] | None, limit: int
 ) -> list[tuple[int, int, int, float]]:
     """(memory's row key, start, end, squared distance) of the memories nearest to `vector`, by their nearest part."""
-    known = rows.one(
+    stored = rows.one(
         "select seq, dim from vector_models where name = :model and dim = :size", model=model, size=len(vector)
     )
-    if known is None:
+    if stored is None:
         return []
-    seq, size = known
+    seq, size = stored
     rows.all("select set_config('hnsw.iterative_scan', 'relaxed_order', true)")
     among = (
         ""
         if projects is None
         else f"and memory_seq in (select seq from memories where {in_keys('project_seq', projects)})"  # noqa: S608
     )
-    found = rows.all(
-        f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as far "  # noqa: S608
+    hits = rows.all(
+        f"select memory_seq, start_at, end_at, (embedding::halfvec({size})) <-> cast(:vector as halfvec({size})) as "  # noqa: S608
+        "far "
         f"from vectors where model_seq = {seq} {among} order by far limit :limit",
         vector=as_list(vector), limit=4 * limit,
     )  # fmt: skip
     nearest: dict[int, Row] = {}
-    for memory, start, end, far in sorted(found, key=lambda row: (row[3], row[0])):
+    for memory, start, end, far in sorted(hits, key=lambda row: (row[3], row[0])):
         nearest.setdefault(memory, (memory, start, end, far * far))
     return list(nearest.values())[:limit]

@@ -54,7 +54,8 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
     changed = ", ".join(f"{name} = excluded.{name}" for name in names if name != "id")
     rows.with_table(
         f"insert into memories ({', '.join(names)}) select * from TABLE "  # noqa: S608
-        f"on conflict (author, id) do update set {changed}, version = memories.version + 1, changed = pg_current_xact_id()",
+        f"on conflict (author, id) do update set {changed}, version = memories.version + 1, changed = "
+        "pg_current_xact_id()",
         names,
         [_values(record, projects) for record in records],
     )
@@ -64,7 +65,8 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
     rows.run(f"delete from links where from_seq in {_OWN} or to_seq in {_OWN}", idents=idents)  # noqa: S608
     rows.run("delete from belief_changes where memory_id = any(:idents) and author = session_user", idents=idents)
     rows.run(
-        "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq and m.id = any(:idents) "
+        "delete from gone g using memories m where g.id = m.id and g.project_seq = m.project_seq and m.id = "
+        "any(:idents) "
         "and g.author = session_user and m.author = session_user",
         idents=idents,
     )
@@ -78,7 +80,8 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
         for name, by, weight in record["tags"]
     ]
     rows.with_table(
-        f"insert into topics (project_seq, name) select distinct m.project_seq, v.name from {_JOINED} on conflict do nothing",  # noqa: S608
+        f"insert into topics (project_seq, name) select distinct m.project_seq, v.name from {_JOINED} on conflict do "  # noqa: S608
+        "nothing",
         ("id", "name"),
         tags,
     )
@@ -93,13 +96,15 @@ def put_memories(rows: ServerRows, records: Sequence[Mapping[str, Any]], project
     rows.with_table(
         "insert into links (from_seq, to_seq, relationship, weight, created_at) "
         "select a.seq, b.seq, v.relationship, v.weight, v.at from TABLE join memories a on a.id = v.from_id "
-        "join memories b on b.id = v.to_id where a.author = session_user and b.author = session_user on conflict do nothing",
+        "join memories b on b.id = v.to_id where a.author = session_user and b.author = session_user on conflict do "
+        "nothing",
         ends,
         [dict(zip(ends, edge, strict=True)) for record in records for edge in record["edges"]],
     )
     noted = ("id", "change", "before", "after", "reason", "by", "at", "undone_at")
     rows.with_table(
-        "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) select * from TABLE",
+        "insert into belief_changes (memory_id, change, before, after, reason, by_whom, at, undone_at) select * from "
+        "TABLE",
         noted,
         [{"id": record["id"], **change} for record in records for change in record["changes"]],
     )
@@ -172,15 +177,16 @@ def changed_since(rows: Rows, project: int, *, xid: int, item: int, limit: int) 
     """What changed in a project past a cursor, in the order of receipt: memories as records, and deleted ids.
 
     Each has its cursor, `xid` and `item`. What a running transaction may still write is past every cursor that is
-    returned
-    before it ends, so nothing is missed.
+    returned before it ends, so nothing is missed.
     """
     versions = rows.all(
         "select changed, item, kind, seq, id from ("
-        "select m.changed, 2 * m.seq as item, 'memory' as kind, m.seq, m.id from memories m where m.project_seq = :project "
+        "select m.changed, 2 * m.seq as item, 'memory' as kind, m.seq, m.id from memories m where m.project_seq = "
+        ":project "
         "union all select g.changed, 2 * g.seq + 1, 'gone', g.seq, g.id from gone g where g.project_seq = :project) c "
         "where changed < pg_snapshot_xmin(pg_current_snapshot()) "
-        "and (changed > cast(cast(:xid as text) as xid8) or (changed = cast(cast(:xid as text) as xid8) and item > :item)) "
+        "and (changed > cast(cast(:xid as text) as xid8) or (changed = cast(cast(:xid as text) as xid8) and item > "
+        ":item)) "
         "order by changed, item limit :limit",
         project=project, xid=xid, item=item, limit=limit,
     )  # fmt: skip
@@ -197,11 +203,13 @@ def _records(rows: Rows, seqs: Sequence[int]) -> dict[int, dict[str, Any]]:
         return {}
     names = [*COLUMNS, *DAYS]
     stored = rows.all(
-        f"select m.seq, {', '.join(f'm.{name}' for name in names)} from memories m where {in_keys('m.seq', seqs)} and {_TOLD}"  # noqa: S608
+        f"select m.seq, {', '.join(f'm.{name}' for name in names)} from memories m where {in_keys('m.seq', seqs)} and "  # noqa: S608
+        f"{_TOLD}"
     )
     lists = {
         table: rows.grouped(
-            f"select memory_seq, {', '.join(columns)} from {table} where {in_keys('memory_seq', seqs)} order by memory_seq, uuid"  # noqa: S608
+            f"select memory_seq, {', '.join(columns)} from {table} where {in_keys('memory_seq', seqs)} order by "  # noqa: S608
+            "memory_seq, uuid"
         )
         for table, columns in _LISTS.items()
     }
@@ -229,8 +237,7 @@ def search(
     """The visible memories and digests that match these words or a vector (b"": none), the best first.
 
     Ranks by words and by vectors are added. What was replaced or archived is left out, and what is in another workspace
-    than
-    `wall` in its author's home.
+    than `wall` in its author's home.
     """
     among = rows.column("select seq from projects where workspace in ('', :wall)", wall=wall)
     score: dict[tuple[str, int], float] = {}
@@ -258,7 +265,8 @@ def search(
     digests = {
         seq: row
         for seq, *row in rows.all(
-            "select d.seq, d.text, d.at, s.id, p.author, p.name from digests d join sessions s on s.seq = d.session_seq "  # noqa: S608
+            "select d.seq, d.text, d.at, s.id, p.author, p.name from digests d join sessions s on s.seq = "  # noqa: S608
+            "d.session_seq "
             f"join projects p on p.seq = s.project_seq where {in_keys('d.seq', seqs['session'])}"
         )
     }

@@ -1,8 +1,7 @@
 """What a home sends to its team's server, and how it stores what it receives.
 
 An order is made in one read, an answer stored in one write; what is interrupted is sent or received again, which
-changes
-nothing. Everything sent was redacted right before.
+changes nothing. Everything sent was redacted right before.
 """
 
 from __future__ import annotations
