@@ -87,15 +87,14 @@ PURE = {
 OWNERS = {"rows", "store", "context"}
 #: Functions of before that do not say so yet; the table only shrinks.
 UNSIGNED: dict[str, set[str]] = {
-    "capture.instruction_files": {"_read_object", "_read_start", "_work_trees"},
+    "capture.claude_instructions": {"_read_object", "read_start", "_work_trees"},
     "capture.project_identity": {"identified", "marked"},
     "capture.ingest": {"started_in"},
-    "capture.transcripts": {"spans_of", "with_times"},
     "dream.day_files": {"_parse_sessions", "_rewrite", "data_without"},
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "dream.transfer": {"open_file"},
-    "dream.undo": {"_side_json", "_write_text", "read_text"},
+    "dream.dream_undo": {"_write_text", "read_text"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 
@@ -107,7 +106,7 @@ ONLY_IN = {
     "onnxruntime": {"embedding.worker"},
     "onnx": {"embedding.bert_graph"},
     "numpy": {"embedding.worker", "embedding.package_models", "embedding.bert_graph"},
-    "tiktoken": {"embedding.worker"},
+    "tiktoken": {"embedding.token_counter"},
     "huggingface_hub": {"embedding.worker"},
     "apsw": {
         "store.sqlite",
@@ -121,7 +120,7 @@ ONLY_IN = {
     "psycopg": {"team.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
     "yaml": {"config", "store.files", "text.entry_edits", "text.markdown", "cli.settings", "cli.yaml_edits"},
-    "snowballstemmer": {"text.tokens"},
+    "snowballstemmer": {"text.search_terms"},
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
     "frontmatter": {"text.markdown"},
@@ -477,7 +476,7 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 PARTS_OF_HOSTS = {"hooks", "transcript", "registration", "tool_forms"}
 #: Nouns that `store` (rows), `tools` (questions), `daemon` (work) and `cli` (commands) share.
 SHARED_NOUNS = {
-    "beliefs", "checkpoints", "dreams", "forget", "goals", "injections", "instructions", "memories", "pipeline",
+    "beliefs", "checkpoints", "dreams", "forget", "goals", "injections", "instructions", "memories", "pipeline", "review",
     "projects", "receipts", "search", "sessions", "status", "team", "topics",
 }  # fmt: skip
 #: Words that allude instead of naming; none is a module's name or part of a public function's or class's.

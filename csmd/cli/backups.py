@@ -124,7 +124,7 @@ def show_repaired(value: dict[str, Any]) -> Screen:
 
 
 def _ending(value: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the daemon read after the restart or why it did not, what is lost, and where the previous file is."""
+    """What the daemon read after the restart (or why it did not), what is lost, and where the previous file is."""
     since = value.get("came_back")
     then = [("then", f"{_rows(since)} from what was said since")] if since else []
     aside = [("aside", f"the file of before: {value['set_aside']}")] if value.get("set_aside") else []
@@ -141,7 +141,7 @@ def with_daemon_stopped(
     try:
         service.stop(paths, by_user=False)
         report = offline(*arguments, *(["--dry-run"] if dry_run else []), program=program)
-    except BaseException:  # ^C too: no daemon stays stopped that a person did not stop
+    except BaseException:  # ^C too: only a person's `csmd stop` leaves the daemon stopped
         _restart(paths, ran)
         raise
     if dry_run or not changed(report):
@@ -153,7 +153,11 @@ def with_daemon_stopped(
         # Not the result of the sync: the daemon began to read by itself when it started.
         now, then = client.call(paths, "csm_runtime_status")["counts"], report.get("counts", {})
         report["came_back"] = {name: max(0, now[name] - then.get(name, now[name])) for name in ("turns", "memories")}
-    except (CsmdError, OSError, KeyboardInterrupt) as error:  # the database is in its place: the report says so
+    except (
+        CsmdError,
+        OSError,
+        KeyboardInterrupt,
+    ) as error:  # the database was replaced, so the report is printed all the same
         report["warning"] = (
             f"the daemon did not read what was said since: {str(error) or 'interrupted'}; run `csmd start` and `csmd sync`"
         )
@@ -170,7 +174,7 @@ def _restart(paths: Paths, ran: bool) -> None:
 
 
 def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str, Any]:
-    """Runs a process that works on the home's files itself; its report."""
+    """Runs a process that works on the home's files itself; returns its report."""
     command = [sys.executable, "-P", "-m", program, *arguments]
     result = _watch(command, stdin)
     if result.returncode:
@@ -185,9 +189,9 @@ def offline(*arguments: str, program: str = REPAIR, stdin: str = "") -> dict[str
 
 
 def _watch(command: list[str], stdin: str) -> subprocess.CompletedProcess[str]:
-    """Runs a program that says how far it is, line by line, and shows it; its last line is its result.
+    """Runs a program that prints its progress as lines of JSON, and shows it; the last line is the result.
 
-    It can be killed anywhere: what it had not finished then is finished by whoever starts next, or was not begun.
+    The program may be killed at any point: the next start finishes or undoes its work.
     """
     with render.progress() as bar, subprocess.Popen(
         command, env=child_environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -20,7 +20,7 @@ from csmd.text.display import amount, cut, squeeze
 VERBS = verb.Verbs()
 
 
-#: Columns that the list takes without the goal.
+#: Columns of the list other than the goal.
 CHECKPOINT_NUMBERS = 55
 #: Kind of a piece -> its heading, in the order shown.
 PARTS = {
@@ -61,7 +61,7 @@ def show_checkpoints(value: dict[str, Any]) -> Screen:
 
 
 def show_checkpoint(value: dict[str, Any]) -> Screen:
-    """One checkpoint: what it is of, then every piece of it under its name."""
+    """One checkpoint: its session and time, then its pieces under their headings."""
     unfinished = "" if value["whole"] else "; what the transcript still brings of before is added"
     why = "before a compaction" if value["summary_uuid"] else "before a compaction that was announced"
     captured = f"{amount(value['tokens'], 'token')} of essentials, {amount(value['captured'], 'turn')} as they stood"
@@ -102,13 +102,13 @@ def checkpoint_show(raw: bool, **options: Any) -> None:
 
 
 def show_captured(value: dict[str, Any], *, to_person: bool) -> Screen:
-    """The captured turns; to a person each under its name, else byte for byte, each ended by a line break."""
+    """The captured turns: for a person under their headings, else byte for byte, each ended by a line break."""
     for turn in value["raw"]:
         if to_person:
             yield bold(f"{when(turn['at'])}  {join(turn['kind'], turn['tool'], by=' ')}  {turn['uuid']}")
             yield Line(turn["text"], indent=2)
         else:
-            click.echo(turn["text"].encode("utf-8", "surrogatepass"))  # every byte of it
+            click.echo(turn["text"].encode("utf-8", "surrogatepass"))
 
 
 @CHECKPOINT.tool(

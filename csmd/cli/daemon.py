@@ -20,8 +20,8 @@ VERBS = verb.Verbs()
 @VERBS.command("daemon")
 def daemon() -> None:
     """Run the daemon in the foreground until it is told to stop."""
-    # Another program in this process: the command line itself knows nothing of the store.
-    # -P here and wherever csmd starts a module: the directory one stands in is no place to import from.
+    # Replaces this process, since the command line must not import the store.
+    # -P here and wherever csmd starts a module: nothing is imported from the current directory.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "csmd.daemon"])  # noqa: S606
 
 

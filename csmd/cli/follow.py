@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
@@ -17,7 +15,6 @@ from csmd.cli import render, verb
 from csmd.cli.render import Line, Screen, cells, dim, fitted, plain
 from csmd.config import default_paths
 from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
-from csmd.paths import is_there
 from csmd.text import ages
 
 #: The verbs of this module.
@@ -25,8 +22,10 @@ VERBS = verb.Verbs()
 
 
 TAIL_EVERY_S = 0.5
-#: Columns of the project's name and of what it is.
-TAIL_NAME, WHAT = 12, 13
+#: Columns of the project's name.
+TAIL_NAME = 12
+#: Columns of the kind of event.
+WHAT = 13
 STYLES = {
     "event": "dim",
     "turn": "",
@@ -49,7 +48,7 @@ STYLES = {
 )  # fmt: skip
 def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
     """Show what happens, as it happens. ^C ends it."""
-    # Every project by default: who watches does not know where something will happen.
+    # Every project by default: a watcher does not know where something will happen.
     where = verb.project_params(project, everywhere=all_projects or project is None)
     colours = config.wants_colours()
     try:
@@ -66,7 +65,7 @@ def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **li
 
 
 def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Yields everything that `look` returns past its cursor, for ever; waits for a daemon that goes away meanwhile."""
+    """Yields everything that `look` returns past its cursor, forever; waits while the daemon is restarted."""
     cursor = ""
     while True:
         try:
@@ -89,9 +88,7 @@ def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
     return fitted(head + render.words_of(item), width)
 
 
-#: Seconds between two looks at a log that is followed.
-LOOK_S = 0.3
-#: A line as csmd/daemon/logs.py writes it; any other continues the one before.
+#: A line as csmd/daemon/logs.py writes it; any other line continues the one before.
 _LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
 LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
 
@@ -99,21 +96,15 @@ LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
 @VERBS.action(
     "logs",
     verb.option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
-    verb.flag("--follow", help="Go on with what is written from now on."),
 )
-def logs(number: int, follow: bool, as_json: bool) -> None:
+def logs(number: int, as_json: bool) -> None:
     """Show what the daemon did, and what went wrong."""
     path = default_paths().log_file
     older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
-    data = _read(path)
-    lines = b"".join([*map(_read, older), data]).decode("utf-8", "replace").splitlines()[-number:]
-    if not lines and not follow:
+    lines = b"".join(map(_read, [*older, path])).decode("utf-8", "replace").splitlines()[-number:]
+    if not lines:
         raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
-    if as_json and follow:
-        raise click.UsageError("--json goes without --follow")
     verb.print_answer({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
-    for line in _later_lines(path, len(data)) if follow else ():
-        render.show(show_logs({"lines": [_parsed(line)]}))
 
 
 def show_logs(value: dict[str, Any]) -> Screen:
@@ -135,30 +126,6 @@ def _read(path: Path) -> bytes:
         return b""
     except OSError as error:
         raise CsmdError(f"{path}: {error.strerror}") from error
-
-
-def _later_lines(path: Path, begin: int) -> Iterator[str]:
-    """Every line behind the first `begin` bytes; a log that is rotated is followed into the new file."""
-    while True:
-        with open(path if is_there(path) else os.devnull, "rb") as file:
-            yield from _lines_of(file, path, begin)
-        begin = 0
-
-
-def _lines_of(file: BinaryIO, path: Path, begin: int) -> Iterator[str]:
-    """The lines of a log after its first `begin` bytes, until another file replaces it."""
-    file.seek(begin)
-    rest = b""
-    while True:
-        data = file.read()
-        *lines, rest = (rest + data).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in lines)
-        if data:
-            continue
-        with contextlib.suppress(FileNotFoundError):
-            if not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                return
-        time.sleep(LOOK_S)
 
 
 def _parsed(line: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from csmd.text.display import amount, squeeze
 VERBS = verb.Verbs()
 
 
-#: Places shown of a list.
+#: Rows shown of a list.
 SHOWN = 20
 #: Line numbers shown of one file.
 LINES = 6
+#: What looks like a memory's id, or the beginning of one.
+MEMORY_ID = re.compile(r"m[0-9a-f]+")
 
 
 def _where(project: str) -> str:
@@ -86,7 +89,7 @@ def show_purged(value: dict[str, Any]) -> Screen:
     yield from _afterwards(value)
 
 
-#: What becomes of something forgotten that was shared.
+#: Note on a forgotten memory that was shared.
 OFF_THE_SERVER = (
     "what was shared of it is taken off the team's server at the next exchange, and colleagues' homes remove theirs; "
     "out of reach: that server's write-ahead log, replicas and backups, and backups of colleagues' homes"
@@ -94,7 +97,7 @@ OFF_THE_SERVER = (
 
 
 def _afterwards(value: dict[str, Any]) -> Screen:
-    """What a purge does to later text, which is easily overlooked, and files that still hold it."""
+    """What a purge means for later text, and the assistant's files that still hold it."""
     if value["what"] == "text":
         yield "it is kept out from then on: what you say with these words later stands"
         yield "as [purged] and makes no memory, until `csmd forget --lift` with the same words"
@@ -152,7 +155,7 @@ def show_scanned(value: dict[str, Any]) -> Screen:
         help="What a purge is of; else it is found out.",
     ),
     verb.flag("--dry-run", help="Show what a purge would remove."),
-    verb.yes("Do not ask, which --purge and --lift do."), verb.flag("--lift", help="Let in again what was purged."),
+    verb.yes("Do not ask."), verb.flag("--lift", help="Let in again what was purged."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
     """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
@@ -160,12 +163,14 @@ def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, l
     if not purge and not lift:
         if kind or dry_run:
             raise click.UsageError("--as and --dry-run go with --purge")
-        verb.print_answer(
-            ask_as_person("csm_memory_delete", id=what, asking=verb.resolve_project(None)), as_json, show_forgotten
-        )
+        asking = verb.resolve_project(None)
+        if by_person and not yes and MEMORY_ID.fullmatch(what):
+            memory = verb.ask("csm_memory_show", id=what, asking=asking, only_fading=True)
+            verb.ask_first(f"Forget for good: {squeeze(memory['text'])}?", err=as_json)
+        verb.print_answer(ask_as_person("csm_memory_delete", id=what, asking=asking), as_json, show_forgotten)
         return
     what = click.prompt("what", hide_input=True) if what == "-" else what
-    # A purged project is not known any more: only its path can be given.
+    # A purged project is unknown to the daemon: only its path can be given.
     named = verb.project_params(what)["project"] if kind == "project" and not lift else _absolute(what, kind)
     params = {"what": named, "kind": kind or "", "by_person": by_person}
     if lift:

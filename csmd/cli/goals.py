@@ -28,7 +28,7 @@ def goal_set(session: str, **options: Any) -> None:
 
 
 def show_goal(value: dict[str, Any]) -> Screen:
-    """A goal that was declared, and who is told it."""
+    """A goal that was declared, and which sessions are shown it."""
     if value["authority"] == "user":
         whom = "its session" if value["session_id"] else f"each session in {value['project']}"
         state = f"told to {whom} until `csmd done {value['id']}`"

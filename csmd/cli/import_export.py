@@ -1,4 +1,4 @@
-"""Commands that take in and give out: import, export, sync."""
+"""Commands that move data in and out: import, export, sync."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def show_preview(value: dict[str, Any]) -> Screen:
 
 
 def _counted(numbers: dict[str, int]) -> str:
-    """Names, each with how many there are of it: other programs' words have no plural here."""
+    """Names with counts, `note (3)`: the words of other programs have no plural here."""
     return ", ".join(f"{name} ({number:,})" for name, number in numbers.items())
 
 
@@ -103,7 +103,7 @@ def _show_skipped(value: dict[str, Any]) -> Screen:
 
 
 def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
-    """Whether a person vouches for exported memories: the file itself says whose words they are."""
+    """Whether a person vouches for exported memories, so that the file's authors are believed."""
     by_person = verb.is_interactive()
     if mine and not by_person:
         raise CsmdError("only a person at a terminal can say whose memories they are", hint="type it in a terminal")
@@ -117,7 +117,7 @@ def _vouched(path: Path, *, mine: bool, as_json: bool) -> bool:
 def show_imported(value: dict[str, Any]) -> Screen:
     """The result of an import or a sync."""
     nouns = {"turns_new": "new turn", "memories_new": "new memory", "vectors": "vector"}
-    # What grows is read at once, so a sync often finds nothing.
+    # Growing transcripts are read at once, so a sync often finds nothing.
     new = ", ".join(nonzero_amounts(value, nouns)) or "nothing new, everything was in already"
     old = [f", {text} known" for text in nonzero_amounts(value, {"memories_known": "memory", "turns_known": "turn"})][
         :1
@@ -139,7 +139,7 @@ def show_imported(value: dict[str, Any]) -> Screen:
 
 
 def _placed(place: dict[str, Any]) -> str:
-    """Where the memories of a directory went that is not on this machine, or is another clone."""
+    """Where the memories of a directory that is not on this machine, or is another clone, were placed."""
     what, single = amount(place["memories"], "memory"), place["memories"] == 1
     if place["is"] == place["was"]:
         are = "is" if single else "are"
@@ -183,8 +183,8 @@ def export(to: str | None, markdown: bool, as_json: bool, **options: Any) -> Non
         verb.reply("csm_memory_export", show_exported, params, is_job=True)
         return
     about = verb.project_params(options["project"], options["all_projects"])
-    verb.ask("csm_tools")  # fails before anything is made where no daemon runs
-    # In csmd's own directory: a service may see no other temporary files than its own.
+    verb.ask("csm_tools")  # fails before anything is written if no daemon runs
+    # In csmd's home, since a service may have a /tmp of its own.
     with tempfile.TemporaryDirectory(prefix=".export-", dir=default_paths().home) as folder:
         value = verb.work("csm_memory_export", path=folder, markdown=True, **about)
         text = Path(value["path"]).read_text()
@@ -211,5 +211,5 @@ VERBS.row(
 
 
 def nonzero_amounts(counts: dict[str, int], nouns: dict[str, str]) -> list[str]:
-    """The amounts that are not 0: `2 memories`."""
+    """The amounts that are not 0, as in `2 memories`."""
     return [amount(counts[name], noun) for name, noun in nouns.items() if counts.get(name)]

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, bold, cells, dim, fitted, join, last_part, percent, plain, raw, table, warning
+from csmd.cli.render import Line, Screen, bold, dim, join, percent, raw, table, warning
 from csmd.hook_events import EVENTS
 from csmd.installer import foreign_files
 from csmd.text import display
@@ -30,7 +30,7 @@ def brief(project: str | None, as_json: bool) -> None:
 
 
 def warn_of_off_mark(place: str, as_json: bool) -> None:
-    """Warns that a directory is left out: sessions there are told nothing, whatever is shown."""
+    """Warns that a directory is left out: sessions there are shown nothing."""
     mark = "" if as_json else foreign_files.off_mark(place or verb.resolve_project(None))
     if mark:
         render.show([warning(f"csmd is switched off there by {mark}: no session is captured or told anything")])
@@ -66,36 +66,15 @@ def show_injection(value: dict[str, Any], *, nothing: str) -> Screen:
 
 
 def items(text: str) -> Screen:
-    """A text line by line; what continues an item of a list is indented. `--json` has the exact text."""
+    """A text line by line, continuation lines of list items indented. `--json` has the exact text."""
     for line in text.splitlines():
         head = "- " if line.startswith("- ") else ""
         yield Line(line.removeprefix(head), head=head)
 
 
-#: When something was told, by the event.
+#: Event -> when something was shown, in words.
 WHEN_TOLD: dict[str, str] = {name: rule.label for name, rule in EVENTS.items()}
-#: Columns that a project's name takes at most.
-NAME = 28
 CONTEXT = VERBS.add_group("context", "Show what a session is given, whole, and how full it is.")
-
-
-@CONTEXT.tool("status", "csm_context_status", *verb.ALL_UNLESS_NAMED, scope="all")
-def show_filled(value: dict[str, Any]) -> Screen:
-    """Show how full the contexts of live sessions are."""
-    names = [plain(last_part(live["project"])) or "-" for live in value["sessions"]]
-    room = min(max(map(cells, names), default=0), NAME)
-    for live, name in zip(value["sessions"], names, strict=True):
-        used, window, shown = live["tokens"], max(live["window"], 1), fitted(name, room, end=True)
-        percentage = f"{used * 100 // window:>3} %  {live['bracket']:<8}  {used:,} of {window:,}"
-        padding = " " * (room - cells(shown))
-        yield f"{display.short_session(live['session'])}  {shown}{padding}  {percentage if used else '  not known yet'}"
-    if not value["sessions"]:
-        yield "no session is live"
-    yield ""
-    for bracket in value["brackets"]:
-        begins = f"from {bracket['from_percent']} %"
-        added = f"a prompt gets up to {bracket['recall_tokens']} tokens, a compaction {bracket['restored_tokens']}"
-        yield dim(f"{bracket['bracket']:<8}  {begins:<9}  {added}")
 
 
 @CONTEXT.tool("get", "csm_context_get", verb.ID)
@@ -115,7 +94,7 @@ def _show_output(item: dict[str, Any]) -> Screen:
     click.echo(f"{item['id']}  {item['said_at'][:10]}, from the {item['source']}", err=True)
     if item["left_out"]:
         click.echo(f"  ! {amount(item['left_out'], 'byte')} left out: no transcript has them any more", err=True)
-    if sys.stdout.isatty():  # which is not given what steers it
+    if sys.stdout.isatty():  # escape sequences must not reach a terminal
         click.echo(display.escape_unseen(item["text"]))
     else:
         click.echo(item["text"].encode(), nl=False)
@@ -144,7 +123,7 @@ STATES = {
     "session": "what a session came to: csmd session digest {short}",
     "preview": "of the living state: csmd pipeline advisory",
 }
-#: Characters of the id of a thing that is no memory.
+#: Characters shown of an id that is not a memory's.
 RECEIPT_ID = 11
 
 
@@ -200,12 +179,12 @@ def show_why(value: dict[str, Any]) -> Screen:
 
 
 def hint(state: str, ident: str) -> str:
-    """The line for something that is no memory; of a turn's or session's id its beginning is enough."""
+    """The line for an item that is not a memory, with the beginning of its id."""
     return STATES[state].format(id=ident[:RECEIPT_ID], short=display.short_session(ident))
 
 
 def use_words(item: dict[str, Any]) -> str:
-    """Whether the session used it, "" where that is not known."""
+    """Whether the session used an item; "" if unknown."""
     if item["used"] is None:
         return ""
     marks = ", ".join(item.get("marks", ()))
@@ -214,7 +193,7 @@ def use_words(item: dict[str, Any]) -> str:
 
 
 def reason_words(item: dict[str, Any], event: str) -> str:
-    """Why it was told, in words."""
+    """Why an item was shown, in words."""
     if event == "tool_failure":
         return str(item["reason"])
     reason = item["reason"] if event == "prompt" else f"under {item['reason']!r}"
@@ -222,14 +201,14 @@ def reason_words(item: dict[str, Any], event: str) -> str:
 
 
 def _source(item: dict[str, Any]) -> str:
-    """Where it was said, by whom, and how sure it is; of an error how often it was seen."""
+    """Where an item was said, by whom, and how sure it is; for an error how often it was seen."""
     if item["state"] == "error":
         return f"seen {amount(item['times'], 'time')}, last on {item['said_at'][:10]}"
-    said = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
+    origin = f"said by the {item['authority']} on {item['said_at'][:10]} in {display.short_session(item['said_in']) or 'a terminal'}"
     if item["state"] == "quoted":
-        return f"{said}, quoted"
+        return f"{origin}, quoted"
     return join(
-        said,
+        origin,
         item["times"] > 1 and f"{item['times']} times in all",
         f"{percent(item['confidence'])} sure",
         item["pinned"] and "pinned",

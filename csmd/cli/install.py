@@ -30,21 +30,21 @@ from csmd.text.display import amount
 VERBS = verb.Verbs()
 
 
-#: A screen has 80 columns.
+#: Columns of a sentence.
 WIDTH = 78
 #: Sessions of each project that `install` waits for; older ones are imported in the background.
 RECENT = 10
 
 
 def wrap_sentence(text: str) -> str:
-    """A sentence, wrapped between words; a path is never broken."""
+    """Wraps a sentence between words, never inside a path."""
     head = len(text) - len(text.lstrip("\n"))
     wrapped = textwrap.fill(text[head:], WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     return "\n" * head + wrapped
 
 
 def screen_printer(as_json: bool) -> Callable[[Screen], None]:
-    """Prints the screens of a command with several steps; with --json prints nothing."""
+    """Returns what prints the screens of a command with several steps; with --json it prints nothing."""
     return (lambda _: None) if as_json else render.show
 
 
@@ -58,7 +58,7 @@ def _why(choice: Choice) -> str:
 
 
 def with_target(path: Path) -> str:
-    """A path, and what it is a link to."""
+    """A path, with its target if it is a link."""
     real = Path(os.path.realpath(path))
     return f"{path}\n    which is {real}" if real != path.absolute() else str(path)
 
@@ -75,7 +75,7 @@ def show_differences(planned: Sequence[Change]) -> Screen:
 
 
 def _reasons(reasons: Sequence[str]) -> Screen:
-    """Why entries are missing in a file; further lines of a reason are to be copied, and not wrapped."""
+    """Why entries are missing in a file; further lines of a reason are for copying and not wrapped."""
     for why in reasons:
         sentence, *copied = why.splitlines()
         yield wrap_sentence(sentence)
@@ -88,7 +88,7 @@ def _other_directories(folders: Sequence[Path]) -> Screen:
 
 @render.raw
 def show_plan(config: Config, planned: Sequence[Change], elsewhere: Sequence[Path], choice: Choice | None) -> Screen:
-    """What installing would write, and where; `choice` is None while the clients in use are unknown."""
+    """What installing would write, and where; `choice` is None if the clients in use are unknown."""
     yield "csmd's own directories:"
     yield from (f"  {line}" for line in plan.describe_own_files(config.paths))
     yield "files of the assistant's:"
@@ -232,7 +232,7 @@ def install(
         *_ask_for_hosts(config, silent=as_json or dry_run),
     )
     config = plan.with_hosts(config, hosts)
-    # Only the daemon knows the versions in use: without one the newer events stay as they are.
+    # Only the daemon knows the versions in use: without it the newer events stay as they are.
     before = plan.recorded_choice(paths)
     choice = _choice(clients) if clients else before
     if dry_run:
@@ -281,7 +281,7 @@ def install(
 
 
 def _ask_for_hosts(config: Config, *, silent: bool) -> list[str]:
-    """The assistants found here, beside those csmd is installed for, that a person wants it for; [] without a terminal."""
+    """Asks a person for which further assistants found here to install; [] without a terminal."""
     new = [host for host in plan.hosts_found() if host not in dict(config.host_dirs)]
     if silent or not new or not verb.is_interactive():
         return []
@@ -296,14 +296,14 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
     for files in FILES.values():
         if files.kinds[0] in changed:
             to_do = files.to_do and f"for {files.title} to run csmd's hooks, {files.to_do}"
-            yield from (render.RawLine(wrap_sentence(said)) for said in (to_do, files.warning()) if said)
+            yield from (render.RawLine(wrap_sentence(text)) for text in (to_do, files.warning()) if text)
 
 
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
-    """Brings the embedding model where none is installed and a person, or a script, wants it; csmd is useful without one.
+    """Fetches the embedding model if none is installed and a person, or a script, wants it.
 
-    Gives the model, and whether a download failed: that is a warning, for everything else is installed. ^C and ^D at the
-    question mean no, for the same reason.
+    Returns the model, and whether a download failed: csmd works without a model, so that is a warning only, and ^C and ^D
+    at the question mean no.
     """
     if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
         return None, False
@@ -324,12 +324,12 @@ def _agrees_to_model(size: str) -> bool:
     try:
         return verb.agrees(question, default=True, err=True)
     except click.Abort:
-        click.echo(err=True)  # what follows begins a line of its own
+        click.echo(err=True)  # ends the line of the question
         return False
 
 
 def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
-    """Runs the daemon and returns its status; one that reads too few directories is restarted."""
+    """Runs the daemon and returns its status; a daemon that reads too few directories is restarted."""
     status = service.bring_up(config.paths, unit)
     if not status["started"]:
         clients = client.call(config.paths, "csm_clients", {})
@@ -342,7 +342,7 @@ def _daemon(config: Config, unit: service.Plan) -> dict[str, Any]:
 
 
 def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
-    """What the running daemon answers; {} where none runs, or one of before an upgrade."""
+    """The running daemon's answer; {} if none runs, or one that is too old to know the tool."""
     try:
         return dict(client.call(paths, tool, {}, patience_s=5.0))
     except CsmdError:
@@ -352,7 +352,7 @@ def ask_if_running(paths: Paths, tool: str) -> dict[str, Any]:
 def show_past(counts: dict[str, int], value: dict[str, Any], *, model: dict[str, Any] | None) -> Screen:
     """How much is known after an install; the daemon may have read some of it before the import.
 
-    `model` is the embedding model's state, None where it was just said that there is none.
+    `model` is the embedding model's state, None if its absence was just reported.
     """
     amounts = ", ".join(amount(counts[name], name.removesuffix("s")) for name in ("sessions", "turns"))
     past = f"of your past sessions: {amounts}, {render.many(counts['memories'], 'memory')}"
@@ -379,7 +379,7 @@ def hooks_settle(as_json: bool) -> None:
     """Take out hooks of newer events that a client in use does not know. The daemon runs this when one appears."""
     paths = default_paths()
     in_use = [row["version"] for row in client.call(paths, "csm_clients", {})["versions"]]
-    # A missing or silent client is no reason here: the daemon's PATH may lack it.
+    # A missing or silent client does not count here: the daemon's PATH may lack it.
     choice = plan.supported_events([*plan.installed_clients().values(), *in_use])
     gone, outcomes = plan.withdraw_events(paths, choice)
     result = {"withdrawn": gone, "kept_out_by": choice.kept_out_by, "settings": _outcomes_json(outcomes)}
@@ -409,7 +409,7 @@ def upgrade(as_json: bool) -> None:
     record = plan.load_record(paths)
     stale = [name for name in plan.COPIED if not plan.is_shipped_copy(paths.hook_dir / name)]
     unit = _installed_unit(paths)
-    # Which of the newer events are registered is what `csmd install` and the daemon decide.
+    # `csmd install` and the daemon decide which of the newer events are registered.
     outcomes = plan.install(config, plan.recorded_choice(paths), plan.installed_hosts(paths) or ["claude"])
     result: dict[str, Any] = {
         "from": str(record["version"]),
@@ -424,7 +424,7 @@ def upgrade(as_json: bool) -> None:
 
 
 def _installed_unit(paths: Paths) -> service.Plan:
-    """The plan for the installed unit; without one the daemon stays detached."""
+    """The plan for the installed unit; without a unit the daemon stays detached."""
     if manager := service.recorded_manager(paths):
         return service.plan_for(manager)
     if file := service.recorded_unit(paths):
@@ -436,7 +436,7 @@ def _installed_unit(paths: Paths) -> service.Plan:
 
 
 def _newer_daemon(paths: Paths, unit: service.Plan) -> dict[str, Any]:
-    """The daemon that runs now and the version that it replaced; one that a person stopped stays stopped."""
+    """Runs the new daemon and returns which version it replaced; a daemon that a person stopped stays stopped."""
     if is_there(paths.stopped_mark) and service.running_service(paths) is None:
         service.place(paths, unit, enable=False)
         return {"pid": None, "replaced": "", "started": False, "corrected": None}

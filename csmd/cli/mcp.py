@@ -45,13 +45,13 @@ def mcp_server(tools: str, shown: str | None, installed: str | None, removed: st
         raise CsmdError("`csmd mcp` talks to an assistant, not to people", hint=hint)
     from csmd.mcp import stdio_server
 
-    # Clients end their servers by SIGINT. asyncio would wait for the thread that reads standard input.
+    # Clients end their servers by SIGINT, on which asyncio would wait for the thread that reads standard input.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     named, started, session = assistant_session()
     stdio_server.serve(
         Asker(paths=default_paths(), directory=named or started, session=session, named=bool(named)), chosen
     )
-    os._exit(0)  # the client has gone: a thread that still waits for the daemon must not outlive it
+    os._exit(0)  # the client has gone, and a thread that waits for the daemon must not outlive it
 
 
 def _set_up_server(host: str, arguments: Sequence[str], what: Literal["show", "install", "remove"]) -> None:

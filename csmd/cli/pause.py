@@ -30,7 +30,7 @@ VERBS = verb.Verbs()
     ),
 )  # fmt: skip
 def pause(length: str, as_json: bool) -> None:
-    """Stop capture and injection. What is said meanwhile stays left out, also later."""
+    """Stop capture and injection. What is said meanwhile is never captured."""
     now = datetime.now(UTC)
     end = _iso(now + timedelta(seconds=exclusions.pause_seconds(length))) if length else ""
     with _locked_pauses() as pauses:
@@ -66,7 +66,7 @@ def _iso(moment: datetime) -> str:
 
 @contextlib.contextmanager
 def _locked_pauses() -> Iterator[Pauses]:
-    """The pauses so far; two commands at once wait for each other."""
+    """The pauses so far, under a lock: two commands at once wait for each other."""
     paths = default_paths()
     if not is_directory(paths.home):
         raise CsmdError(f"csmd has no home yet at {paths.home}: there is nothing to pause", hint="csmd install")
@@ -85,7 +85,7 @@ def _write(pauses: Pauses) -> None:
 
 
 def _daemon_knows() -> bool:
-    """Whether a daemon runs and has read the pauses; one that is busy reads them later."""
+    """Whether a daemon runs and has read the pauses; a busy daemon reads them later."""
     try:
         verb.ask("csm_runtime_pause")
     except (DaemonUnreachable, DaemonBusy):

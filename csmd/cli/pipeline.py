@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 from csmd.cli import render, verb
 from csmd.cli.injections import show_injection
 from csmd.cli.render import Line, Screen, bold, dim, join, percent, warning
-from csmd.text.ages import when
 from csmd.text.display import amount, squeeze
-from csmd.vocabulary import PacketKind
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -24,7 +21,7 @@ LINES = 3
 
 @PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, about="How many of each kind."))
 def show_beliefs(value: dict[str, Any]) -> Screen:
-    """Show what is held here, by subject, with its evidence.
+    """Show what is believed here, by subject, with its evidence.
 
     Preferences, opinions and worldviews.
     """
@@ -39,15 +36,15 @@ def show_beliefs(value: dict[str, Any]) -> Screen:
             others = row["also"]
             alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
             subject = f"{row['subject']}: " if row["subject"] else ""
-            told = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
+            evidence = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
             yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=LINES)
-            yield dim(f"{told}, {row['id']}{alike}", indent=7)
+            yield dim(f"{evidence}, {row['id']}{alike}", indent=7)
         if rows and kind in value["more"]:
             yield dim(f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}")
 
 
 def _by(row: dict[str, Any], before: str) -> str:
-    """Who said it, where that was not the user."""
+    """Who said it, if not the user."""
     by = {"user": "", "assistant": f"{before}by the assistant", "external": f"{before}from another program"}
     return by[row["authority"]]
 
@@ -110,7 +107,7 @@ def merge(**options: Any) -> None:
         raise click.UsageError("--undo goes with one ID and nothing else")
     if options["near"] and options["id"]:
         raise click.UsageError("--near is for all duplicates, not for two that are named")
-    if options["id"] or options["undo"]:  # then no project is meant
+    if options["id"] or options["undo"]:  # these apply to memories of any project
         del options["project"], options["all_projects"]
     verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, sends_by_person=True)
 
@@ -124,9 +121,9 @@ def show_undone(value: dict[str, Any]) -> Screen:
 
 @VERBS.action("governance")
 def governance(as_json: bool) -> None:
-    """Show whether the rules of what may be believed hold.
+    """Check the invariants of stored memories.
 
-    The exit code is 1 where one is broken.
+    The exit code is 1 if one is broken.
     """
     value = verb.ask("csm_memory_governance_report")
     verb.print_answer(value, as_json, show_governance)
@@ -155,45 +152,6 @@ STEPS = {
     "review": ("a person has to say", "a person has to say"),
     "wait": ("waits", "waits"),
 }
-
-
-@PIPELINE.tool("packets", "csm_memory_packets", *verb.PROJECTS, verb.limit(30), verb.text("--session", "ID", "Only of this session."),
-    verb.option("--kind", type=click.Choice(get_args(PacketKind)), help="Only of this kind."),
-    verb.text("--since", "DAY", "Only what was observed since: 2026-05-04, 30d."),
-)  # fmt: skip
-@render.if_empty("packets", "nothing was observed here yet")
-def show_packets(value: dict[str, Any]) -> Screen:
-    """List what was observed in sessions."""
-    for day, packets in groupby(value["packets"], key=lambda packet: when(packet["at"])[:10]):
-        yield bold(day)
-        for packet in packets:
-            state = packet["state"]
-            mood = [state["stance"]] if state["stance"] != "unknown" else []
-            mood += [
-                f"{name} {state[name] * 100:.0f}" for name in ("frustration", "urgency") if (state[name] or 0) >= 0.2
-            ]
-            ended = "" if packet["outcome"] in ("", "ok", "asked") else f" ({packet['outcome']})"
-            about = f"   {', '.join(mood)}" if packet["kind"] in ("order", "scope") and mood else ""
-            head = f"{when(packet['at'])[11:16]}  {packet['kind']:<9}  "
-            yield Line(f"{packet['subject']}{ended}{about}", head=head, most=2)
-
-
-@PIPELINE.tool("candidates", "csm_memory_candidate_report", *verb.PROJECTS)
-def show_candidates(value: dict[str, Any]) -> Screen:
-    """List what waits to become a memory, and what it waits for."""
-    for kind, counts in value["counts"].items():
-        by_status = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in counts.items())
-        yield Line(by_status, head=f"{kind.replace('_', ' '):<18}")
-    if not value["candidates"]:
-        yield "nothing waits here" if value["counts"] else "there are no candidates here yet"
-        return
-    yield ""
-    for candidate in value["candidates"]:
-        reasons = "; ".join(candidate["why"] or [candidate["reason"]])
-        yield Line(candidate["text"])
-        yield Line(f"{candidate['status'].replace('_', ' ')}: {reasons}", indent=2)
-        yield from _rests_on(candidate)
-    yield dim("`csmd pipeline promote --dry-run` shows what would become a memory")
 
 
 def _rests_on(candidate: dict[str, Any]) -> Screen:
@@ -225,35 +183,9 @@ def show_promoted(value: dict[str, Any]) -> Screen:
     yield bold(amount(len(promoted), "new memory") if value["applied"] else would)
 
 
-@PIPELINE.action("advisory", verb.PROJECT, verb.flag("--debug", help="Show every line, and why it is in or not."))
-def advisory(debug: bool, **options: Any) -> None:
-    """Preview tentative observations from recent sessions."""
-    tool = "csm_living_state_debug" if debug else "csm_living_state_preview"
-    verb.reply(tool, show_advisory_lines if debug else show_advisory, options)
-
-
+@PIPELINE.tool("advisory", "csm_living_state_preview", verb.PROJECT)
 def show_advisory(value: dict[str, Any]) -> Screen:
-    """The text as a session would get it, and whether sessions do."""
+    """Preview tentative observations from recent sessions."""
     yield from show_injection(value, nothing="nothing: there is nothing unsettled about this project")
-    yield _switch(value)
-
-
-def show_advisory_lines(value: dict[str, Any]) -> Screen:
-    """Every line by part, those that are left out with the reason."""
-    for part, lines in groupby(value["lines"], key=lambda line: line["part"]):
-        yield bold(part)
-        for line in lines:
-            text = f"{line['text']} ({line['tail']})"
-            yield Line(text, head="  + ") if line["told"] else dim(f"{text}; left out: {line['why']}", head="  - ")
-    if not value["lines"]:
-        yield "nothing: no session here was looked at yet"
-    count = f"{sum(line['told'] for line in value['lines'])} of {amount(len(value['lines']), 'line')}"
-    room = f"{value['tokens']} of {value['max_tokens']} tokens"
-    yield dim(f"{count}, {room}; trimmed in this order: {', '.join(value['trimmed'])}", gap=True)
-    yield _switch(value)
-
-
-def _switch(value: dict[str, Any]) -> Line:
-    """Whether briefs hold the preview, and how to switch it on."""
-    off = "no brief holds it; `csmd config set stages.advisory true` lets them"
-    return dim(f"{value['note']}; {'briefs hold it' if value['enabled'] else off}")
+    off = "no brief has it; `csmd config set stages.advisory true` adds it"
+    yield dim(f"{value['note']}; {'briefs have it' if value['enabled'] else off}")

@@ -19,12 +19,12 @@ VERBS = verb.Verbs()
 
 
 def ask_as_person(tool: str, **params: Any) -> Any:
-    """Asks the daemon for something that only a person may have it do."""
+    """Calls a tool that only a person may use."""
     return verb.ask(tool, by_person=verb.is_interactive(), **params)
 
 
 def amounts(value: dict[str, Any], **nouns: str) -> list[str]:
-    """Numbers of a value with their nouns: `2 memories`."""
+    """Numbers of a value with their nouns, as in `2 memories`."""
     return [amount(value[name], noun) for name, noun in nouns.items()]
 
 
@@ -34,7 +34,7 @@ _WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "workt
 
 
 def _resolved(word: str) -> str:
-    """A path made absolute; an id, a name or a title (`clients/shop`), which does not look like a path, unchanged."""
+    """Makes a path absolute; leaves an id, a name or a title (`clients/shop`) as it is."""
     path = Path(word).expanduser()
     is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and is_there(path))
     return os.path.realpath(path) if is_path else word
@@ -45,7 +45,7 @@ def _resolved(word: str) -> str:
     verb.flag("--remove", help="PATH is a project of its own again."), verb.YES,
 )  # fmt: skip
 def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> None:
-    """Have PATH count to project OTHER from now on. OTHER is a path, an id or a name."""
+    """Make PATH part of project OTHER from now on. OTHER is a path, an id or a name."""
     if bool(other) == remove:
         raise click.UsageError("name either OTHER or --remove")
     if other:
@@ -56,7 +56,7 @@ def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> Non
 
 @render.raw
 def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
-    """To which project a directory counts now."""
+    """The project that a directory is part of now."""
     state = "is a project of its own again" if remove else f"counts to {value['project']}"
     yield f"{value['path']} {state}"
 
@@ -105,7 +105,7 @@ def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, 
 )  # fmt: skip
 @render.raw
 def show_lens(value: dict[str, Any]) -> Screen:
-    """Rank what is of these projects and topics first there. It holds below their directories, too."""
+    """Rank these projects and topics first in sessions there."""
     yield from _describe_lens(value)
     if value["moved"]:
         yield f"{amount(value['moved'], 'memory')} that held everywhere and came from there only: inside now"

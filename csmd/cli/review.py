@@ -20,7 +20,7 @@ from csmd.vocabulary import REVIEW_ALL, REVIEW_KEYS, REVIEW_LATER, REVIEW_QUIT, 
 VERBS = verb.Verbs()
 
 
-#: Key -> answer; with the former key of `keep`, which the viewer moves by.
+#: Key -> answer. `k` also keeps: `y` and `k` mean the same here.
 KEYS = {"k": "keep", **{key: answer for answer, (key, _) in REVIEW_KEYS.items()}}
 DONE = {"keep": "kept", "edit": "worded anew", "drop": "dropped", "supersede": "superseded"}
 
@@ -80,7 +80,7 @@ def review(
 
 
 def _answer(ident: str, what: str, **options: Any) -> Any:
-    """Has the daemon carry an answer out; `options` are its text, the other memory and the version that was seen."""
+    """Sends an answer; `options` are its text, the other memory, and the version that was shown."""
     answer = {"text": "", "other": "", "version": 0, **options}
     return verb.ask(
         "csm_review_answer",
@@ -93,7 +93,7 @@ def _answer(ident: str, what: str, **options: Any) -> Any:
 
 
 def _find_import(typed: str, what: str) -> dict[str, Any] | None:
-    """The import that was typed, of which something waits; None where a memory or a question was, or nothing waits of it."""
+    """The waiting import with this id, program or path; None if the text names no import."""
     if what not in ("keep", "drop") or re.fullmatch("[mc][0-9a-f]{6,}", typed):
         return None
     imports = verb.ask("csm_review_list", project="", asking=verb.resolve_project(None), limit=1)["imports"]
@@ -106,7 +106,7 @@ def _find_import(typed: str, what: str) -> dict[str, Any] | None:
 
 
 def _answer_import(ident: str, what: str) -> Any:
-    """Has the daemon keep or drop all that waits of an import."""
+    """Keeps or drops all that waits of an import."""
     asking = verb.resolve_project(None)
     return verb.ask(
         "csm_review_import", id=ident, verb=what, project="", asking=asking, by_person=verb.is_interactive()
@@ -114,12 +114,12 @@ def _answer_import(ident: str, what: str) -> Any:
 
 
 def _undo_answer(ident: str) -> Any:
-    """Has the daemon undo an answer; the last one for ""."""
+    """Undoes an answer; "" means the last one."""
     return verb.ask("csm_review_undo", id=ident, asking=verb.resolve_project(None), by_person=verb.is_interactive())
 
 
 class Answered(NamedTuple):
-    """An answer: the place of its item, its id, its verb, how many memories it was about, and the items that it took away."""
+    """An answer: its item's index, its id and verb, how many memories it covered, and the items it removed."""
 
     at: int
     id: str
@@ -130,14 +130,14 @@ class Answered(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Sitting:
-    """One review at the terminal: the items, the current place, and the answers, so that the last can be undone."""
+    """A review at the terminal: the items, the current index, and the answers, so that the last can be undone."""
 
     items: list[dict[str, Any]]
     total: int
     keys: verb.Keys
     at: int = 0
     imports: dict[str, dict[str, Any]]
-    #: The answers that were not undone, the last one last.
+    #: The answers that were not undone, latest last.
     answered: list[Answered] = field(default_factory=list)
 
     def run(self) -> None:
@@ -161,7 +161,7 @@ class Sitting:
             yield dim("`csmd undo` takes the last one back")
 
     def _pressed(self, item: dict[str, Any], key: str) -> bool:
-        """Acts on a key; False for one that means nothing here, or whose answer was abandoned."""
+        """Acts on a key; False for an unknown key or an abandoned answer."""
         key = key.lower()
         try:
             if key in (REVIEW_QUIT.key, verb.END):
@@ -233,7 +233,7 @@ class Sitting:
 
 
 def _wording(item: dict[str, Any]) -> str:
-    """The text that a person rewords: of the memory that it is about where there is one."""
+    """The text to reword: that of the item's memory if it has one."""
     memories = item["memories"] if item["about"] in ("memory", "pair", "change") else []
     return str(memories[0]["text"] if memories else item["text"])
 
@@ -243,17 +243,17 @@ def _is_pair(item: dict[str, Any]) -> bool:
     return item["about"] in ("pair", "change") or (item["about"] == "belief" and bool(item["memories"]))
 
 
-#: What an item asks about -> what its two memories are called, in their order; each is then shown instead of a text of both.
+#: Subject of an item -> labels of its two memories, which are then shown instead of the item's text.
 NAMES_OF_TWO = {"pair": ("1. ", "2. "), "change": ("older: ", "newer: ")}
 
 
 def _names_of_two(item: dict[str, Any]) -> tuple[str, ...]:
-    """What the two memories are called that an item asks about; () where it asks about something else, or one is gone."""
+    """Labels of the two memories of an item; () if it is not about two, or one is gone."""
     return NAMES_OF_TWO.get(item["about"], ()) if len(item["memories"]) == 2 else ()
 
 
 def _ask_for_other(item: dict[str, Any]) -> str:
-    """The id of the memory that a person names: one of those shown by its number, or any by its id; "" for none."""
+    """Asks for the replacing memory, by its number in the list or by an id; "" for none."""
     render.show(
         Line(f"{memory['text']} ({memory['id']}, {when(memory['at'])[:10]})", head=f"  {number}. ", most=3)
         for number, memory in enumerate(item["near"], 1)
@@ -267,7 +267,7 @@ def _ask_for_other(item: dict[str, Any]) -> str:
 def show_item(
     value: dict[str, Any], *, number: int, total: int, undo: bool, waiting: dict[str, Any] | None = None
 ) -> Screen:
-    """One item as it is asked about; `waiting` is the import that it is of, if more waits of that."""
+    """One item as a question; `waiting` is its import if more of that waits."""
     columns, sure = render.width(), f"{percent(value['confidence'])} sure"
     yield dim(f"{number} of {total} ".ljust(columns, "-"), gap=True)
     yield dim(f"{value['title']}: {value['gate']} {value['category']}, {sure}, {value['id']}")
@@ -288,7 +288,7 @@ def show_item(
 
 
 def show_waiting(value: dict[str, Any]) -> Screen:
-    """The list with the commands that answer it, for an output on which no key can be pressed."""
+    """The list with the commands that answer it, for an output without a keyboard."""
     if not value["items"]:
         other = f"; {many(value['elsewhere'], 'thing')} in other projects: csmd review --all-projects"
         yield f"nothing waits for you here{other if value['elsewhere'] else ''}"

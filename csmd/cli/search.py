@@ -23,8 +23,10 @@ from csmd.vocabulary import (
 VERBS = verb.Verbs()
 
 
-#: Characters and lines that are shown of the passage that matched, and of each neighbouring turn.
-MATCHED, NEIGHBOUR = (300, 5), (150, 2)
+#: Characters and lines shown of the passage that matched.
+MATCHED = (300, 5)
+#: Characters and lines shown of each neighbouring turn.
+NEIGHBOUR = (150, 2)
 #: Where in a hit's text the turns around the one that matched begin (csmd.recall.results).
 _NEIGHBOUR = re.compile(r"\n\[(before|after)\] ")
 
@@ -44,8 +46,8 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
     if options.pop("team"):
         from csmd.cli import team  # with what its verbs need: most have none
 
-        asked = verb.work("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
-        verb.print_answer(asked, as_json, team.show_team_hits)
+        answer = verb.work("csm_team_search", query=query, limit=options["limit"], asking=verb.resolve_project(None))
+        verb.print_answer(answer, as_json, team.show_team_hits)
         return
     params = {name: "" if value is None else value for name, value in options.items()}
     answer = verb.ask("csm_memory_search", query=query, **verb.project_params(project, all_projects), **params)
@@ -55,14 +57,14 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
 
 def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
     """Search results: what was said, by whom, when and where."""
-    from csmd.text import prose, tokens  # a third of what `csmd brief` and `recall` would load
+    from csmd.text import prose, search_terms  # a third of what `csmd brief` and `recall` would load
 
     if not value["hits"]:
         elsewhere = "" if everywhere else " in this project; --all-projects looks everywhere"
         yield f"nothing found for {value['query']!r}{elsewhere}"
     elif not value["close"]:
         yield "nothing close was found; the nearest:"
-    terms = tokens.question_terms(value["query"])
+    terms = search_terms.question_terms(value["query"])
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"
@@ -88,7 +90,7 @@ def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Scre
 
 
 def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
-    """Why a hit may no longer hold, "" where nothing says so; `numbers` are the places of the hits by id."""
+    """Why a hit may be out of date, "" if nothing says so; `numbers` maps ids of hits to their numbers."""
     if hit["superseded_by"]:
         place = numbers.get(hit["superseded_by"])
         since = join(hit["superseded_at"] and f"of {hit['superseded_at'][:10]}", place and f"{place} here", by=", ")
@@ -99,12 +101,12 @@ def _overtaken(hit: dict[str, Any], numbers: Mapping[str, str]) -> str:
 
 
 def _short_id(hit: dict[str, Any]) -> str:
-    """The beginning of a hit's id, or of that of the memory which it states; the whole where only a hook reported it, for such an id begins with the time."""
+    """The beginning of the id of a hit, or of the memory that it states; a hook's id, which begins with the time, is not cut."""
     ident = str(hit.get("states") or hit["id"])
     return ident if ident.startswith("hook:") else ident[: 8 if hit["kind"] == "session" else 11]
 
 
 def explain_score(factors: Mapping[str, float], score: float) -> str:
-    """A score and the features of the hit that are not 0."""
+    """A score and the features that are not 0."""
     features = ", ".join(f"{name} {value:.2f}" for name, value in factors.items() if value)
     return f"{score:.2f} from {features}" if features else f"{score:.2f}"

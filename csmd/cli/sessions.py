@@ -40,10 +40,12 @@ ROLES = {
     "user": "you", "relayed": "relayed", "assistant": "assistant", "summary": "summary", "command": "command",
     "notification": "notice", "tool_call": "tool", "tool_result": "answer",
 }  # fmt: skip
-#: Kinds that are shown on one line each: tool traffic, and what the host wrote by itself.
+#: Kinds shown on one line: tool traffic, and what the assistant's program wrote by itself.
 FOLDED = ("tool_call", "tool_result", "command", "notification")
-#: Columns that the other columns of the list take beside the session's id and the title.
-LIST_NUMBERS, LIST_PROJECT = 41, 14
+#: Columns of the list other than id, project and title.
+LIST_NUMBERS = 41
+#: Columns of the project in the list.
+LIST_PROJECT = 14
 #: Characters of the longest name of a part of a digest.
 LONGEST_PART = 24
 SESSION = VERBS.add_group("session", "Past conversations, also those the assistant deleted.")
@@ -99,8 +101,10 @@ def show_today(value: dict[str, Any]) -> Screen:
 def show_session(value: dict[str, Any]) -> Screen:
     """Show what is known of a session. The beginning of its ID suffices."""
     kinds = ", ".join(f"{count} {ROLES[kind]}" for kind, count in value["kinds"].items())
-    told, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
-    receipts = f"{amount(told, 'memory')} in {amount(len(value['injections']), 'injection')}, {amount(tokens, 'token')}"
+    memories, tokens = (sum(row[name] for row in value["injections"]) for name in ("items", "tokens"))
+    receipts = (
+        f"{amount(memories, 'memory')} in {amount(len(value['injections']), 'injection')}, {amount(tokens, 'token')}"
+    )
     own = value["own"] and "csmd itself: a session file of its own"
     yield bold(value["about"] or ("purged: nothing of what was said is left" if value["purged"] else "no title"))
     yield from pairs([
@@ -111,7 +115,7 @@ def show_session(value: dict[str, Any]) -> Screen:
         ("client", own or join(value["host"], value["version"], value["model"], by=" ")),
         ("turns", f"{value['turns']}: {kinds}" if kinds else "0"),
         ("file", join(f"transcript: {value['transcript']}", value["path"], by=" ")),
-        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if told else "nothing"),
+        ("told", f"{receipts}; `csmd why --session {display.short_session(value['id'])}`" if memories else "nothing"),
         ("tokens", _usage(value["usage"])),
     ])  # fmt: skip
     for agent in value["agents"]:
@@ -122,7 +126,7 @@ def show_session(value: dict[str, Any]) -> Screen:
 
 
 def _usage(usage: dict[str, Any]) -> str:
-    """The tokens that a session took, in words; "" where its transcript says nothing."""
+    """The tokens that a session took, in words; "" if its transcript has none."""
     if not usage["messages"]:
         return ""
     tokens_in = usage["input"] + usage["cache_read"] + usage["cache_write"]
@@ -135,7 +139,7 @@ def _usage(usage: dict[str, Any]) -> str:
 
 
 def _digest(text: str) -> Screen:
-    """A digest, each part on lines of its own behind its name."""
+    """A digest, each part on lines of its own after its name."""
     for line in text.splitlines():
         name, _, content = line.partition(": ")
         yield Line(line, most=5) if content and len(name) <= LONGEST_PART else dim(line)
@@ -224,66 +228,9 @@ def show_exported(value: dict[str, Any], *, written: bool) -> Screen:
     yield f"  {value['resume']}"
 
 
-_WRITE = (
-    verb.ID, verb.argument("text"), verb.text("--parent", "UUID", "The message it answers; the last one by default."),
-    verb.project_of("Where a session begins that is new; here by default."),
-)  # fmt: skip
-
-
-SESSION.row(
-    "write-user", "csm_session_write_user", "{uuid}",
-    "Write as the user into a session of csmd's own. Typed in a terminal it counts as yours.", *_WRITE, sends_by_person=True,
-)  # fmt: skip
-
-
-SESSION.row(
-    "write-assistant", "csm_session_write_assistant", "{uuid}", "Write as the assistant into a session of csmd's own.",
-    *_WRITE,
-)  # fmt: skip
-
-
-SESSION.row(
-    "write-summary", "csm_session_write_summary", "{uuid}", "Let a summary stand for messages of a session.", verb.ID,
-    verb.argument("text"),
-    verb.option(
-        "--replaces", metavar="UUID", multiple=True, callback=lambda _context, _option, uuids: " ".join(uuids),
-        help="What it stands for; everything so far by default.",
-    ),
-)  # fmt: skip
-
-
-SESSION.row(
-    "tombstone", "csm_session_tombstone", "withdrawn: {tombstoned}",
-    "Withdraw a message. Its line stays; who loads the session does not see it.", verb.ID, verb.argument("uuid", "UUID"),
-)  # fmt: skip
-
-
-SESSION.row(
-    "path", "csm_session_path", "{path}", "Print the path of a session of csmd's own.", verb.ID,
-    verb.project_of("Where a session would begin that is new; here by default."),
-)  # fmt: skip
-
-
-@SESSION.tool("load", "csm_session_load", verb.ID, scope="none")
-def show_messages(value: dict[str, Any]) -> Screen:
-    """Show the messages of a session of csmd's own. What was withdrawn or summarised is not among them."""
-    for message in value["messages"]:
-        sender = f"{message['kind']}{' (typed)' if message['by_person'] else ''}"
-        yield bold(f"{when(message['at'])}  {sender}  {message['uuid']}")
-        yield Line(message["text"], indent=2)
-    for name, reason in (("bad_lines", "could not be read"), ("tombstoned", "withdrawn"), ("replaced", "summarised")):
-        if value[name]:
-            yield dim(f"{value[name]} {reason}")
-
-
-# Programs keep sessions of their own with these; people have no use for them.
-for name in ("write-user", "write-assistant", "write-summary", "tombstone", "load", "path"):
-    SESSION.commands[name].hidden = True
-
-
-#: Fewer sessions than that give no figure.
+#: Fewest sessions that give a figure.
 FEW = 3
-#: Models and clients that are shown, the latest.
+#: Models and clients shown, latest ones.
 SHOWN = 6
 
 

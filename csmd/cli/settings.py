@@ -22,7 +22,7 @@ from csmd.paths import is_there, model_folder
 
 if TYPE_CHECKING:
     pass
-from csmd.cli.yaml_edits import changed, names, without
+from csmd.cli.yaml_edits import key_names, remove_key, set_key
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
@@ -48,7 +48,7 @@ def describe_settings() -> dict[str, str]:
 def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
-    chosen, set_keys = parse_settings(text, where=str(_path())), names(text)
+    chosen, set_keys = parse_settings(text, where=str(_path())), key_names(text)
     meanings, defaults = describe_settings(), _by_key(Settings())
     rows = [
         {"key": key, "value": value, "default": defaults[key], "set": key in set_keys, "meaning": meanings[key]}
@@ -86,7 +86,7 @@ def show_value(row: dict[str, Any]) -> Screen:
 
 
 def _confirm(key: str, *, yes: bool) -> None:
-    """Asks before what is left out, taken out, or sent to a language model changes."""
+    """Asks before a setting of privacy or of the curator changes."""
     about = {"privacy": "csmd leaves out", "curator": "a language model may be sent"}.get(key.partition(".")[0])
     if about:
         verb.confirm(f"Change {key}, which says what {about}?", yes=yes)
@@ -96,21 +96,21 @@ def _confirm(key: str, *, yes: bool) -> None:
 def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     value = _typed(key, _default(key), values)
-    _check(changed(_text(), key, value), _text())  # what cannot be set need not be confirmed
+    _check(set_key(_text(), key, value), _text())  # an invalid value is refused before anyone is asked
     _confirm(key, yes=yes)
     if key == "embed.model" and (served := ENDPOINT.fullmatch(value)):
         _try_endpoint(*served.groups(), yes=yes)
-    _change(lambda text: changed(text, key, value))
+    _change(lambda text: set_key(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
     verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
-#: An embedding model of a provider's.
+#: Name of a provider's embedding model.
 ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 
 
 def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
-    """Has the daemon ask a provider for a first vector; CsmdError if none is returned."""
+    """Asks a provider for a first vector; CsmdError if none is returned."""
     verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
     verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
 
@@ -119,7 +119,7 @@ def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
 def unset(key: str, yes: bool, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _confirm(key, yes=yes)
-    _change(lambda text: without(text, key))
+    _change(lambda text: remove_key(text, key))
     default = _by_key(Settings()).get(key)
     what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
     verb.print_answer({"key": key, "value": default}, as_json, show_changed, what=what)
@@ -195,7 +195,7 @@ def _default(key: str) -> Any:
 
 
 def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
-    """The typed words as a value of the default's type, checked as in the file; ConfigError for a bad one."""
+    """Parses typed words as a value of the default's type; ConfigError for an invalid one."""
     if isinstance(default, tuple):
         listed = len(values) == 1 and values[0].startswith("[")
         value = _scalar(values[0]) if listed else list(values)
@@ -203,12 +203,12 @@ def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
         raise click.UsageError(f"{key} takes one value")
     else:
         value = values[0] if isinstance(default, str) else _scalar(values[0])
-    parse_settings(changed("", key, value), where="csmd config")
+    parse_settings(set_key("", key, value), where="csmd config")
     return value
 
 
 def _scalar(typed: str) -> Any:
-    """A typed word as a number, a boolean or a list where YAML reads one; else the word."""
+    """A typed word as the number, boolean or list that YAML reads, else the word itself."""
     import yaml
 
     try:
@@ -219,7 +219,7 @@ def _scalar(typed: str) -> Any:
 
 
 def _check(text: str, before: str) -> None:
-    """ConfigError where a text cannot be read as settings, or has a value that cannot work and was not there before."""
+    """Raises ConfigError if a text is not valid settings, or has a new value that cannot work."""
     settings = parse_settings(text, where=str(_path()))
     problems, known_name = list(find_unworkable(settings)), ""
     with suppress(ConfigError):
@@ -228,7 +228,7 @@ def _check(text: str, before: str) -> None:
         problems = [problem for problem in problems if problem not in amiss]
     name = settings.embed_model
     is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
-    is_served = ENDPOINT.fullmatch(name) is not None  # asked for a vector, where it is set
+    is_served = ENDPOINT.fullmatch(name) is not None  # `csmd config set` tries such a model by asking for a vector
     if MODEL_NAME.fullmatch(name) and name != known_name and not (is_obtainable or is_served):
         raise ConfigError(
             f"embed.model: {name} is not installed, and csmd cannot fetch it",
@@ -244,7 +244,7 @@ def _change(edit: Callable[[str], str]) -> None:
 
 
 def _write(text: str, before: str) -> None:
-    """Writes config.yaml when it can be read as settings and is what it was; through a link, its target."""
+    """Writes config.yaml if the text is valid and the file unchanged; follows a link to its target."""
     _check(text, before)
     target = Path(os.path.realpath(_path()))
 
@@ -260,5 +260,5 @@ def _write(text: str, before: str) -> None:
 
 
 def _word(value: Any) -> str:
-    """A value as it would stand in the file."""
-    return changed("", "x", value)[len("x: ") :].rstrip("\n")
+    """A value as YAML writes it."""
+    return set_key("", "x", value)[len("x: ") :].rstrip("\n")

@@ -19,7 +19,7 @@ from csmd.text.display import amount, said_by, squeeze
 VERBS = verb.Verbs()
 
 
-#: Relationship -> what it is from the memory it begins at, and from the one it leads to.
+#: Relationship -> its words, seen from the memory where it begins and from the other one.
 RELATIONS: dict[str, tuple[str, str]] = {
     "superseded_by": ("superseded by", "takes the place of"),
     "goes_on_as": ("still active from it:", "the rest of"),
@@ -38,9 +38,11 @@ RELATIONS: dict[str, tuple[str, str]] = {
 AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
 #: Confirmations, links and pieces of evidence that are shown; --json has all.
 MOST_SHOWN = 6
-#: Characters of a turn that is shown as context, and of what stands before a sentence in its turn.
-CONTEXT_CHARACTERS, BEFORE_CHARACTERS = 150, 400
-#: What is left of a word that was cut; in some languages no space ends one.
+#: Characters shown of a neighbouring turn.
+CONTEXT_CHARACTERS = 150
+#: Characters shown of a turn before the sentence in question.
+BEFORE_CHARACTERS = 400
+#: The rest of a word that was cut; some languages put no space after words.
 _PART_OF_WORD = re.compile(r"^\S{0,30}\s+")
 
 
@@ -93,7 +95,7 @@ def _change(change: dict[str, Any]) -> str:
 
 
 def fading_words(value: dict[str, Any]) -> str:
-    """Whether a session's start is told it, and how long prompts are, in active days: those on which its project had a session."""
+    """Whether sessions are shown a memory at their start, and for how many active days prompts are."""
     cools = value["cools"]
     if value["superseded_by"]:
         return f"superseded by {value['superseded_by']}: no session is told it"
@@ -119,7 +121,7 @@ def _days(number: int) -> str:
 
 
 def _times_shown(injections: dict[str, Any]) -> str:
-    """How often sessions were told it, and which one last."""
+    """How often sessions were shown a memory, and which one last."""
     if not injections["times"]:
         return "no session was told it yet"
     times = amount(injections["times"], "time")
@@ -145,7 +147,7 @@ def _sources(sources: list[dict[str, Any]]) -> Screen:
     yield from more
 
 
-#: How the id of a source begins that is no turn -> what it is; a turn's can be anything.
+#: Beginning of the id of a source that is not a turn -> what it is.
 NO_TURN = {
     "cli:page-": "an edited page", "cli:": "command line", "foreign:": "a file of another program",
     "": "a turn that is gone",
@@ -161,7 +163,7 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
     turn = source["speaker"] and source["uuid"][:13]
     yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
     sentence = source["sentence"]
-    # Of a repetition the sentence is enough.
+    # For a repetition the sentence is enough.
     passage = sentence if role != "states" and sentence else source["text"]
     before, marked, after = passage.partition(sentence) if sentence else (passage, "", "")
     room = max(2, most // 3)
@@ -174,7 +176,7 @@ def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
 
 
 def _end_of(text: str) -> str:
-    """The end of a text, from a word on where one begins soon, with an ellipsis where something is gone."""
+    """The end of a text, from the beginning of a word on, after an ellipsis if it was cut."""
     return text if len(text) <= BEFORE_CHARACTERS else f"…{_PART_OF_WORD.sub(' ', text[-BEFORE_CHARACTERS:])}"
 
 
@@ -199,12 +201,12 @@ def _links(value: dict[str, Any]) -> Screen:
 
 
 def relation_of(relationship: str) -> tuple[str, str]:
-    """The words for a relationship, from its beginning and from its end."""
+    """The words for a relationship, seen from its beginning and from its end."""
     return RELATIONS.get(relationship, (relationship.replace("_", " "),) * 2)
 
 
 def show_turn(value: dict[str, Any]) -> Screen:
-    """One turn, where it was said, the turns around it and the memories that rest on it."""
+    """One turn, the turns around it, and the memories based on it."""
     yield Line(value["text"] or "(nothing is kept of its text)", most=40)
     yield ""
     yield pair("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}")
@@ -234,7 +236,7 @@ def show_candidate(value: dict[str, Any]) -> Screen:
 
 
 def memories_about(rows: list[dict[str, Any]], *, besides: str = "", names: Sequence[str] = ()) -> Screen:
-    """The memories that a candidate is about, by `names` or numbers; a text that is `besides` is not repeated."""
+    """The memories of a candidate, labelled by `names` or numbers; a text equal to `besides` is not repeated."""
     for number, memory in enumerate(rows, 1):
         place = names[number - 1] if names else f"{number}. " if len(rows) > 1 else ""
         yield ""
@@ -255,7 +257,7 @@ def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
     yield from more
 
 
-#: How an id begins -> the tool that knows it, and the screen. The id of a turn or a session may begin like any.
+#: (pattern of an id, the tool to ask, its screen), tried in order: a turn's or session's id may look like any other.
 SHOWN = (
     (re.compile(r"m[0-9a-f]*"), "csm_memory_show", show_memory),
     (re.compile(r"c[0-9a-f]*"), "csm_candidate_show", show_candidate),
@@ -270,8 +272,9 @@ SHOWN = (
 def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
     """Show anything in full by its ID: a memory, a turn, a session, a receipt, an error."""
     ident = id.strip()
-    known = [(tool, screen) for form, tool, screen in SHOWN if form.fullmatch(ident)]
-    for tool, screen in known:
+    for form, tool, screen in SHOWN:
+        if not form.fullmatch(ident):
+            continue
         try:
             verb.reply(tool, screen, {"id": ident, "as_json": as_json})
             return

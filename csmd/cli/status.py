@@ -16,7 +16,7 @@ from csmd.cli.render import Line, Screen, bold, dim, fitted, glued, last_part, m
 from csmd.config import default_paths, user_home
 from csmd.errors import CsmdError
 from csmd.hosts.registrations import CLAUDE
-from csmd.installer import plan, service
+from csmd.installer import foreign_files, plan, service
 from csmd.paths import Paths
 from csmd.text import ages, display
 from csmd.text.ages import ago
@@ -26,15 +26,15 @@ from csmd.vocabulary import GATE_PRIORITY
 VERBS = verb.Verbs()
 
 
-#: (label, text, style); a row without a label continues the one before.
+#: (label, text, style); a row without a label continues the row before.
 Row = tuple[str, str, str]
 LABEL = 11
 MOST_PROJECTS = 5
 BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
-#: Values for fields that an older daemon, or one that cannot read its database, leaves out.
+#: Defaults of fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -58,12 +58,21 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
     """The daemon's state, with problems that only the command line sees."""
     value: dict[str, Any] = verb.ask("csm_runtime_status")
     value["degraded"] += plan.find_problems(paths)
+    value["off_mark"] = _off_mark()
     value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
         is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())
         helps = "start the command anew" if is_newer else "csmd upgrade"
         value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: {helps}")
     return value
+
+
+def _off_mark() -> str:
+    """The path of the `.csmd-off` that leaves this directory out; "" for none, or if the directory is gone."""
+    try:
+        return foreign_files.off_mark(verb.resolve_project(None))
+    except CsmdError:
+        return ""
 
 
 def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
@@ -81,7 +90,7 @@ def _line(label: str, text: str, style: str) -> Line:
 
 
 def headline(value: dict[str, Any]) -> str:
-    """One sentence: whether csmd works, what it records and what it knows; or what needs a look."""
+    """One sentence: csmd works, and what it records and knows; or what needs attention."""
     value = {**DEFAULTS, **value}
     pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
     pages_amiss = len(pages["restored"]) + len(pages["unread"])
@@ -112,6 +121,8 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
         by = f" by {value['paused']['by']}" if value["paused"].get("by") else ""
         yield "", f"since {ages.when(value['paused']['since'])}{by}", ""
         yield "", "try: csmd resume", ""
+    if value["off_mark"]:
+        yield "left out", f"{value['off_mark']}: nothing that is said in this directory is captured", WARNING
     yield from (("degraded", what, WARNING) for what in value["degraded"])
     yield from _pages(value["pages"]) if value["pages"] else ()
 
@@ -156,7 +167,7 @@ def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield "socket", tilde(value["socket"], home), ""
 
 
-#: What is said of an assistant's hooks.
+#: State of an assistant's hooks -> its words.
 HOOKS = {
     "there": "hooks on", "gone": "hooks not registered (csmd install)", "off": "hooks off in its settings",
     "untrusted": "hooks not trusted yet (start codex, choose Trust all)", "unknown": "hooks unknown",
@@ -188,9 +199,9 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
     sources = value["last_event"] | ({"transcript": value["last_read"]} if value["last_read"] else {})
     latest = sorted(sources.items(), key=lambda row: (row[1], row[0]), reverse=True)
     heard = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
-    if heard or value["transcripts"] is not None:  # else nobody knows
+    if heard or value["transcripts"] is not None:  # else it is unknown
         yield "heard", heard or "nothing yet; the first session after `csmd install` brings some", ""
-    # Of one assistant the lines around it say all.
+    # For one assistant the other lines say as much.
     for host in value["hosts"] if len(value["hosts"]) > 1 else ():
         yield "hosts", _host(host, now), "" if host["hooks"] == "there" else WARNING
     if spool["files"]:
@@ -230,7 +241,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     if value["dream"]:
         yield from _dream(value["dream"], value["at"])
     if value["provider"]:
-        from csmd.cli import provider  # with what its verbs need: most have none
+        from csmd.cli import provider  # imported late, as most installations have no provider
 
         yield from provider.rows_of_status(value["provider"], value["at"])
     if value["team"]:
@@ -253,7 +264,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
 
 
 def corrected(counts: dict[str, int]) -> str:
-    """What looking again at who spoke in older sessions has changed."""
+    """What the second look at who spoke in older sessions has changed."""
     changed = f"{many(counts['prompts'], 'prompt')} of older sessions were not the user's"
     if counts["lowered"] or counts["archived"]:
         changed += f"; {many(counts['lowered'], 'memory')} no longer counted as yours, {counts['archived']:,} archived"
@@ -295,7 +306,7 @@ def _is_old(age: str) -> bool:
 
 
 def _retention(value: dict[str, Any], home: str) -> str:
-    """For how long the assistant keeps transcripts, and how many more sessions csmd has."""
+    """How long the assistant keeps transcripts, and how many more sessions csmd has."""
     usual = f"{many(value['days'], 'day')} of transcripts" if value["days"] else "no transcripts"
     others = list(value["by_project"].items())[:2]
     elsewhere = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others)

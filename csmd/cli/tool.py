@@ -33,6 +33,6 @@ def tool(name: str, params: tuple[str, ...], as_json: bool) -> None:
             "who speaks is told by the terminal, not by a parameter",
             hint="type `csmd remember` or `csmd forget` in a terminal",
         )
-    # The directory is no parameter either: it decides what is seen of walled projects.
+    # The directory is not a parameter either: it decides which walls apply.
     values["asking"] = verb.resolve_project(None)
     click.echo(wire.pretty(verb.ask("csm_tools" if name == "list" else name, **values)))

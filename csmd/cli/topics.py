@@ -16,15 +16,17 @@ VERBS = verb.Verbs()
 
 #: Memories of a gate that are listed of one topic.
 MOST_OF_TOPIC = 12
-#: Topics that are listed of one project, of each of several.
-TOPICS_HERE, TOPICS_ANYWHERE = 30, 8
+#: Topics listed of a single project.
+TOPICS_HERE = 30
+#: Topics listed of each of several projects.
+TOPICS_ANYWHERE = 8
 
 
 @VERBS.action("topics", verb.optional("name", "[NAME]"), *verb.PROJECTS, verb.ALL)
 def topics(name: str, everything: bool, **options: Any) -> None:
-    """List what is remembered here by what it is about.
+    """List the topics of the memories here.
 
-    With NAME the memories that are about it.
+    With NAME list the memories about it.
     """
     if name:
         verb.reply(
@@ -60,7 +62,7 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
         return [f"nothing here is about {value['topic']!r}; `csmd topics` lists what something is about"]
     current = [row for row in rows if not row["superseded_by"]]
     most = len(rows) if everything else MOST_OF_TOPIC
-    return show_listed(current, known=len(rows), superseded=len(rows) - len(current), most=most)
+    return show_listed(current, in_all=len(rows), superseded=len(rows) - len(current), most=most)
 
 
 @VERBS.action(
@@ -68,7 +70,7 @@ def show_topic(value: dict[str, Any], *, everything: bool) -> Screen:
     verb.flag("--undo", help="Take the topic off; csmd does not put it back by itself."),
 )  # fmt: skip
 def tag(undo: bool, **options: Any) -> None:
-    """Say that memory ID is about TOPIC."""
+    """Tag memory ID with TOPIC."""
     verb.reply("csm_memory_untag" if undo else "csm_memory_tag", show_tagged, options, sends_by_person=True)
 
 

@@ -1,4 +1,4 @@
-"""The command that takes csmd out, and with --purge what it holds."""
+"""The command that uninstalls csmd, and with --purge its data."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def uninstall(dry_run: bool, purge: bool, yes: bool, as_json: bool) -> None:
     paths, show = (
         default_paths(),
         screen_printer(as_json),
-    )  # no configuration: a damaged one must keep nobody from leaving
+    )  # read no configuration: a damaged one must not prevent uninstalling
     if purge:
         plan.check_home_is_own(paths)
     parts = _parts(plan.plan_purge(paths)) if purge else []
@@ -80,7 +80,7 @@ def _parts(going: plan.Purge) -> list[dict[str, Any]]:
 
 
 def _total(parts: Sequence[dict[str, Any]]) -> tuple[int, str]:
-    """How many files these are, and their size for people."""
+    """How many files there are, and their size in words."""
     return sum(part["files"] for part in parts), size(sum(part["bytes"] for part in parts))
 
 
@@ -121,7 +121,7 @@ def show_uninstalled(outcomes: Sequence[Change], unit: str, *, stopped: bool) ->
 
 @render.raw
 def show_restored(outcomes: Sequence[Change]) -> Screen:
-    """What became of each file that csmd's entries were taken out of."""
+    """The result for each file from which csmd's entries were removed."""
     for change in outcomes:
         done = "removed" if change.after is None else "restored"
         state = "left alone:" if change.trouble else done if change.changed else "nothing of csmd's was in"
@@ -149,7 +149,7 @@ def _places(paths: Paths) -> Screen:
 
 @render.raw
 def show_going(paths: Paths, parts: Sequence[dict[str, Any]]) -> Screen:
-    """What a purge removes: kinds, numbers, sizes, and where; with how much is remembered, if a daemon answers."""
+    """What a purge removes: kinds of files, numbers, sizes, places; and the number of memories if a daemon answers."""
     if not parts:
         yield "there is nothing of csmd's to remove"
         return

@@ -1,4 +1,4 @@
-"""The table of verbs: under which heading each is listed, which are not, and in which module each is."""
+"""The table of verbs: the heading and the module of each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GROUPS: dict[str, str] = {
     "Language models": "provider",
     "Installation": "install uninstall upgrade start stop restart config mcp help",
 }
-#: Verbs that few people need from day to day, and verbs of programs: `csmd help more` lists them.
+#: Verbs that few people need, and verbs for programs: `csmd help more` lists them.
 HIDDEN = (
     "recall topics supersede unpin tag link tail report checkpoint context instructions self sync repair ledger "
     "governance pipeline tool hooks daemon plugin completion"
 )
-#: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
-#: all of them take longer than most verbs.
+#: Module of csmd.cli -> its verbs. A module is imported when one of its verbs is used: importing all of them takes
+#: longer than most verbs.
 SUBJECTS: dict[str, str] = {
     "status": "status",
     "follow": "tail logs",

@@ -23,9 +23,9 @@ class Entry:
     around: Any
 
 
-def changed(text: str, name: str, value: Any) -> str:
-    """The text with a key set: in its place, else in its section, else at the end."""
-    root = _composed(text)
+def set_key(text: str, name: str, value: Any) -> str:
+    """Returns the text with a key set: at its place, else in its section, else at the end."""
+    root = _compose(text)
     entries = {entry.name: entry for entry in _entries(root)}
     shown = _one_line(value)
     if name in entries:
@@ -38,9 +38,9 @@ def changed(text: str, name: str, value: Any) -> str:
     return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {shown}\n"
 
 
-def without(text: str, name: str) -> str:
-    """The text without a key, and without its section when that would be empty; ConfigError where it is not set."""
-    entries = {entry.name: entry for entry in _entries(_composed(text))}
+def remove_key(text: str, name: str) -> str:
+    """Returns the text without a key, and without its section if that becomes empty; ConfigError if it is not set."""
+    entries = {entry.name: entry for entry in _entries(_compose(text))}
     if name not in entries:
         raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and where its value is from")
     entry = entries[name]
@@ -58,12 +58,12 @@ def without(text: str, name: str) -> str:
     return text[: pairs[place - 1][1].end_mark.index if place else start] + text[entry.value.end_mark.index :]
 
 
-def names(text: str) -> set[str]:
-    """The keys that a text sets."""
-    return {entry.name for entry in _entries(_composed(text)) if entry.value.id != "mapping"}
+def key_names(text: str) -> set[str]:
+    """The dotted names of the keys that a text sets."""
+    return {entry.name for entry in _entries(_compose(text)) if entry.value.id != "mapping"}
 
 
-def _composed(text: str) -> yaml.MappingNode | None:
+def _compose(text: str) -> yaml.MappingNode | None:
     import yaml
 
     try:
@@ -84,10 +84,10 @@ def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) ->
 
 
 def _one_line(value: Any) -> str:
-    """A value on one line."""
+    """A value as YAML on one line."""
     import yaml
 
-    # As one of a list: what stands between braces is quoted where these would be taken for its own.
+    # As an item of a flow list, so that braces and commas in it are quoted.
     listed: str = yaml.safe_dump(
         [list(value) if isinstance(value, tuple) else value], default_flow_style=True, width=1 << 30
     )
@@ -95,7 +95,7 @@ def _one_line(value: Any) -> str:
 
 
 def _end(text: str, value: Any) -> int:
-    """The index where a value ends; YAML counts comments behind a block as part of it, this does not."""
+    """The index where a value ends, without the comments after a block that YAML counts as part of it."""
     end = value.end_mark.index
     block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
     if not block:
@@ -114,7 +114,7 @@ def _with_value(text: str, entry: Entry, shown: str) -> str:
 
 
 def _with_key(text: str, around: Any, name: str, shown: str) -> str:
-    """The text with one more key in a mapping."""
+    """Returns the text with one more key in a mapping."""
     if around.flow_style:
         close = around.end_mark.index - 1
         comma = ", " if around.value and not text[:close].rstrip().endswith(",") else ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from csmd.memory import topic_tagging
+from csmd.memory import topic_phrases
 from csmd.memory.duplicates import rank
 from csmd.text import similarity, tokens
 from csmd.values import Memory
@@ -94,5 +94,5 @@ def _subject(text: str, common: frozenset[str], uses: Counter[str], size: int) -
         shared = tokens.content_stems(phrase) & common
         return sum(1 / (1 + uses[stem] - min(size, uses[stem])) for stem in shared), len(phrase)
 
-    phrases = [phrase.written for phrase in topic_tagging.subjects(text) if phrase.is_name or phrase.is_led]
+    phrases = [phrase.written for phrase in topic_phrases.find_phrases(text) if phrase.is_name or phrase.is_led]
     return max(phrases, key=worth, default="")

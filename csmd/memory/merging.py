@@ -52,12 +52,12 @@ def plan_merge(memory: Memory, into: Memory, *, everywhere: Mapping[int, int], b
 
 def merge(rows: Rows, memory: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
     """Archives a memory and lets its sources confirm the other one."""
-    known = {source.uuid for source in into.provenance}
+    present = {source.uuid for source in into.provenance}
     confirming = [
         source
         for source in memory.provenance
         if source.role != "beside"
-        and source.uuid not in known
+        and source.uuid not in present
         # An assistant that repeats a memory it was given uses it, and does not confirm it.
         and not (memory.authority == "assistant" and receipts.is_injected(rows, source.session_id, into.id))
     ]

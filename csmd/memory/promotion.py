@@ -8,7 +8,17 @@ from typing import Literal
 
 from csmd.memory import confidence, habits, remember, supersession
 from csmd.memory.habits import KINDS, ORDER
-from csmd.store import belief_changes, candidates, cursors, memories, packet_rows, project_merges, projects, tombstones
+from csmd.store import (
+    belief_changes,
+    candidates,
+    cursors,
+    memories,
+    memory_deletion,
+    packet_rows,
+    project_merges,
+    projects,
+    tombstones,
+)
 from csmd.store.core import Store
 from csmd.store.memories import INFERRED
 from csmd.store.sqlite import Rows
@@ -332,7 +342,7 @@ def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: byte
     """
     of_memory = _candidates_of(rows, [memory.id])
     if not of_memory:
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
         return
     candidate = _combine(of_memory)
     scope: Scope = "user" if len(of_memory) > 1 else "project"

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import PAIRS, Finding
-from csmd.store import belief_changes, cursors, dreams, memories, projects, vectors
+from csmd.store import belief_changes, cursors, memories, near_memories, upkeep_queries, vectors
 from csmd.store.core import Store
-from csmd.store.dreams import Place
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
 from csmd.values import Memory
@@ -41,7 +40,7 @@ def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
     """The next memories with vectors, up to the first to be merged, and its merge."""
     reached = vectors.embedded_up_to(rows, "memory", vectors.model_seq(rows, model))
     start = max(cursors.cursor(rows, STAGE, "memories"), reached - MOST_NEW)
-    new = [memory for memory in belief_changes.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    new = [memory for memory in upkeep_queries.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
     for index, memory in enumerate(new, 1):
         if finding := _find_restated(rows, memory):
             return new[:index], [finding]  # the rest is compared with what the merge leaves
@@ -52,8 +51,12 @@ def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
     """The merge of a memory with the first older one, by vectors, that says the same; None for none."""
     if not memory.is_alive:
         return None
-    place = Place(memory.project_seq, projects.everywhere(rows, memory.project_seq))
-    older = {seq for pair in dreams.near_pairs(rows, place, [memory.seq]) for seq in pair if seq < memory.seq}
+    older = {
+        seq
+        for pair in near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
+        for seq in pair
+        if seq < memory.seq
+    }
     for other in memories.by_seqs(rows, sorted(older)).values():
         if not other.is_alive or other.author or _were_separated(rows, memory, other):
             continue
@@ -72,5 +75,5 @@ def _were_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
     if any(change.undone_at for ident, into in pairs for change in belief_changes.merges_of(rows, ident, into)):
         return True
     fingerprint = " ".join(sorted((memory.id, other.id)))
-    dropped = belief_changes.dropped_pairs(rows)
+    dropped = upkeep_queries.dropped_pairs(rows)
     return any((memory.project_seq, kind, fingerprint) in dropped for kind in PAIRS)

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from csmd.memory import confidence, duplicates, merging, supersession
 from csmd.memory.duplicates import PAIRS, Finding, Key
 from csmd.memory.supersession import quote
-from csmd.store import belief_changes, candidates, cursors, fulltext, memories, projects, vectors
+from csmd.store import belief_changes, candidates, cursors, memories, projects, search, upkeep_queries, vectors
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 from csmd.values import Candidate, Evidence, Memory
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
@@ -112,7 +112,7 @@ def enqueue(rows: Rows, plan: Queueing, *, now: str) -> None:
 
 def settle_about(rows: Rows, memory: Memory, *, now: str) -> None:
     """Settles the candidates about a memory that no longer apply."""
-    about = belief_changes.about_memory(rows, memory.id)
+    about = upkeep_queries.about_memory(rows, memory.id)
     _settle(rows, [candidate for candidate in about if not _still_applies(rows, candidate)], now=now)
 
 
@@ -147,9 +147,9 @@ def _find_defects(rows: Rows, checked: Sequence[Memory]) -> list[Finding]:
     after, to = checked[0].seq - 1, checked[-1].seq
     by_id = {memory.id: memory for memory in checked}
     idents: dict[CandidateKind, list[str]] = {
-        "stale": belief_changes.past_archiving(rows, after=after, to=to),
-        "missing_embedding": belief_changes.without_vector(rows, after=after, to=to),
-        "orphan": belief_changes.without_turns(rows, after=after, to=to),
+        "stale": upkeep_queries.past_archiving(rows, after=after, to=to),
+        "missing_embedding": upkeep_queries.without_vector(rows, after=after, to=to),
+        "orphan": upkeep_queries.without_turns(rows, after=after, to=to),
     }
     return [_describe_defect(kind, by_id[ident]) for kind in idents for ident in idents[kind] if ident in by_id]
 
@@ -196,13 +196,13 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
     candidates checked again.
     """
     reached = {subject: cursors.cursor(rows, SOURCE, subject) for subject in ("memories", "day", "sweep", "queue")}
-    new = belief_changes.memories_past(rows, reached["memories"], limit=BATCH)
+    new = upkeep_queries.memories_past(rows, reached["memories"], limit=BATCH)
     if new:
         return len(new), _plan_additions(rows, _find_duplicates_of(rows, new), now), {"memories": new[-1].seq}
     today = projects.active_day(rows, 0)
     if reached["day"] == today:
         return 0, Queueing(), {}
-    swept = belief_changes.memories_past(rows, reached["sweep"], limit=SWEPT)
+    swept = upkeep_queries.memories_past(rows, reached["sweep"], limit=SWEPT)
     if swept:
         return len(swept), _plan_additions(rows, _find_defects(rows, swept), now), {"sweep": swept[-1].seq}
     waiting = candidates.waiting_after(rows, reached["queue"], limit=RECHECKED)
@@ -214,13 +214,13 @@ def _plan_step(rows: Rows, now: str) -> tuple[int, Queueing, dict[str, int]]:
 
 def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     """Finds the duplicates of new memories among those that share most words with each."""
-    dropped = belief_changes.dropped_pairs(rows)
+    dropped = upkeep_queries.dropped_pairs(rows)
     findings: list[Finding] = []
     for memory in new:
         everywhere = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
-        terms, scopes = tokens.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
-        hits = fulltext.text_hits(rows, "memory", terms, projects=scopes, limit=NEAR)
-        similar = memories.by_seqs(rows, [*(int(seq) for seq, _ in hits), memory.seq])
+        terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
+        near = search.memories_matching(rows, terms, projects=scopes, limit=NEAR)
+        similar = {other.seq: other for other in (*near, memory)}
         pairs = duplicates.find_duplicates(
             [similar[seq] for seq in sorted(similar)], everywhere=everywhere, dropped=dropped
         )
@@ -231,7 +231,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
 def _plan_additions(rows: Rows, findings: Sequence[Finding], now: str) -> Queueing:
     """Plans to add the findings that are not in the queue yet, and settles nothing."""
     waiting = _settleable(candidates.waiting_of(rows, [finding.key for finding in findings])) if findings else []
-    return replace(plan_queue(findings, waiting, dropped=belief_changes.dropped_pairs(rows), now=now), settle=())
+    return replace(plan_queue(findings, waiting, dropped=upkeep_queries.dropped_pairs(rows), now=now), settle=())
 
 
 # --- on request
@@ -241,11 +241,11 @@ def find_findings(
     rows: Rows, places: Sequence[int] | None, *, kinds: Collection[CandidateKind] = tuple(STATUS)
 ) -> list[Finding]:
     """Finds what needs repair in some projects (None: all), of some kinds; pairs that a person rejected are left out."""
-    checked = belief_changes.memories_of_places(rows, places)
+    checked = upkeep_queries.memories_of_places(rows, places)
     findings: list[Finding] = []
     if not PAIRS.isdisjoint(kinds):
         everywhere = {seq: projects.everywhere(rows, seq) for seq in {memory.project_seq for memory in checked}}
-        dropped = belief_changes.dropped_pairs(rows)
+        dropped = upkeep_queries.dropped_pairs(rows)
         findings += duplicates.find_duplicates(checked, everywhere=everywhere, dropped=dropped)
     if not PAIRS.issuperset(kinds):
         findings += _find_defects(rows, checked)
@@ -259,7 +259,7 @@ def generate(rows: Rows, places: Sequence[int] | None, *, now: str) -> Queueing:
     """
     waiting = _settleable(candidates.waiting(rows, projects=places, limit=MOST_WAITING))
     own = [candidate for candidate in waiting if candidate.source == SOURCE]
-    return plan_queue(find_findings(rows, places), own, dropped=belief_changes.dropped_pairs(rows), now=now)
+    return plan_queue(find_findings(rows, places), own, dropped=upkeep_queries.dropped_pairs(rows), now=now)
 
 
 # --- repair

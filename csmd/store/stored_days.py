@@ -195,7 +195,7 @@ def clear_days(rows: Rows, session_seq: int) -> None:
 
 def _drop_images(rows: Rows, day: str) -> None:
     """Deletes the earlier versions of a day's files from the journal of dreams."""
-    sql = "delete from dream_files where path like :markdown or path like :data"
+    sql = "delete from changed_files where path like :markdown or path like :data"
     rows.run(sql, markdown=f"memory/%daily/{day}.md", data=f"memory/%daily/{day}.yaml")
 
 

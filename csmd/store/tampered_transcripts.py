@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from csmd.store import belief_changes, checkpoints, digests, failures, packet_rows, stored_days
+from csmd.store import checkpoints, digests, failures, memory_deletion, packet_rows, stored_days
 from csmd.store.sqlite import Rows
 
 #: The kind of their tombstones.
@@ -40,7 +40,7 @@ def _sessions_read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     """Removes everything that was concluded from a session, and the memories without another source."""
-    belief_changes.drop_sources(
+    memory_deletion.drop_sources(
         rows,
         "session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.store import belief_changes, memories
+from csmd.store import memories, memory_deletion
 from csmd.store.sqlite import Rows, column_values, columns
 
 #: `readers` of a share for everybody on the server.
@@ -269,7 +269,7 @@ def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:
     """Deletes a colleague's memory if it is here."""
     seq = known_memory(rows, place, remote_id)
     for memory in memories.by_seqs(rows, [] if seq is None else [seq]).values():
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
 
 def note_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
+from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
 
 _WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("sentence_words.txt")
@@ -39,6 +40,7 @@ def decides(text: str, words: Sequence[str]) -> bool:
         (not request and _foresees(words))
         or _wants_throughout(words)
         or (may_switch(words) and find_switch(text) is not None)
+        or (not request and words[:1] != ("rename",) and find_renames(text) != ())
     ):
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])

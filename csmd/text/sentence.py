@@ -144,9 +144,9 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     refutes = any(
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
-    said, is_of_moment = _without_passing_bans(words, head, refutes) if language == "en" else (words, False)
+    claiming, is_of_moment = _without_passing_bans(words, head, refutes) if language == "en" else (words, False)
     is_of_moment = is_of_moment or _has("moment", language, words, head)
-    lasting = _lasting(language, _without_indirect_question(said) if language == "en" else said, head, refutes)
+    lasting = _lasting(language, _without_indirect_question(claiming) if language == "en" else claiming, head, refutes)
     settles = language == "en" and speaker == "user" and not _ends_talk(words) and decides(head, words)
     if settles and lasting not in RULES:
         lasting = "choice"
@@ -321,8 +321,8 @@ def language_of(text: str) -> str:
 
 def is_mostly_not_english(texts: Sequence[str]) -> bool:
     """Whether most of some texts whose language is known are of another one than English."""
-    known = [language for text in texts if (language := language_of(text[:MOST_READ]))]
-    return 2 * sum(language != "en" for language in known) > len(known)
+    languages = [language for text in texts if (language := language_of(text[:MOST_READ]))]
+    return 2 * sum(language != "en" for language in languages) > len(languages)
 
 
 @cached(32)
@@ -354,9 +354,9 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
             continue
         ahead = words[at : at + 5]
         taken = max(_phrase(phrases, ahead) for phrases in leads)
-        asked = _phrase(_WORDS["remember"], ahead)
-        if asked and words[at + asked : at + asked + 1] and words[at + asked] not in _WORDS["recall"]:
-            taken, remembers = max(taken, asked), True
+        request = _phrase(_WORDS["remember"], ahead)
+        if request and words[at + request : at + request + 1] and words[at + request] not in _WORDS["recall"]:
+            taken, remembers = max(taken, request), True
         if not taken:
             taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
             if not taken and language != "en" and words[at] in DIALOGUE:
@@ -443,12 +443,12 @@ def _is_data(head: str) -> bool:
 def _is_status(plain: Sequence[str]) -> bool:
     """Whether a sentence says nothing but that checks passed."""
     checks, passes = _WORDS["checks.en"], _WORDS["passes.en"]
-    said = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
+    telling = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
     return (
         len(plain) <= STATUS_WORDS
         and _WORDS["inquire.en"].isdisjoint(plain[:1])  # "check tests are green" asks for it
-        and not passes.isdisjoint(said)
-        and all(word in checks or word in passes for word in said)
+        and not passes.isdisjoint(telling)
+        and all(word in checks or word in passes for word in telling)
     )
 
 
@@ -628,7 +628,7 @@ def _without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> t
             passes = is_of_moment = True
         if not passes and (before, word) != ("no", "need"):
             kept.append(word)
-    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and _has("picks", "en", words, head))
+    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and _picks_at_hand(words))
     return tuple(kept), is_of_moment and not _has("unfailing", "en", kept, head)
 
 
@@ -651,6 +651,11 @@ def _is_at_hand(words: Sequence[str]) -> bool:
 def _clause(words: Sequence[str]) -> Sequence[str]:
     """The words up to the end of their clause."""
     return words[: next((at for at, word in enumerate(words) if word in _CLAUSE_MARKS), len(words))]
+
+
+def _picks_at_hand(words: Sequence[str]) -> bool:
+    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does not."""
+    return _has("picks", "en", words, "") and not _has("as_elsewhere", "en", words, "")
 
 
 def _leads_to_errand(words: Sequence[str]) -> bool:
@@ -694,7 +699,7 @@ def _stops_habit(words: Sequence[str]) -> bool:
 
 
 def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if language == "en" and (_ends_talk(tuple(words)) or (refutes and _has("picks", "en", words, head))):
+    if language == "en" and (_ends_talk(tuple(words)) or (refutes and _picks_at_hand(words))):
         return ""
     if language == "en" and _stops_habit(words):
         return "ban"
@@ -702,7 +707,7 @@ def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> L
         return "ban"
     if language == "en" and refutes and words and words[0] in _WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
-    lasting = next(
+    lasting: Lasting = next(
         (
             name
             for name in LASTING
@@ -855,14 +860,14 @@ def holds_only_redacted(text: str) -> bool:
     """
     if "[redacted:" not in text:
         return False
-    beside = 0
+    count = 0
     for clause in _CLAUSE_END.split(text):
         value, *behind = _REDACTED.split(clause)
         words = [word for word, _ in _tokens(value) if word[0].isalnum()]
         is_value = bool(behind) and (not words or words[-1] in _COPULA)
         tails = [word for part in behind for word, _ in _tokens(part) if word[0].isalnum()]
-        beside += sum(word not in _ENGLISH for word in (tails if is_value else [*words, *tails]))
-    return beside < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
+        count += sum(word not in _ENGLISH for word in (tails if is_value else [*words, *tails]))
+    return count < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
 
 
 def request_in(text: str) -> str:

@@ -36,7 +36,7 @@ def _create(
     ident = checkpoint.request_checkpoint(ctx.store, rows, target.seq, now=ctx.now(), note=note)
     if ident is None:
         raise CsmdError(f"nothing is stored of the session {target.id}", hint="`csmd sync` takes in what is on disk")
-    ctx.hint_of_hook(target.path)  # what its transcript has more is added
+    ctx.hint_of_hook(target.path)  # adds what its transcript has beyond this
     ctx.poke()
 
     def shown(fresh: Rows) -> Json:
@@ -49,7 +49,7 @@ def _create(
 
 
 def _latest_session(rows: Rows, named: str, seen: Places, asking: str) -> Session:
-    """The session that is named, or the latest one there."""
+    """The named session, or the latest one of the projects."""
     if named:
         return find_session(rows, named, asking)
     latest = sessions.list_sessions(rows, projects=seen, limit=1)
@@ -81,10 +81,10 @@ def _checkpoint_show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", r
 
 @TOOLS.add("csm_checkpoint_restore", mutates=True)
 def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: str = "") -> Json:
-    """Have the next session told what a checkpoint holds."""
+    """Show the next session what a checkpoint holds."""
     row, now = _find_checkpoint(rows, id_, asking), ctx.now()
     named = find_session(rows, session, asking) if session else None
-    if named is not None and named.project_seq != row.project_seq:  # a wall may stand between the two
+    if named is not None and named.project_seq != row.project_seq:  # a wall may lie between the two
         raise BadInput(
             f"{row.id} is of another project than the session {named.id}", hint="restore it without --session"
         )
@@ -94,7 +94,7 @@ def _restore(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", session: 
 
 
 def _find_checkpoint(rows: Rows, ident: str, asking: str) -> Row:
-    """A checkpoint by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    """A checkpoint by its id or the beginning of it; BadInput for none, or one behind a wall."""
     row = checkpoints.by_id(rows, resolve_id(ident, ids_like(rows, "checkpoints", ident)))
     if row is None or not visibility.is_visible(rows, row.project_seq, asking=asking):
         raise BadInput(f"there is no checkpoint {ident!r}", hint="`csmd checkpoint list` shows them with their ids")

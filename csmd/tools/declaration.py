@@ -1,4 +1,4 @@
-"""A tool as a row: name, summary, function; parameters checked by its signature.
+"""Declares tools: a name, a summary, a function whose signature gives the parameters.
 
 A tool runs on a reader's thread: it may wait for the writer or the worker, never for the background thread.
 """
@@ -31,9 +31,9 @@ Json = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., Any])
 Params = Mapping[str, Any]
 TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
-#: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
+#: Parameter of every tool: the directory of the caller. It decides which walls apply.
 ASKING = "asking"
-#: What Cross-Session Memory calls parameters of its tools -> what csmd calls them; both are taken.
+#: Parameter names of Cross-Session Memory's tools -> csmd's; both are accepted.
 SEED_NAMES: Mapping[str, str] = {
     "content": "text", "importance": "confidence", "sessionId": "session", "startDate": "since", "endDate": "until",
     "dryRun": "dry_run",
@@ -41,7 +41,7 @@ SEED_NAMES: Mapping[str, str] = {
 #: Parameters that are paths.
 PATHS = ("project", "path", ASKING)
 QUERY_VECTOR_S = 8.0
-#: The projects that a question may see, None for all: a tool that takes this has the parameters `project` and `asking`.
+#: Row keys of the projects that the caller may see, None for all. A tool with such a parameter takes `project` and `asking`.
 Places = list[int] | None
 
 
@@ -50,11 +50,11 @@ class Task(Protocol):
 
     @property
     def id(self) -> str:
-        """What it is looked up by."""
+        """The id by which it is looked up."""
 
 
 class Dreams(Protocol):
-    """What tools may ask of who dreams."""
+    """What tools may ask of the daemon's dreaming."""
 
     def state(self, rows: Rows) -> Json:
         """The gates, the dream under way and the last ones."""
@@ -63,17 +63,17 @@ class Dreams(Protocol):
         """What the gates say now."""
 
     def order(self, why: str, *, awaited: bool) -> Task:
-        """Has a dream begin as soon as may be."""
+        """Starts a dream as soon as possible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
     """What a tool may use of the running daemon.
 
-    `now` and `before` (seconds ago) give times as csmd writes them, `here` such a time in this machine's zone. `submit`
-    takes the kind and the fields of a task and gives its id, `job` the task of an id. `hint_of_hook` hints at a transcript by
-    an unverified path. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
-    forgotten leave the pages.
+    `now` and `before` (seconds ago) return stored times; `here` converts one to this machine's zone. `submit` takes the
+    kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` have a
+    transcript read, the latter by an unverified path. `unwritten` returns the compositions and lookups that are not
+    stored yet. `forget_lines` removes forgotten text from the pages.
     """
 
     store: Store
@@ -100,7 +100,7 @@ class ToolContext:
     status: Callable[[Rows], Json]
 
     def paused(self) -> dict[str, str] | None:
-        """The pause that is on: since when, until when ("" until it is resumed), by whom; None when none is."""
+        """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
         pauses = self.pauses()
         on = pauses.current(self.now())
         return {"since": on[0], "until": on[1], "by": pauses.by} if on else None
@@ -110,9 +110,9 @@ class ToolContext:
 class Tool:
     """One thing the daemon does when asked.
 
-    `run` takes the context, a reader and the tool's parameters by name; it gives the answer, or steps that come to it:
-    then others are answered in between. `person` is what only a person at a terminal can do with it, "" where anybody
-    may. `lane` is the reader it runs on; None: it asks the store nothing and is answered at once.
+    `run` takes the context, a reader and the tool's parameters by name. It returns the answer, or a generator of steps
+    between which other calls are answered. `person` says what only a person at a terminal can do with it, "" if anyone
+    may. `lane` is the reader it runs on; None for a tool that does not read the store.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Tool:
         for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
             if parameter.annotation == "Places":
                 declared |= {"project": Parameter(str, ""), ASKING: Parameter(str, "")}
-            else:  # one that is named like a word of Python's ends in an underscore in the code
+            else:  # a name that Python reserves ends in an underscore in the code
                 default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
                 declared[parameter.name.rstrip("_")] = Parameter(TYPES[parameter.annotation], default)
         if self.person:
@@ -137,7 +137,7 @@ class Tool:
         object.__setattr__(self, "parameters", declared)
 
     def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
-        """Answers in steps (`rows` None for one without a lane); `params` are as `check` gives them."""
+        """Answers in steps; `params` come from `check`, `rows` is None for a tool without a lane."""
         if self.person:
             need_person(params["by_person"], self.person)
         arguments: Json = {}
@@ -152,16 +152,16 @@ class Tool:
         return result
 
     def schema(self) -> Json:
-        """The JSON schema of its parameters, without what tells where and by whom it is asked."""
+        """The JSON schema of its parameters, without those that name the caller."""
         return parameters.schema({key: of for key, of in self.parameters.items() if key not in (ASKING, "by_person")})
 
     def check(self, params: Params) -> Json:
-        """The parameters with defaults; text that looks like a number or truth value is taken as one."""
+        """Checks parameters and adds defaults; "5" and "true" become a number and a boolean."""
         own = {key: SEED_NAMES.get(key, key) for key in params}
-        given = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
+        named = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
         if ASKING not in self.parameters:
-            given.pop(ASKING, None)
-        checked = parameters.check(self.name, self.parameters, given)
+            named.pop(ASKING, None)
+        checked = parameters.check(self.name, self.parameters, named)
         for key, value in checked.items():
             if isinstance(value, str):
                 checked[key] = value = wire.clean(value)
@@ -173,10 +173,10 @@ class Tool:
 
 
 class Tools(list[Tool]):
-    """Tools that are declared by a decorator on their functions."""
+    """Tools declared by a decorator on their functions."""
 
     def add(self, name: str, **how: Any) -> Callable[[F], F]:
-        """Makes a function a tool: its summary is the first sentence of the docstring, `how` as of Tool."""
+        """Makes a function a tool; the docstring's first line is its summary, `how` are further fields of Tool."""
 
         def declare(run: F) -> F:
             summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
@@ -193,13 +193,13 @@ def need_person(by_person: bool, what: str) -> None:
 
 
 def leave_to_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
-    """CsmdError where a person is asked whether a memory holds, and none speaks here."""
+    """Raises CsmdError if a question about the memory waits for a person and no person asks."""
     if not by_person and memory.id in candidates.asked_about(rows):
         raise CsmdError(f"a person is asked whether {memory.id} holds", hint="`csmd review` in a terminal answers it")
 
 
 def resolve_id(typed: str, ids: Sequence[str]) -> str:
-    """The id that is meant by its beginning, of those that begin so; "" for none, BadInput for several."""
+    """The id that begins with the typed text; "" for none, BadInput for several."""
     if typed in ids or not typed:
         return typed
     if len(ids) > 1:
@@ -208,10 +208,10 @@ def resolve_id(typed: str, ids: Sequence[str]) -> str:
 
 
 def places(rows: Rows, project: str, asking: str) -> Places:
-    """The rows that a question may see; None for all."""
+    """Row keys of the projects that the caller may see; None for all."""
     return visibility.find_searchable_places(rows, project, asking=asking)
 
 
 def between(number: int, most: int) -> int:
-    """A requested number of rows, limited to at least 1 and at most `most`."""
+    """Clamps a requested number of rows to 1..most."""
     return min(max(number, 1), most)

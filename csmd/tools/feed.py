@@ -16,11 +16,11 @@ from csmd.tools.declaration import Json, Places, ToolContext, Tools
 from csmd.tools.present import as_json
 
 TOOLS = Tools()
-#: Of one kind in one answer; who gets so many asks again at once.
+#: Rows of one kind in one answer; with so many the client asks again at once.
 MOST = 200
 #: Characters of a text; `csmd session transcript` shows the whole.
 TEXT_CHARACTERS = 1000
-#: Of one project's rows so many of all projects' are looked through for the first look.
+#: Rows of all projects that the first call looks through for those of one project.
 BACK = 20_000
 
 
@@ -29,7 +29,7 @@ def _tail(
     ctx: ToolContext, rows: Rows, cursor: str = "", last: int = 10, seen: Places = None, asking: str = "", session: str = "",
     kind: str = "", since: str = "",
 ) -> Json:  # fmt: skip
-    """What has happened since a cursor; of one session, of some kinds (commas between), since a time."""
+    """List what has happened since a cursor; of one session, of some kinds (comma-separated), since a time."""
     ends, kinds = activity_feed.feed_positions(rows), kind.split(",") if kind else activity_feed.KINDS
     for word in kinds:
         present.check_words({"kind": word}, {"kind": activity_feed.KINDS})
@@ -62,9 +62,7 @@ def _order(happening: FeedRow) -> tuple[str, int, int]:
 
 def _read_cursor(cursor: str) -> dict[str, int]:
     numbers = cursor.split(",")
-    if len(numbers) != len(activity_feed.KINDS) or not all(
-        number.isdecimal() and len(number) < 19 for number in numbers
-    ):
+    if len(numbers) != len(activity_feed.KINDS) or not all(number.isdecimal() and len(number) < 19 for number in numbers):
         raise BadInput(f"csm_tail: {cursor!r} is no cursor", hint="give back what the last answer gave, or nothing")
     return dict(zip(activity_feed.KINDS, map(int, numbers), strict=True))
 

@@ -37,7 +37,7 @@ def _set_goal(
         refuse_where_left_out(ctx, project, asking)
     if tombstones.marks(rows, key).spans(body):
         raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
-    places(rows, project, asking)  # a wall keeps out what would be put behind it as well
+    places(rows, project, asking)  # a wall also keeps out new goals from outside
     of_session = find_session(rows, session, asking) if session else None
     if of_session is None and not project:
         raise BadInput("a goal is a project's or a session's", hint="give project or session")
@@ -58,7 +58,7 @@ def _set_goal(
         return next(goal for goal in checkpoints.goals_like(writing, ident) if goal.id == ident), new
 
     made, new = ctx.store.write(write)
-    fresh = {made.project_seq: place.root} if place is not None else {}  # it may be as new as its goal
+    fresh = {made.project_seq: place.root} if place is not None else {}  # the project may be as new as its goal
     return {**_goal(made, {**roots(rows), **fresh}), "new": new}
 
 
@@ -78,7 +78,7 @@ FIELDS = "id kind text at session_id authority"
 
 
 def read_open(rows: Rows, seen: Places, *, key: bytes) -> list[OpenMatter]:
-    """Everything open in some projects (None: in all): goals, promises, what sessions left to do, questions; the latest first of each."""
+    """Everything open in some projects (None: all): goals, promises, unfinished work, questions; each latest first."""
     of = projects.all_seqs(rows) if seen is None else seen
     ended = last_sessions.read_session_summaries(rows, places=of, session_id="", key=key)
     home = sessions.projects_of(rows, [session.session_id for session in ended])
@@ -132,7 +132,7 @@ def _done(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str
 
 
 def _find(here: Sequence[OpenMatter], everywhere: Sequence[OpenMatter], typed: str) -> OpenMatter:
-    """The open matter of a number here or of an id's beginning anywhere; BadInput for none, or for several."""
+    """Finds an open matter by its number here, or by the beginning of its id anywhere; BadInput for none or several."""
     if typed.isdigit() and 0 < int(typed) <= len(here):
         return here[int(typed) - 1]
     named = [matter for matter in everywhere if matter.id.startswith(typed)]

@@ -14,13 +14,13 @@ TOOLS = Tools()
 
 
 def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
-    """The rows that a session in a project sees."""
+    """Row keys of the projects that a session in a project sees."""
     return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
 
 
 @TOOLS.add("csm_memory_context")
 def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """The brief a new session would get."""
+    """Show the brief that a new session would get."""
     settings, seen = ctx.config.settings, visible_places(rows, project, asking)
     goals = checkpoint.goals_block(rows, seen, "")
     composed = brief.session_brief(
@@ -35,7 +35,7 @@ def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Js
 
 @TOOLS.add("csm_memory_recall")
 def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
-    """What would be added to a prompt."""
+    """Show what would be added to a prompt."""
     settings = ctx.config.settings
     made = prompt.recall(
         rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
@@ -47,7 +47,7 @@ def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", pro
 
 @TOOLS.add("csm_memory_file_recall")
 def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """What is known of a file."""
+    """Show what is known of a file."""
     most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
     made: Brief = work_notes.recall_file(
         rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key

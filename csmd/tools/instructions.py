@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from csmd.capture import instruction_files
+from csmd.capture import claude_instructions
 from csmd.errors import BadInput
 from csmd.paths import is_directory
 from csmd.store.sqlite import Rows
@@ -17,17 +17,17 @@ TOOLS = Tools()
 
 @TOOLS.add("csm_context_build")
 def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: str = "host") -> Json:
-    """The instructions a session there is given."""
+    """Show the instructions that the assistant gives a session there."""
     if mode not in ("host", "seed"):
         raise BadInput(f"mode is host or seed, not {mode!r}")
-    place = instruction_files.place_of(_directory(rows, project, asking), instruction_files.user_of(ctx.config))
-    loaded = instruction_files.loaded(place)
+    place = claude_instructions.place_of(_directory(rows, project, asking), claude_instructions.user_of(ctx.config))
+    loaded = claude_instructions.loaded(place)
     problems: list[str] = []
     if mode == "host":
         files: list[tuple[str, str, str]] = [(file.kind, file.path, file.content) for file in loaded]
-        body = instruction_files.build(loaded)
+        body = claude_instructions.build(loaded)
     else:
-        files, problems = instruction_files.merged(place)
+        files, problems = claude_instructions.merged(place)
         files += [("memory", file.path, file.content) for file in loaded if file.kind == "AutoMem"]
         body = "\n\n".join(content for *_, content in files)
     return {
@@ -44,25 +44,25 @@ def _build(ctx: ToolContext, rows: Rows, project: str, asking: str = "", mode: s
 
 @TOOLS.add("csm_memdir_scan")
 def _scan(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """The files of the assistant's own memory."""
+    """List the files of the assistant's own memory."""
     folder = _memory_folder(ctx, rows, project, asking)
-    return {"folder": str(folder), "files": [asdict(memo) for memo in instruction_files.scan(folder)]}
+    return {"folder": str(folder), "files": [asdict(memo) for memo in claude_instructions.scan_notes(folder)]}
 
 
 def _memory_folder(ctx: ToolContext, rows: Rows, project: str, asking: str) -> Path:
-    user = instruction_files.user_of(ctx.config)
-    return instruction_files.memory_folder(_directory(rows, project, asking), user)
+    user = claude_instructions.user_of(ctx.config)
+    return claude_instructions.memory_folder(_directory(rows, project, asking), user)
 
 
 @TOOLS.add("csm_memdir_load")
 def _load(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """One file of the assistant's own memory."""
+    """Show one file of the assistant's own memory."""
     folder = _memory_folder(ctx, rows, project, asking)
-    return {"folder": str(folder), "file": file, "text": instruction_files.load_memo(folder, file)}
+    return {"folder": str(folder), "file": file, "text": claude_instructions.read_note(folder, file)}
 
 
 def _directory(rows: Rows, project: str, asking: str) -> str:
     if not is_directory(project):
         raise BadInput(f"{project}: there is no such directory", hint="name one that is on this machine")
-    places(rows, project, asking)  # a wall holds for files as well
+    places(rows, project, asking)  # a wall also applies to files
     return project

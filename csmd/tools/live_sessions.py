@@ -1,4 +1,4 @@
-"""Tools on sessions that go on: how full their context is, and what they were shown."""
+"""Tools on live sessions: how full their context is, and what they were shown."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from csmd.tools.declaration import Json, Places, ToolContext, Tools
 
 TOOLS = Tools()
 MOST_FILLED = 50
-#: A session without a turn for this long is nobody's any more.
+#: Seconds without a turn after which a session is not live.
 LIVE_S = 3600
 
 
 def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None = None) -> list[Json]:
-    """The sessions that go on, the latest first: how many tokens each has in its context, of how many, and its bracket."""
+    """Live sessions, latest first: tokens in the context, its size, and the bracket."""
     live = []
     for session, project, model, last, taken in sessions.live_sessions(rows, since=since, limit=limit, projects=among):
         window = adapters.of_session(session).window(model, taken)
@@ -29,7 +29,7 @@ def live_sessions(rows: Rows, *, since: str, limit: int, among: list[int] | None
 
 @TOOLS.add("csm_context_status", lane="status")
 def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """How full the contexts of live sessions are, and how much is added to each."""
+    """Show how full the contexts of live sessions are, and how much is added to each."""
     settings = ctx.config.settings
     most, begins = settings.recall_max_tokens, [0.0, *(policy.below for policy in compose.POLICY.values())]
     return {
@@ -49,7 +49,7 @@ def _filling(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 
 @TOOLS.add("csm_session_line", lane="status")
 def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
-    """One line about what a session was told."""
+    """One line on what a session was shown, for the assistant's status line."""
     memories, tokens = receipts.injection_totals(rows, id_)
     model, used = receipts.context_size(rows, id_)
     window = adapters.of_session(id_).window(model, used)
@@ -62,7 +62,7 @@ def _line(ctx: ToolContext, rows: Rows, id_: str) -> Json:
 
 
 def line(memories: int, tokens: int, *, is_recording: bool, is_paused: bool = False, filled: str = "") -> str:
-    """The status line of a session, "" for none: what it was shown and how full it is, or why csmd does not work for it."""
+    """The status line of a session: what it was shown and how full it is, or why csmd does not work; "" for none."""
     if not is_recording:
         return "csmd: not recording"
     if is_paused:

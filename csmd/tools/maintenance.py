@@ -49,11 +49,11 @@ def _sync(ctx: ToolContext, rows: Rows, vectors: bool = True, recent: int = 0) -
 
 @TOOLS.add("csm_job", lane=None)
 def _job(ctx: ToolContext, rows: None, id_: str) -> Json:
-    """How far a job is."""
+    """Show how far a job is."""
     job = ctx.job(id_)
     if job is None:
         raise BadInput(f"there is no job {id_!r}; the daemon may have been restarted", hint="run it again")
-    state = job.state  # first: another thread sets it when all else is there
+    state = job.state  # read first: another thread sets it last
     return as_json(
         job, "state progress result error hint", state=state, progress=dict(job.progress), result=dict(job.result)
     )
@@ -61,7 +61,7 @@ def _job(ctx: ToolContext, rows: None, id_: str) -> Json:
 
 @TOOLS.add("csm_model_add", mutates=True)
 def _add_model(ctx: ToolContext, rows: Rows, path: str, name: str = "") -> Json:
-    """Install an embedding model from a folder, `name` where it is not the configuration's; gives a job."""
+    """Install an embedding model from a folder; `name` if it is not the configured one; gives a job."""
     models.check_model_dir(Path(path))
     return {"job": ctx.submit("model", path=str(Path(path)), order={"name": name})}
 
@@ -72,7 +72,7 @@ def _plan(ctx: ToolContext, rows: Rows, what: str, kind: str) -> Plan:
 
 
 def _project_key(rows: Rows, path: str) -> str:
-    """The key of the project that is shown with a path, else of the one it counts to; its own where neither is known."""
+    """The key of the project listed with a path, else of the one that contains it, else the path's own key."""
     listed = workspaces.at_path(rows, path)
     seq = project_identity.find_row(rows, path) if listed is None else listed
     return project_identity.identified(path).key if seq is None else projects.key_of(rows, seq)
@@ -85,9 +85,7 @@ def _purge(
     """Remove something from everything csmd holds; gives a job."""
     if not dry_run:
         need_person(by_person, "have csmd purge something")
-    seen = (
-        None if by_person else visibility.find_visible_places(rows, asking=asking)
-    )  # a wall hides its projects' names
+    seen = None if by_person else visibility.find_visible_places(rows, asking=asking)  # a wall also hides project names
     order = {"plan": _plan(ctx, rows, what, kind), "dry_run": dry_run, "seen": seen}
     return {"job": ctx.submit("purge", order=order)}
 
@@ -104,7 +102,7 @@ def _allow_again(ctx: ToolContext, rows: Rows, what: str, kind: str = "") -> Jso
 def _scan(ctx: ToolContext, rows: Rows, fix: bool = False, transcripts: bool = False, by_person: bool = False) -> Json:
     """Look for secrets in what csmd holds; gives a job."""
     if fix:
-        need_person(by_person, "have csmd change what it holds")  # copies of the database go, which cannot be undone
+        need_person(by_person, "have csmd change what it holds")  # backups are removed, which cannot be undone
     return {"job": ctx.submit("scan", order={"fix": fix, "transcripts": transcripts})}
 
 

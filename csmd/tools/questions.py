@@ -57,14 +57,14 @@ def _query(ctx: ToolContext, rows: Rows, sql: str, limit: int = 50, asking: str 
 
 
 def _visible_places(rows: Rows, asking: str) -> Places:
-    """The projects that a question may see; CsmdError while what must not be seen any more is being removed."""
+    """Row keys of the projects that the caller may see; CsmdError while a purge is under way."""
     if purge.is_unfinished(rows):
         raise CsmdError("a purge is under way", hint="ask again when `csmd status` shows that it has ended")
     return visibility.find_visible_places(rows, asking=asking)
 
 
 def _rows_json(answer: Answer, characters: int = sql_views.VALUE_CHARACTERS) -> list[list[Any]]:
-    """The rows without what today's rules know as a secret."""
+    """The rows, with secrets redacted by the current rules."""
     return [
         [display.cut(redact(value, Counter()), characters) if isinstance(value, str) else value for value in row]
         for row in answer.rows

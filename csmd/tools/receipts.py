@@ -1,4 +1,4 @@
-"""Tools on receipts: what sessions were shown, when, why, and the whole text of it."""
+"""Tools on receipts: what sessions were shown, when and why, and its whole text."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from csmd.tools.present import as_json, find_memory, find_session, roots
 
 TOOLS = Tools()
 T = TypeVar("T")
-#: What is told besides memories, by how its id begins; one of "" is of a checkpoint that was not stored yet.
-BESIDE_MEMORIES = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
-#: Reasons of what a start is told that is no memory, but what a session came to.
-OF_NO_MEMORY = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
-#: What is shown of a turn of which a passage was told.
+#: First letter of an id -> the kind of item it names; "" is a checkpoint that was not stored yet.
+KIND_BY_ID = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
+#: Reasons of items that name a session instead of a memory.
+SESSION_REASONS = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
+#: Characters shown of a quoted passage.
 QUOTED_CHARACTERS = 300
 RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000
 WEEK_S = 7 * 86_400
-#: What a thing's state says where its text is not told.
+#: States of an item whose text is not shown.
 UNSEEN = ("gone", "hidden")
 RECEIPT = "id session_id event at tokens"
 
@@ -38,7 +38,7 @@ def _receipts(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20, offset: int = 0,
     details: bool = False,
 ) -> Json:  # fmt: skip
-    """What was injected, when, into which session, and how much of it was used; with `details` each thing and why."""
+    """List what was injected, when, into which session, and how much of it was used; with `details` each item and why."""
     ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
     most, root_of = between(limit, MOST_RECEIPTS_LISTED), roots(rows) if details else {}
     listed_receipts = (
@@ -58,7 +58,7 @@ def _receipts(
 
 
 def _session(rows: Rows, typed: str) -> str | None:
-    """The session that was typed, "" for any, None for one that was told nothing."""
+    """The id of the typed session: "" for any session, None for one that was shown nothing."""
     if not typed:
         return ""
     matches = _only(receipts.sessions_like(rows, typed), typed, str)
@@ -67,16 +67,16 @@ def _session(rows: Rows, typed: str) -> str | None:
 
 @TOOLS.add("csm_context_get")
 def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[None, None, Json]:
-    """The whole text of what a session was told, or of a tool's call or output that csmd trimmed or dropped.
+    """Show the whole text of what a session was shown, or of a tool's call or output that csmd trimmed.
 
-    By the id of a memory, an error, a turn, or a receipt for all that one injection told.
+    The id is that of a memory, an error, a turn, or a receipt (for all items of one injection).
     """
     ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
     output = _left_out_named(rows, ident)
     if output is not None and (seen is None or output.project_seq in seen):
         return {"id": output.uuid, "items": [(yield from _whole(ctx, rows, output))]}
     content = thing(rows, ident, seen) if ident else {"state": "gone"}
-    if content["state"] in BESIDE_MEMORIES.values():
+    if content["state"] in KIND_BY_ID.values():
         raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
     if content["state"] not in UNSEEN:
         return {"id": ident, "items": [{"id": ident, **content}]}
@@ -94,14 +94,14 @@ def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[
 
 
 def _left_out_named(rows: Rows, ident: str) -> LeftOut | None:
-    """The turn of a tool, or one of which not all is kept, by its id or the beginning of it."""
+    """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
     matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
     return next(iter(turns.left_out(rows, exact)), None)
 
 
 def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
-    """A turn's whole text and where it was found; `state` is trimmed where only what is stored is left of it."""
+    """A turn's whole text and its source; `state` is `trimmed` if only the stored part is left."""
     about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
     if turn.text == PURGED:
         raise BadInput(f"{turn.uuid} was purged", hint="`csmd forget --lift` with the same id lets it in again")
@@ -125,7 +125,7 @@ def _only(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
 
 
 def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
-    """By which words use was told, found anew: they are not kept."""
+    """The words that showed use; recomputed, because they are not stored."""
     judged = receipts.waiting_receipt(rows, receipt.seq)
     return usage.find_use_marks(rows, judged) if judged else {}
 
@@ -140,7 +140,7 @@ def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dic
 
 
 def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
-    """One thing that was told, why, and whether it was used."""
+    """One item of an injection: its text, why it was shown, and whether it was used."""
     content = thing(rows, item.id, seen, reason=item.reason)
     if content["state"] == "quoted":
         content["text"] = display.cut(display.squeeze(content["text"]), QUOTED_CHARACTERS)
@@ -149,16 +149,16 @@ def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]
 
 
 def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
-    """What can be told, as it is now; `state` is gone when it was forgotten since, hidden behind a wall."""
-    if ident[:1] in BESIDE_MEMORIES:
-        return {"state": BESIDE_MEMORIES[ident[:1]], "text": ""}
+    """An item in its present state; `state` is `gone` if it was forgotten, `hidden` if it is behind a wall."""
+    if ident[:1] in KIND_BY_ID:
+        return {"state": KIND_BY_ID[ident[:1]], "text": ""}
     memory = memories.by_id(rows, ident)
-    if memory is None and reason in OF_NO_MEMORY:
+    if memory is None and reason in SESSION_REASONS:
         return {"state": "session", "text": ""}
     if memory is None and reason.startswith(advisory.REASON):
         return {"state": "preview", "text": ""}
     if memory is None:
-        return _no_memory(rows, ident, seen)
+        return _other_item(rows, ident, seen)
     if seen is not None and memory.project_seq not in seen:
         return {"state": "hidden", "text": ""}
     source = memory.provenance[0]
@@ -168,8 +168,8 @@ def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -
     )  # fmt: skip
 
 
-def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> Json:
-    """What was told that is no memory: an error, a turn, or what is gone."""
+def _other_item(rows: Rows, ident: str, seen: list[int] | None) -> Json:
+    """An item that is not a memory: an error, a quoted turn, or one that is gone."""
     error = failures.by_id(rows, ident, seen)
     if error is not None:
         text = f"{error.command}: {error.message}"
@@ -185,14 +185,14 @@ def _no_memory(rows: Rows, ident: str, seen: list[int] | None) -> Json:
 
 
 def _passage_at(rows: Rows, uuid: str, start: str) -> str:
-    """The words of the passage that begins at a place of a turn; "" for none, of a turn that was changed since."""
+    """The text of the passage that begins at an offset of a turn; "" if the turn has changed since."""
     turn_seqs = [seq for seq, full in search.turns_like(rows, uuid) if full == uuid]
     seqs = [seq for of_turn in passages.of_turns(rows, turn_seqs).values() for seq in of_turn]
     return next((passage.text for passage in passages.by_seqs(rows, seqs).values() if str(passage.start) == start), "")
 
 
 def _turn_of(rows: Rows, ident: str) -> str:
-    """The uuid of a turn whose beginning is given, as a prompt is told it; as it is where that names none, or several."""
+    """The uuid of the turn that begins with `ident`; `ident` itself if none or several do."""
     matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
     return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
 
@@ -207,9 +207,9 @@ def _show(
     asking: str = "",
     limit: int = 5,
 ) -> Json:
-    """Show what a session was told, and why.
+    """Show what a session was shown, and why.
 
-    With `id` one injection, those of a session, or those that told a memory, each without what else it told.
+    The id names one injection, a session, or a memory: then each injection lists that memory alone.
     """
     seen, most = visibility.find_visible_places(rows, asking=asking), between(limit, RECEIPTS_AT_ONCE)
     named = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
@@ -241,7 +241,7 @@ def _show(
 
 
 def _untold(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
-    """The error for an id with no injections: of a session that was told nothing, or of nothing that csmd knows."""
+    """The error for an id without injections: a session that was shown nothing, or an unknown id."""
     try:
         session = find_session(rows, typed, asking)
     except BadInput as error:

@@ -25,6 +25,7 @@ from csmd.tools import (
     providers,
     questions,
     receipts,
+    review,
     search,
     session_files,
     sessions,
@@ -47,7 +48,7 @@ def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
 
 
 def find_tool(name: str) -> Tool:
-    """The tool of this name; BadInput, with the names most like it, for one that there is not."""
+    """The tool of this name; BadInput with similar names if there is none."""
     if name not in TOOLS:
         near = difflib.get_close_matches(name[:60], TOOLS, n=2) or [tool for tool in TOOLS if name and name in tool][:3]
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
@@ -67,7 +68,7 @@ TOOLS: dict[str, Tool] = {
         *beliefs.UPKEEP,
         *tags_and_links.TOOLS,
         *beliefs.HABITS,
-        *beliefs.REVIEW,
+        *review.TOOLS,
         *sessions.TOOLS,
         *session_files.TOOLS,
         *work_history.TOOLS,

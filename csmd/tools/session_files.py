@@ -32,7 +32,7 @@ def _write_user(
 def _write_assistant(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
 ) -> Json:
-    """Write what the assistant says into one."""
+    """Write what the assistant says into a session of csmd's own."""
     return _append(ctx, rows, id_, asking, "assistant", text, project=project, parent=parent)
 
 
@@ -40,13 +40,13 @@ def _write_assistant(
 def _write_system(
     ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
 ) -> Json:
-    """Write a remark of neither into one."""
+    """Write a system message into a session of csmd's own."""
     return _append(ctx, rows, id_, asking, "system", text, project=project, parent=parent)
 
 
 @TOOLS.add("csm_session_write_summary", mutates=True)
 def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
-    """Let a summary stand for messages of one."""
+    """Replace messages of a session of csmd's own by a summary."""
     loaded = _loaded(ctx, rows, id_, asking)
     names = replaces.replace(",", " ").split() or [message.uuid for message in loaded.messages]
     if not names:
@@ -57,7 +57,7 @@ def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str 
 
 @TOOLS.add("csm_session_tombstone", mutates=True)
 def _tombstone(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
-    """Withdraw a message of one."""
+    """Withdraw a message of a session of csmd's own."""
     _must_have(_loaded(ctx, rows, id_, asking), [uuid], id_)
     return {**_append(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
 
@@ -95,14 +95,17 @@ def _append(
 def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
     for name in names:
         if not loaded.has(name):
-            raise BadInput(f"{ident} has no message {name[:60]!r}", hint=f"`csmd session load {ident}` shows them")
+            raise BadInput(
+                f"{ident} has no message {name[:60]!r}",
+                hint=f"`csmd tool csm_session_load --param id={ident}` shows them",
+            )
 
 
 def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
-    """The session's file, None for none; BadInput for one behind a wall that who asks is not behind."""
+    """The session's file, None for none; BadInput if it is behind another wall than the caller."""
     files.check_session_id(ident)
     path = files.session_file(ctx.config.paths.sessions, ident)
-    session = sessions.by_id(rows, ident)  # the directory in the file may be purged
+    session = sessions.by_id(rows, ident)  # the directory named in the file may be purged
     walled = (
         projects.everywhere(rows, session.project_seq) if session else project_identity.wall(rows, _cwd(ctx, ident))
     )
@@ -119,13 +122,13 @@ def _no_file(ident: str) -> BadInput:
 
 
 def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -> Path:
-    """The session's file, or where it will be: in the folder of the project it is begun in."""
+    """The session's file, or its future path in the folder of the project in which it begins."""
     folder = ctx.config.paths.sessions / folder_name(project or "/")
     return _file(ctx, rows, ident, asking) or folder / f"{ident}{files.SESSION_SUFFIX}"
 
 
 def _cwd(ctx: ToolContext, ident: str) -> str:
-    """The project that a session was begun in; "/" for one that was begun nowhere."""
+    """The project in which a session began; "/" if unknown."""
     path = files.session_file(ctx.config.paths.sessions, ident)
     return (path and csmd_sessions.begun_in(files.session_lines(path), session=ident)) or "/"
 
@@ -138,7 +141,7 @@ def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: boo
 
 @TOOLS.add("csm_session_load")
 def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """The messages of one, without what was withdrawn."""
+    """Load the messages of a session of csmd's own, without withdrawn ones."""
     if _file(ctx, rows, id_, asking) is None:
         raise _no_file(id_)
     return {"id": id_, **asdict(_loaded(ctx, rows, id_, asking, texts=True))}
@@ -146,6 +149,6 @@ def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 @TOOLS.add("csm_session_path")
 def _where(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
-    """Where the file of one is, or would be."""
+    """Show where the file of a session of csmd's own is, or would be."""
     path = _path(ctx, rows, id_, project, asking)
     return {"id": id_, "path": str(path), "exists": is_file(path)}

@@ -35,8 +35,12 @@ ROLES: dict[str, tuple[TurnKind, ...]] = {
     "tool": ("tool_call", "tool_result"),
 }  # fmt: skip
 MOST = 1000
-#: How many prompts of a session are looked at for what it is about, characters of each, and of what is shown of it.
-FIRST_PROMPTS, PROMPT_CHARACTERS, ABOUT_CHARACTERS = 5, 4_000, 120
+#: Prompts from which a session without a title gets one.
+FIRST_PROMPTS = 5
+#: Characters read of each of these prompts.
+PROMPT_CHARACTERS = 4_000
+#: Characters of such a title.
+ABOUT_CHARACTERS = 120
 
 
 @TOOLS.add("csm_session_list")
@@ -54,13 +58,13 @@ def _session(rows: Rows, session: Session) -> Json:
 
 
 def _first_goal(rows: Rows, session: Session) -> str:
-    """What the first prompts of a session are about in their own words; "" where they say nothing or are pasted."""
+    """The first prompt that says what a session is about, shortened; "" if none does or all are pasted."""
     prompts = session_contents.first_prompts(rows, session.seq, most=FIRST_PROMPTS, characters=PROMPT_CHARACTERS)
     return display.cut(work.find_goal([prompt for prompt in prompts if prompt != PURGED]), ABOUT_CHARACTERS)
 
 
 def transcript_state(path: str) -> str:
-    """`there`, `gone` when the host has deleted it, or `none` when no line of one was ever read; looks at the disk."""
+    """`there`, `gone` (deleted by the assistant), or `none` (no transcript was ever read). Reads the disk."""
     if not path:
         return "none"
     return "gone" if files.is_missing(str(file_of_transcript(path))) else "there"
@@ -73,7 +77,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
         hint = "`csmd forget --lift` with the same id lets it in again"
         raise BadInput(f"session {id_} was purged: nothing of it is left", hint=hint)
     session = find_session(rows, id_, asking)
-    seen = visibility.find_visible_places(rows, asking=asking)  # a session that wandered was behind a wall for a while
+    seen = visibility.find_visible_places(rows, asking=asking)  # the session may have been behind a wall for a while
     statements = session_contents.statements(rows, session.seq, projects=seen)
     believed = session_contents.memories_of(rows, session.id, projects=seen)
     versions = digests.of_session(rows, session.seq)
@@ -99,7 +103,7 @@ def _show(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 
 def _usage(rows: Rows, session: Session) -> Json:
-    """What a session took by its transcript, each message once; its sub-agents' and csmd's own apart."""
+    """Tokens of a session by its transcript, each message once; sub-agents and csmd's share apart."""
     times, tokens = token_usage.tokens_injected(rows, session.id)
     return {
         **asdict(token_usage.usage_of(rows, session.seq)),
@@ -111,25 +115,25 @@ def _usage(rows: Rows, session: Session) -> Json:
 
 @TOOLS.add("csm_session_transcript")
 def _transcript(ctx: ToolContext, rows: Rows, id_: str, asking: str = "", limit: int = 0, offset: int = 0) -> Json:
-    """The conversation of a session: all of it, or with `limit` a page, each turn with the memories that rest on it."""
+    """Show a session's conversation: all of it, or with `limit` a page, each turn with the memories based on it."""
     session = find_session(rows, id_, asking)
     if not limit:
-        said = _conversation(rows, session, asking)
+        shown = _conversation(rows, session, asking)
         conversation = [
-            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in said
+            as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound)) for turn in shown
         ]
     else:
         seen = visibility.find_visible_places(rows, asking=asking)
-        said = session_contents.conversation(
+        shown = session_contents.conversation(
             rows, session.seq, projects=seen, limit=between(limit, MOST), offset=max(offset, 0)
         )
-        resting = memories.memories_by_turn(rows, [turn.uuid for turn in said])
+        resting = memories.memories_by_turn(rows, [turn.uuid for turn in shown])
         conversation = [
             as_json(turn, SAID, tokens=turn.tokens or turn.counted, rewound=bool(turn.rewound), memories=[
                 as_json(memory, "id text superseded_by") for memory in resting.get(turn.uuid, ())
                 if _is_said_in(memory, turn.uuid) and (seen is None or memory.project_seq in seen)
             ])
-            for turn in said
+            for turn in shown
         ]  # fmt: skip
     return {**_session(rows, session), "conversation": conversation}
 
@@ -139,7 +143,7 @@ def _conversation_of(
     ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", role: str = "all",
     limit: int = 50,
 ) -> Json:  # fmt: skip
-    """The last turns of a conversation, by `role` the user's, the assistant's, tools' or all; of the latest session unless named."""
+    """Show the last turns of a session (default: the latest); `role` is user, assistant, tool or all."""
     check_words({"role": role}, {"role": [*ROLES]})
     latest = [] if session else sessions.list_sessions(rows, projects=seen, limit=1)
     if not (session or latest):
@@ -147,9 +151,7 @@ def _conversation_of(
     named = find_session(rows, session, asking) if session else latest[0]
     visible = visibility.find_visible_places(rows, asking=asking)
     total = sum(
-        number
-        for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items()
-        if kind in ROLES[role]
+        number for kind, number in session_contents.count_kinds(rows, named.seq, projects=visible).items() if kind in ROLES[role]
     )
     turns = session_contents.conversation(
         rows,
@@ -169,7 +171,7 @@ def _conversation_of(
 
 
 def _is_said_in(memory: Memory, uuid: str) -> bool:
-    """Whether a turn states or confirms a memory, and is not only the other half of it."""
+    """Whether a turn states or confirms a memory."""
     return any(
         source.role != "beside" and source.uuid in (uuid, uuid.partition("/")[0]) for source in memory.provenance
     )
@@ -177,15 +179,13 @@ def _is_said_in(memory: Memory, uuid: str) -> bool:
 
 @TOOLS.add("csm_context_rollover")
 def _rollover(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """The tokens that a session took, and csmd's share."""
+    """Show the tokens that a session took, and csmd's share."""
     session = find_session(rows, id_, asking)
     return as_json(session, "id project last_at", **_usage(rows, session))
 
 
 def _conversation(rows: Rows, session: Session, asking: str) -> list[SaidTurn]:
-    return session_contents.conversation(
-        rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking)
-    )
+    return session_contents.conversation(rows, session.seq, projects=visibility.find_visible_places(rows, asking=asking))
 
 
 @TOOLS.add("csm_turn_show")
@@ -194,7 +194,7 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     matches = search.turns_like(rows, id_) if id_ else []
     lines = {
         uuid.partition("/")[0] for _, uuid in matches
-    }  # a line with several parts is one to who types its beginning
+    }  # turns of one transcript line share the beginning of their id
     if len(lines) > 1 and id_ not in lines:
         raise BadInput(f"{id_!r} begins several ids: {', '.join(sorted(lines))}", hint="type some more of it")
     exact = [seq for seq, uuid in matches if uuid == id_] or [seq for seq, _ in matches]
@@ -213,7 +213,7 @@ def _turn(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 @TOOLS.add("csm_session_export")
 def _export(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """A transcript that the assistant resumes."""
+    """Write a session as a transcript that the assistant can resume."""
     session = find_session(rows, id_, asking)
     if session.parent:
         raise CsmdError(

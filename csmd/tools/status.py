@@ -14,7 +14,7 @@ TOOLS = Tools()
 
 @TOOLS.add("csm_clients")
 def _clients(ctx: ToolContext, rows: Rows) -> Json:
-    """Which versions and directories of the assistant are in use."""
+    """List the assistant's versions and directories in use."""
     return ctx.clients(rows)
 
 
@@ -23,50 +23,50 @@ def _check(ctx: ToolContext, rows: Rows, indexes: bool = True) -> Json:
     """Check that the database is sound."""
     if not indexes:
         return {"problems": integrity.structure(rows) or integrity.content(rows)}
-    # FTS5's own check is a statement that writes nothing but wants the writer.
+    # FTS5's check writes nothing but needs the writing connection.
     return {"problems": ctx.store.write(integrity.integrity)}
 
 
 @TOOLS.add("csm_store_shape")
 def _shape(ctx: ToolContext, rows: Rows) -> Json:
-    """The database without its content: tables, how many rows, SQLite's settings."""
+    """Describe the database without its content: tables, row counts, SQLite's settings."""
     return integrity.shape(rows)
 
 
 @TOOLS.add("csm_runtime_pause", lane="status")
 def _pause(ctx: ToolContext, rows: Rows) -> Json:
-    """Whether csmd is paused; read anew from its file."""
+    """Show whether csmd is paused, read again from its file."""
     ctx.read_pauses()
     return {"paused": ctx.paused()}
 
 
 @TOOLS.add("csm_runtime_status", lane="status")
 def _status(ctx: ToolContext, rows: Rows) -> Json:
-    """The daemon's state."""
+    """Show the daemon's state."""
     return ctx.status(rows)
 
 
 @TOOLS.add("csm_runtime_alarms", lane=None)
 def _alarms(ctx: ToolContext, rows: None) -> Json:
-    """What means that nothing is being remembered."""
+    """List alarms: reasons why nothing is being recorded."""
     return {"alarms": ctx.alarms()}
 
 
-#: A marker has a turn for each event that reports one.
+#: Turns that one marker can have: one for each event that brings a turn.
 MOST_TURNS = 10
 
 
 @TOOLS.add("csm_probe_take", mutates=True)
 def _take_probe(ctx: ToolContext, rows: Rows, id_: str) -> Json:
-    """Find the turns that `csmd doctor` sent, and take them away.
+    """Find the turns that `csmd doctor` sent, and remove them.
 
-    Found by words alone: that a vector is made for it is the worker's business, and may take a while.
+    The search is by words alone, as the worker may take a while to make a vector.
     """
     word = id_.removeprefix(PROBE_SESSION)
     if word == id_ or not word.isalpha():
         raise BadInput(f"{id_!r} is no marker of `csmd doctor`")
     if not probes.has_probe(rows, id_):
-        ctx.poke()  # it may wait in the spool
+        ctx.poke()  # it may still be in the spool
         return {"found": [], "removed": 0}
     hits, _ = results.find(rows, word, projects=None, kind="turn", limit=MOST_TURNS, embed=None)
     texts = [hit.text for hit in hits if hit.session_id == id_]

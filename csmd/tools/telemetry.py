@@ -1,4 +1,4 @@
-"""Tools on how often something was composed or looked up, and how often in vain."""
+"""Tools on how often injections were composed and searches made, and how often they were empty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_DAYS, MOST_NOTED = 90, 1000
 
 @TOOLS.add("csm_context_log")
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
-    """What was composed for sessions, and how often it came to nothing."""
+    """Show what was composed for sessions, and how often it was empty."""
     since = _since(ctx, days)
     compositions = [*_late(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
     events = {
@@ -44,7 +44,7 @@ def _composed(compositions: Sequence[Composition]) -> Json:
 
 @TOOLS.add("csm_recall_report")
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
-    """How often something was looked for and not found."""
+    """Show how often searches found nothing."""
     since = _since(ctx, days)
     lookups = [*_late(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
     kinds = {

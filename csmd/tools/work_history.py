@@ -19,7 +19,7 @@ from csmd.tools.present import as_json, brief_json, find_session
 
 TOOLS = Tools()
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
-#: Links of a session that are told at most.
+#: Links of a session that are shown.
 MOST_LINKS = 20
 DIGEST = "version why at outcome prompts tool_calls=calls tokens text"
 MOST = 200
@@ -48,8 +48,8 @@ def _today(
     return {
         "date": day.isoformat(),
         "projects": [
-            as_json(one, "project wall commits files", entries=[entry._asdict() for entry in one.entries])
-            for one in day_report.sort_projects(projects)
+            as_json(day_of, "project wall commits files", entries=[entry._asdict() for entry in day_of.entries])
+            for day_of in day_report.sort_projects(projects)
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
     }
@@ -65,7 +65,7 @@ def _day(typed: str, *, today: date) -> date:
 
 
 def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
-    """What a session builds on, and what builds on it, as far as that is seen."""
+    """The sessions that a session builds on, and those that build on it, as far as the caller may see them."""
     return [
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
@@ -134,13 +134,13 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
 
 @TOOLS.add("csm_living_state_preview")
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """Preview of the living state: recent experience, signals, how work ended, what is held."""
+    """Preview the living state: recent experience, signals, how work ended, beliefs."""
     return _living_state(ctx, advisory.read_lines(rows, places=visible_places(rows, project, asking)))
 
 
 @TOOLS.add("csm_living_state_debug")
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """Why each line of the living state is told or not."""
+    """Show why each line of the living state is included or not."""
     lines = advisory.read_lines(rows, places=visible_places(rows, project, asking))
     return {
         **_living_state(ctx, lines),

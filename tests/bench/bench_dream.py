@@ -50,7 +50,7 @@ from csmd.dream import day_files
 from csmd.dream import steps as stage
 from csmd.embedding.models import Embedder
 from csmd.memory import duplicates, remember, topic_tagging
-from csmd.store import belief_changes, dreams, files, projects
+from csmd.store import dreams, files, journal, projects, upkeep_queries
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
@@ -152,7 +152,7 @@ def replayed(
             keep(background.context.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
-        alive = store.read(lambda rows: belief_changes.memories_of_places(rows, None))
+        alive = store.read(lambda rows: upkeep_queries.memories_of_places(rows, None))
         pairs = list(chain.from_iterable(duplicates.iter_pairs(alive, everywhere={})))
         exact = sum(pair.exact for pair in pairs)
         print(
@@ -242,7 +242,7 @@ def dreamt(background: Background, did: Counter[str]) -> float:
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    did.update(store.read(lambda rows: dreams.change_counts(rows, dream.seq)))
+    did.update(store.read(lambda rows: journal.action_counts(rows, dream.seq)))
     return took
 
 

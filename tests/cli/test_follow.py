@@ -113,7 +113,7 @@ def test_behind_a_wall_only_who_stands_there_sees_and_a_project_shows_its_own(ma
         place.mkdir()
         machine.event("UserPromptSubmit", session, prompt=f"said in {session}", cwd=str(place))
     assert len(told(following(machine))) == 4
-    machine.call("csm_project_workspace", name="w", places=str(inside), by_person=True)
+    machine.call("csm_project_lens", name="w", places=str(inside), wall=True, by_person=True)
 
     def turns(**where: Any) -> set[str]:
         return {item["text"] for item in told(following(machine, **where)) if item["kind"] == "turn"}

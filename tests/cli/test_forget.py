@@ -56,7 +56,8 @@ def test_what_is_forgotten_is_said_with_its_place_and_a_purge_with_what_it_reach
     assert "wherever it stands, in every project:" in asked
     assert f"1 memory in {filled.project.name}" in asked and "1 memory in quay" in asked
     assert "backups go with it: 1 copy of the database" in asked
-    done = typed(filled, "forget", here)
+    assert f"Forget for good: {said}?" in " ".join(typed(filled, "forget", here, answer="n\n", code=130).split())
+    done = typed(filled, "forget", here, "--yes")
 
     assert done == (
         f"forgotten: {said}\nkept out in {filled.project.name}, until you say it anew\nthe same sentence is still remembered, and stays so:\n"

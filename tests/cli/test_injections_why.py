@@ -89,7 +89,7 @@ def test_what_is_behind_a_wall_is_not_told_outside(machine: Machine) -> None:
     machine.sync()
     machine.event("SessionStart", "inside-1", source="startup")
     inside = str(machine.project)
-    walled = machine.call("csm_project_workspace", name="acme", places=inside, by_person=True)
+    walled = machine.call("csm_project_lens", name="acme", places=inside, wall=True, by_person=True)
     assert walled["projects"]
     assert machine.call("csm_receipt_show", session="inside-1", asking=inside)["injections"]
     assert machine.run("why", "--session", "inside-1").returncode == 0
@@ -173,33 +173,6 @@ def test_trouble_is_told_in_words_and_so_is_its_end(machine: Machine) -> None:
     shown = " ".join(machine.csmd("logs").split())
     assert "transcript: Input/output error; `csmd status` says where" in shown and "transcript: well again" in shown
     assert str(path) not in shown
-
-
-def test_a_log_that_grows_is_followed_also_into_a_new_file(machine: Machine) -> None:
-    machine.paths.log_dir.mkdir(parents=True)
-    log = machine.paths.log_file
-    line = "2026-05-04 08:00:00,000 INFO    csmd.daemon.run: number {}\n"
-    log.write_text(line.format(1))
-    child = subprocess.Popen(
-        [sys.executable, "-m", "csmd", "logs", "--follow"], env=machine.environment(), stdout=subprocess.PIPE, text=True
-    )
-    assert child.stdout is not None
-    try:
-        assert child.stdout.readline() == "05-04 08:00:00  number 1\n"
-
-        def said(number: int) -> str:
-            with log.open("a") as file:
-                file.write(line.format(number))
-            assert child.stdout is not None
-            return child.stdout.readline()
-
-        assert said(2) == "05-04 08:00:00  number 2\n"
-        log.rename(log.with_name("csmd.log.1"))
-        assert said(3) == "05-04 08:00:00  number 3\n"
-    finally:
-        child.kill()
-        child.wait(30)
-        child.stdout.close()
 
 
 # --- completion

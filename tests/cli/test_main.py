@@ -476,7 +476,7 @@ def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
     assert {"at", "version", "proto", "home", "alarms", "paused", "service", "daemon", "worker", "socket", "model", "counts",
             "memories", "counters", "corrected", "last_event", "last_read", "spool", "backfill", "jobs", "projects", "live", "told", "watching",
-            "transcripts", "storage", "log", "degraded", "encrypted", "excluded", "service_note", "clients", "dream", "provider", "team", "pages", "hosts"} == set(found)  # fmt: skip
+            "transcripts", "storage", "log", "degraded", "encrypted", "excluded", "service_note", "off_mark", "clients", "dream", "provider", "team", "pages", "hosts"} == set(found)  # fmt: skip
     assert {"pid", "uptime_s", "rss_mb", "cpu_s", "cpu_percent", "cpu_recent_percent"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
     assert found["watching"] == [str(full.assistant / "projects")]
@@ -583,7 +583,7 @@ def test_only_a_person_at_a_terminal_has_what_they_said_forgotten(machine: Machi
         assert (done.returncode, done.stdout) == (1, ""), done
         assert "only a person at a terminal" in done.stderr and f"csmd forget {mine}" in done.stderr
     assert machine.csmd("forget", theirs).startswith("forgotten: ")
-    assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine)
+    assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine, "--yes")
     assert machine.csmd("memories", "--json")["memories"] == []
 
 
@@ -606,7 +606,7 @@ def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> 
     machine.csmd("sync", "--no-vectors")
     listed = machine.csmd("memories", "--json")["memories"]
     gone = next(row for row in listed if "database_url" in row["text"])
-    assert "forgotten: " in on_a_terminal(machine, "forget", gone["id"])
+    assert "forgotten: " in on_a_terminal(machine, "forget", gone["id"], "--yes")
     copy = machine.root / "copy" / "-p"
     copy.mkdir(parents=True)
     (copy / path.name).write_bytes(path.read_bytes())

@@ -24,7 +24,7 @@ def held(shared_machine: Machine) -> Machine:
     shared_machine.start()
     walled = shared_machine.project.parent / "bolt"
     walled.mkdir()
-    shared_machine.call("csm_project_workspace", name="bolt", places=str(walled), by_person=True)
+    shared_machine.call("csm_project_lens", name="bolt", places=str(walled), wall=True, by_person=True)
     for said, place in ((CART, shared_machine.project), (SPEED, shared_machine.project), (SECRET, walled)):
         shared_machine.call("csm_memory_save", text=said, project=str(place), asking=str(place), by_person=True)
     return shared_machine

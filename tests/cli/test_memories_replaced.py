@@ -23,6 +23,11 @@ def test_what_superseded_a_memory_is_shown_and_taken_back_by_a_person_only(machi
     undone = machine.call("csm_memory_supersede", old=old, undo=True, by_person=True)
     assert (undone["undone"], undone["superseded_by"], undone["was_superseded_by"]) == (True, "", new)
     assert machine.csmd("show", old, "--json")["superseded"] == {}
+    machine.call("csm_memory_supersede", old=new, new=old, by_person=True)
+    third = machine.call("csm_memory_save", text="The web client has no lock file.")["id"]
+    refused = machine.run("supersede", third, new)
+    assert refused.returncode == 1 and f"{new} was itself replaced by {old}" in refused.stderr
+    machine.call("csm_memory_supersede", old=new, undo=True, by_person=True)
     again = machine.call("csm_memory_supersede", old=old, new=new, by_person=True)
     assert again["superseded_by"] == new
     assert machine.csmd("show", old, "--json")["superseded"]["decided_by"] == "person"

@@ -182,6 +182,7 @@ def test_a_mark_in_the_project_has_its_sessions_left_out_until_it_is_taken_away(
     listed = machine.csmd("project", "list")
     assert "left out" in listed and ".csmd-off" in listed
     assert machine.csmd("project", "list", "--json")["projects"][0]["off"] is True
+    assert f"left out   {machine.project}/.csmd-off:"[:40] in machine.csmd("status")
     (machine.project / ".csmd-off").unlink()
     say(machine, AFTER, session="s2", cwd=str(inner))
     machine.sync()

@@ -64,7 +64,7 @@ def test_the_advisory_is_a_preview_and_off_until_it_is_wanted(real: Machine) -> 
     assert debug["trimmed"] == ["belief", "capability", "signal", "experience", "warning"]
     assert [one["id"] for one in debug["lines"] if one["told"]] == [item["id"] for item in value["items"]]
     assert all(one["told"] == (one["why"] == "told") for one in debug["lines"])
-    for arguments in (["pipeline", "advisory"], ["pipeline", "advisory", "--debug"], ["context", "status"]):
+    for arguments in (["pipeline", "advisory"], ["status"]):
         shown = real.csmd(*arguments)
         assert shown.strip() and all(len(line) <= 80 for line in shown.splitlines())
 
@@ -84,9 +84,9 @@ def test_how_full_a_live_context_is_is_shown_with_its_bracket(real: Machine) -> 
     live(real, 40_000)
     assert real.call("csm_session_line", id=SESSION)["line"] == "", "a fresh context is nothing to look at"
     live(real, 164_000)
-    (one,) = [one for one in real.csmd("context", "status", "--json")["sessions"] if one["session"] == SESSION]
+    (one,) = [one for one in real.call("csm_context_status")["sessions"] if one["session"] == SESSION]
     assert (one["tokens"], one["bracket"], one["recall_tokens"]) == (164_000, "CRITICAL", 175)
-    assert "0b1c2d3e  project   82 %  CRITICAL  164,000 of 200,000" in real.csmd("context", "status")
+    assert "82 %  164,000 of 200,000" in real.csmd("status")
     assert real.call("csm_session_line", id=SESSION)["line"] == "csmd: context 82 % (CRITICAL)"
     assert [one["bracket"] for one in real.status()["live"]] == ["CRITICAL"]
 

@@ -40,7 +40,7 @@ def test_what_recurs_is_remembered_by_itself_and_told_at_no_start(known: Machine
 
 
 def test_what_waits_says_what_it_waits_for_and_the_plan_changes_nothing(known: Machine) -> None:
-    screen = known.csmd("pipeline", "candidates")
+    screen = known.csmd("pipeline", "promote", "--dry-run")
     assert all(len(line) <= 80 for line in screen.splitlines())
     shown = " ".join(screen.split())
     assert PURPOSE in shown and "confidence 62, 70 are needed; times seen 2, 3 are needed" in shown
@@ -58,20 +58,13 @@ def test_only_a_person_lowers_the_thresholds(known: Machine) -> None:
     assert refused.returncode == 1 and "for a person to choose" in refused.stderr
 
 
-def test_packets_are_listed_newest_first_in_the_width_of_the_terminal(known: Machine) -> None:
+def test_packets_are_listed_newest_first(known: Machine) -> None:
     listed = known.call("csm_memory_packets")["packets"]
     assert [one["subject"] for one in listed][:2] == ["draw a diagram for this", "begin"]
     assert [one["at"] for one in listed] == sorted((one["at"] for one in listed), reverse=True)
     assert set(listed[0]["state"]) == {"frustration", "energy", "stance", "urgency"}
-    for screen, says in (("packets", "order      draw a diagram for this"), ("promote", "0 new memories")):
-        shown = known.csmd("pipeline", screen)
-        assert says in shown and all(len(line) <= 80 for line in shown.splitlines()), screen
-    for options in (["--kind", "order"], ["--session", listed[0]["session_id"]], ["--since", "2000-01-01"]):
-        name, value = options[0].strip("-"), options[1]
-        found = known.csmd("pipeline", "packets", "--json", *options)["packets"]
-        assert found and all(
-            row[{"session": "session_id"}.get(name, "kind")] == value for row in found if name != "since"
-        )
+    shown = known.csmd("pipeline", "promote")
+    assert "0 new memories" in shown and all(len(line) <= 80 for line in shown.splitlines())
 
 
 @pytest.mark.parametrize(

@@ -80,14 +80,12 @@ class Home:
             "project lens": ["work", str(self.project), "--topic", f"release {HOSTILE}"],
             "import": [str(self.foreign)], "export": ["--to", str(self.machine.root / f"out{HOSTILE}")], "config get": [f"no{HOSTILE}"],
             "instructions file": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
-            "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
+            "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "memories": ["--all-projects"],
             "provider add": ["openai", "--url", f"http://127.0.0.1:9/{HOSTILE}", "--model", f"m{HOSTILE}", "--yes"], "provider remove": ["openai"],
             "team join": [f"https://{HOSTILE}", "--yes"], "team share": ["--yes"], "team leave": ["--yes"],
         }  # fmt: skip
         if verb in chosen:
             return chosen[verb]
-        if verb.startswith("session write"):
-            return ["own-1", f"text {HOSTILE}"]
         return [SESSION] if verb.startswith("session ") and verb != "session list" else []
 
 

@@ -103,7 +103,7 @@ def test_a_sync_that_was_forestalled_says_so(known: Machine) -> None:
 def test_a_session_whose_transcript_is_there_is_not_to_be_overwritten(known: Machine) -> None:
     told = known.run("session", "export", "s1").stderr
     assert "the assistant still has this session" in told and "claude --resume" in told and "put it" not in told
-    known.csmd("session", "write-user", "mine", "Hello.")
+    known.call("csm_session_write_user", id="mine", text="Hello.", project=str(known.project))
     known.sync()
     shown = known.csmd("session", "show", "mine")
     assert "csmd itself" in shown and "claude" not in shown

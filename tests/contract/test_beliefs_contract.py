@@ -14,7 +14,18 @@ from typing import Any
 import pytest
 from team_server import TeamServer
 
-from csmd.store import belief_changes, candidates, fulltext, memories, memory_links, projects, search, topics, vectors
+from csmd.store import (
+    belief_changes,
+    candidates,
+    fulltext,
+    memories,
+    memory_deletion,
+    memory_links,
+    projects,
+    search,
+    topics,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, connect
 from csmd.team import postgres
@@ -53,7 +64,7 @@ def sqlite(tmp_path: Path) -> Iterator[Backend]:
     def delete(ident: str) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
     def vector_hits(vector: bytes, *, limit: int) -> list[Any]:
         nearest = {}
@@ -195,9 +206,7 @@ def test_a_link_is_an_edge_with_a_weight_from_both_of_its_ends(backend: Backend)
     rows = backend.rows
     one, two = save(backend, "m0001", "Deploy on Mondays"), save(backend, "m0002", "Never on Fridays")
     for weight in (0.5, 0.75):
-        memory_links.add_link(
-            rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW
-        )
+        memory_links.add_link(rows, Link(from_id="m0001", to_id="m0002", relationship="refines", weight=weight), now=NOW)
     assert memory_links.links_of(rows, "m0002") == [
         Link(from_id="m0001", to_id="m0002", relationship="refines", weight=0.75)
     ]

@@ -19,12 +19,12 @@ import pytest
 from csmd.errors import DeadlineExceeded, Refused, StoreError
 from csmd.store import (
     activity,
-    belief_changes,
     core,
     cursors,
     events,
     fulltext,
     memories,
+    memory_deletion,
     memory_links,
     projects,
     provisional_turns,
@@ -248,8 +248,7 @@ def test_a_hooks_turn_without_a_line_is_kept_and_a_double_is_dropped(store: Stor
             report(rows, ident, said, second=second)
         say(rows, "l2", "later", second=100)
         return provisional_turns.close_provisional(
-            rows,
-            provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0],
+            rows, provisional_turns.expired_provisional(rows, before=at(200), after=provisional_turns.FIRST, most=1000)[0]
         )
 
     assert store.write(story) == (1, 1)
@@ -289,7 +288,7 @@ def test_a_memory_comes_back_whole_changes_and_is_forgotten(store: Store) -> Non
         memories.update_belief(rows, replace(made, confidence=0.9, pinned=True))
         assert memories.list_memories(rows, projects=None)[0] == replace(made, confidence=0.9, pinned=True, version=2)
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
-        belief_changes.delete_memory(rows, made)
+        memory_deletion.delete_memory(rows, made)
         assert fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []
         assert memory_links.links_of(rows, "m2") == []
         assert memories.insert(rows, memory("m3", "newer"), text_hash="h3") > other
@@ -337,7 +336,7 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         assert near == vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
         assert vectors.vector_hits(rows, "memory", model, bytes(4), projects=[7], limit=2) == []
         gone = memories.by_seqs(rows, keys)[keys[1]]
-        belief_changes.delete_memory(rows, gone)
+        memory_deletion.delete_memory(rows, gone)
         assert keys[1] not in {
             row[0] for row in vectors.vector_hits(rows, "memory", model, bytes(4), projects=None, limit=9)
         }

@@ -37,7 +37,7 @@ def real(shared_machine: Machine) -> Machine:
     shared_machine.transcript(shared_machine.line("user", said, session="s9", cwd=str(walled)), session="s9")
     shared_machine.start()
     shared_machine.sync()
-    shared_machine.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
+    shared_machine.call("csm_project_lens", name="client", places=str(walled), wall=True, by_person=True)
     return shared_machine
 
 

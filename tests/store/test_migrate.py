@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -14,6 +15,7 @@ from csmd.store import (
     activity,
     backup,
     events,
+    journal,
     memories,
     migrate,
     speaker_reviews,
@@ -240,6 +242,17 @@ insert into tampered values ('hash of a name', '2026');
 """
 
 
+def tables_before_journal() -> str:
+    """SQL that puts the tables of the schema that the journal replaced in the place of its own."""
+    gone = "answers|answer_befores|dream_changes|dream_rows|dream_files"
+    created = re.findall(
+        rf"^(create (?:table (?:{gone}) \(.*?^\)|index \w+ on (?:{gone}) [^;]*));",
+        (migrate.FOLDER / "0023_schema.sql").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    return ";\n".join(["drop table changed_files", "drop table changed_rows", "drop table change_sets", *created])
+
+
 def schema_of(rows: Rows) -> set[tuple[str, ...]]:
     """(kind, name, its columns) of every table, index and trigger."""
     return {
@@ -259,10 +272,11 @@ def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_dat
     turns.list_turn(rows, session.seq, turn, given.turn("u1", "hello"))
     new = schema_of(rows)
     connection.execute(BEFORE_SCHEMA)
+    connection.execute(tables_before_journal())
     connection.close()
     renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
     store = Store(path, now="2027")
-    assert store.migrated == ["0023_schema"]
+    assert store.migrated == ["0023_schema", "0024_journal"]
     assert store.read(activity.counts)["memories"] == 1
     assert store.read(schema_of) == new
     assert [prompt.uuid for prompt in store.read(lambda rows: speaker_reviews.speakers_due(rows, limit=9))] == ["u1"]
@@ -288,3 +302,48 @@ def test_a_database_of_an_earlier_version_is_refused_and_left_as_it_is(path: Pat
     with pytest.raises(SchemaTooOld):
         inspect(path)
     assert path.read_bytes() == before
+
+
+def test_answers_and_dreams_from_before_the_journal_are_carried_over(path: Path, folder: Path, given: Any) -> None:
+    (migration,) = folder.glob("*_journal.sql")
+    sql = migration.read_text()
+    migration.unlink()
+    store = Store(path, now=given.now)
+
+    def write(rows: Rows) -> None:
+        for ident, was in (("a1", ""), ("a2", "rule"), ("a3", "open")):
+            rows.insert("answers", id=ident, item="m1", answer="keep", made="m1", was=was, project_seq=0, at=given.now)
+        rows.insert(
+            "answer_befores", answer_seq=3, memory_id="m1", text="use tabs", state="{}", more="{}", version_after=4
+        )
+        rows.insert("dreams", id="d1", why="asked", state="done", begun_at=given.now)
+        for kind in ("merge", "page"):
+            rows.insert(
+                "dream_changes", dream_seq=1, kind=kind, project_seq=0, reason="same", evidence="u1 u2", at=given.now
+            )
+        images = {"text": "a", "state": "{}", "more": "{}", "text_after": "b", "state_after": "{}", "more_after": "{}"}
+        rows.insert("dream_rows", change_seq=1, item="m2", **images)
+        rows.insert("dream_files", change_seq=2, path="memory/user.md", before="", after="x", was_there=0, is_there=1)
+
+    store.write(write)
+    store.close()
+    migration.write_text(sql)
+    store = Store(path, now="2027")
+    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
+    assert last is not None and (last.id, last.by, last.kind, last.item, last.made) == (
+        "a3",
+        "person",
+        "keep",
+        "m1",
+        "m1",
+    )
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    assert rule is not None and rule.by == "rule"
+    kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
+    assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
+    assert store.read(lambda rows: journal.action_counts(rows, 1)) == {"merge": 1, "page": 1}
+    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
+    assert [(file.before, file.after) for file in page] == [(None, "x")]
+    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.actions(rows, 1)])
+    assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
+    store.close()

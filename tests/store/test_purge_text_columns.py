@@ -55,16 +55,14 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "checkpoint_raw_captures": frozenset({"uuid", "kind", "tool", "at"}),
     "goals": frozenset({"id", "session_id", "authority", "created_at", "done_at"}),
     "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
-    "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
-    "answer_befores": frozenset({"memory_id", "state"}),
     "curations": frozenset({"at", "dropped"}),
     "kept_answers": frozenset({"question_hash", "at"}),
     "judgements": frozenset({"uuid", "tell", "at"}),
     "stands": frozenset({"uuid", "at"}),
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
-    "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
-    "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
-    "dream_files": frozenset({"kept"}),
+    "change_sets": frozenset({"id", "by_whom", "item", "made", "kind", "evidence", "at", "undone_at"}),
+    "changed_rows": frozenset({"item", "state", "state_after", "kept"}),
+    "changed_files": frozenset({"kept"}),
     "dreamt_scopes": frozenset({"digest"}),
     "told_days": frozenset({"day", "due", "last_at"}),
     "pages": frozenset({"at", "problem", "left_out"}),
@@ -212,7 +210,7 @@ def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, m
     machine.transcript("not JSON\n")
     machine.csmd("import", str(path))
     machine.event("UserPromptSubmit", prompt="hello", transcript_path=str(path))
-    machine.csmd("session", "write-user", "mine", "kept in a file")
+    machine.call("csm_session_write_user", id="mine", text="kept in a file", project=str(machine.project))
     machine.csmd("stop")
     machine.hook("UserPromptSubmit", prompt="while nobody listens")
     main._crash_report(ValueError("a bug"))

@@ -60,7 +60,7 @@ def test_a_question_is_answered_as_far_as_its_directory_sees(parts: Any, work: P
     say(parts, work / "acme", DECISION, "I prefer short answers, always.", session="a")
     say(parts, work / "own", "hello there", session="b")
     everything = [f"select * from {view.name}" for view in sql_views.VIEWS]
-    parts.call("csm_project_workspace", name="acme", places=str(work / "acme"), by_person=True)
+    parts.call("csm_project_lens", name="acme", places=str(work / "acme"), wall=True, by_person=True)
     for asking in ("", str(work / "own"), str(work / "nowhere")):
         told = repr([parts.call("csm_store_query", sql=sql, asking=asking)["rows"] for sql in everything])
         assert "acme" not in told and "Postgres" not in told and "short answers" not in told and "'a'" not in told

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from csmd.dream import undo
+from csmd.dream import dream_undo
 from csmd.errors import CsmdError
-from csmd.store.dreams import ChangedFile, Dream
+from csmd.memory import undo
+from csmd.store.dreams import Dream
+from csmd.store.journal import ChangedFile
+from csmd.tools.dreams import unified_diff
 
 
 def had(seq: int, state: Any = "done", begun_at: str = "") -> Dream:
@@ -19,17 +22,17 @@ def had(seq: int, state: Any = "done", begun_at: str = "") -> Dream:
 
 def test_undoing_one_undoes_every_dream_since_newest_first() -> None:
     dreams = [had(1), had(2, "failed"), had(3, "undone"), had(4, "cancelled")]
-    assert undo.find_dreams_to_undo(dreams, "d2") == [dreams[3], dreams[1]]
-    assert undo.find_dreams_to_undo(dreams, "d4") == [dreams[3]]
+    assert dream_undo.find_dreams_to_undo(dreams, "d2") == [dreams[3], dreams[1]]
+    assert dream_undo.find_dreams_to_undo(dreams, "d4") == [dreams[3]]
 
 
 @pytest.mark.parametrize(
     ("ident", "state", "why"),
-    [("d9", "done", "no dream 'd9'"), ("d1", "undone", "undone already"), ("d1", "running", "under way")],
+    [("d9", "done", "no dream 'd9'"), ("d1", "undone", "undone already"), ("d1", "running", "is running")],
 )
 def test_what_cannot_be_undone_says_why(ident: str, state: str, why: str) -> None:
     with pytest.raises(CsmdError, match=why):
-        undo.find_dreams_to_undo([had(1, state)], ident)
+        dream_undo.find_dreams_to_undo([had(1, state)], ident)
 
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
@@ -62,14 +65,14 @@ def test_a_journal_goes_by_the_days_that_were_lived_and_by_no_clock_that_was_set
     days: Sequence[int], now: int, old: list[int]
 ) -> None:
     at = (FIRST + timedelta(days=now)).isoformat()
-    found = undo.find_outlived(begun(*days), now=at, keep_days=90, every_h=24)
+    found = dream_undo.find_outlived(begun(*days), now=at, keep_days=90, every_h=24)
     assert sorted(found) == old
-    assert undo.find_outlived(begun(*days), now=at, keep_days=100_000, every_h=24) == []
+    assert dream_undo.find_outlived(begun(*days), now=at, keep_days=100_000, every_h=24) == []
 
 
 def test_where_dreams_are_chosen_to_be_weeks_apart_they_age_by_weeks() -> None:
     at = (FIRST + timedelta(days=120)).isoformat()
-    assert undo.find_outlived(begun(0, 30, 60, 90), now=at, keep_days=90, every_h=24 * 30) == [1]
+    assert dream_undo.find_outlived(begun(0, 30, 60, 90), now=at, keep_days=90, every_h=24 * 30) == [1]
 
 
 WAS = {"text": "a", "tier": "daily", "superseded_by": "", "used_at": "", "version": 1, "hot_until": 3, "sources": []}
@@ -112,20 +115,20 @@ def test_where_what_was_made_has_to_stay_all_of_the_action_does() -> None:
     ("now", "kept"),
     [
         ("c", {1: "", 2: ""}),
-        ("other", {1: undo.EDITED, 2: undo.EDITED}),
+        ("other", {1: dream_undo.EDITED, 2: dream_undo.EDITED}),
         ("b", {1: "", 2: ""}),
-        (None, {1: undo.EDITED, 2: undo.EDITED}),
+        (None, {1: dream_undo.EDITED, 2: dream_undo.EDITED}),
     ],
 )
 def test_a_file_goes_back_as_far_as_nobody_wrote_in_between(now: str | None, kept: dict[int, str]) -> None:
     chain = [_wrote(1, None, "b"), _wrote(2, "b", "c")]
-    assert undo.why_files_stay(chain, now) == kept
+    assert dream_undo.why_files_stay(chain, now) == kept
     killed = [_wrote(1, None, "b"), _wrote(2, None, "c")]
-    assert undo.why_files_stay(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
+    assert dream_undo.why_files_stay(killed, None) == {1: "", 2: ""}, "what is noted may never have been written"
     edited = [_wrote(1, "a", "b"), _wrote(2, "b, edited", "c")]
-    assert undo.why_files_stay(edited, "c") == {1: undo.EDITED, 2: ""}
+    assert dream_undo.why_files_stay(edited, "c") == {1: dream_undo.EDITED, 2: ""}
     purged = [_wrote(1, "a", "b"), _wrote(2, "b", "c")]
-    assert undo.why_files_stay(purged, "c", [2]) == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
+    assert dream_undo.why_files_stay(purged, "c", [2]) == {1: undo.PURGED_SINCE, 2: undo.PURGED_SINCE}
 
 
 def _wrote(seq: int, before: str | None, after: str) -> ChangedFile:
@@ -133,5 +136,5 @@ def _wrote(seq: int, before: str | None, after: str) -> ChangedFile:
 
 
 def test_a_file_is_shown_as_a_unified_diff() -> None:
-    assert undo.unified_diff("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
-    assert undo.unified_diff("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]
+    assert unified_diff("user.md", None, "one\ntwo\n").splitlines()[:2] == ["--- /dev/null", "+++ user.md"]
+    assert unified_diff("user.md", "one\ntwo\n", "one\n").splitlines()[-2:] == [" one", "-two"]

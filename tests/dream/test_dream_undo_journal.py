@@ -23,27 +23,29 @@ from journal_fixtures import (
     undo,
 )
 
-from csmd.dream import undo as stage_undo
-from csmd.dream import undo as stage_unwriting
+from csmd.dream import dream_undo
 from csmd.errors import CsmdError
 from csmd.memory import remember, supersession
 from csmd.privacy.fingerprints import PURGED
 from csmd.store import (
-    belief_changes,
     candidates,
     dreams,
     integrity,
+    journal,
     memories,
+    memory_deletion,
     project_merges,
     projects,
     purge,
     purge_files,
+    row_images,
     stored_pages,
     tombstones,
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
+from csmd.tools.dreams import changes_json
 from csmd.values import Project
 
 PAGE = "memory/user.md"
@@ -60,13 +62,13 @@ def write_page(store: Store, dream_: Dream, text: str | None, path: str = PAGE) 
         file.write_text(text)
 
     def write(rows: Rows) -> None:
-        dreams.record_file(rows, dream_.seq, reason="new memories", path=path, before=was, after=text, now=LATER)
+        journal.record_file(rows, dream_.seq, reason="new memories", path=path, before=was, after=text, now=LATER)
         dreams.update_page_row(rows, path, text, now=LATER)
 
     store.write(write)
 
 
-def kept_of(undone: stage_undo.Undone) -> dict[str, str]:
+def kept_of(undone: dream_undo.Undone) -> dict[str, str]:
     return {one.item: one.why for one in undone.skipped}
 
 
@@ -114,17 +116,17 @@ def test_an_action_that_changes_nothing_is_none_and_one_that_fails_leaves_nothin
     idents = believed(store)
     was = dump(store)
     done = dream(store, [("merge", idents[0], idents[0])])
-    assert store.read(lambda rows: dreams.change_counts(rows, done.seq)) == {}
+    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {}
     with pytest.raises(CsmdError, match="nothing of the dream"):
         undo(store, done.id)
 
     def fails(rows: Rows) -> None:
         def act() -> None:
-            belief_changes.delete_memory(rows, memory_of(rows, idents[0]))
+            memory_deletion.delete_memory(rows, memory_of(rows, idents[0]))
             raise CsmdError("in the middle")
 
-        dreams.apply_action(
-            rows, done.seq, kind="archive", project=1, reason="", evidence=[], items=[idents[0]], act=act, now=NOW
+        journal.record_action(
+            rows, act, dream=done.seq, kind="archive", project=1, reason="", evidence=[], items=[idents[0]], now=NOW
         )
 
     with pytest.raises(CsmdError, match="in the middle"):
@@ -159,7 +161,7 @@ def test_an_older_dream_is_undone_with_every_newer_one_and_the_preview_says_so(s
     was = dump(store)
     first = dream(store, [("merge", idents[0], idents[1])], at=LATER)
     second = dream(store, [("archive", idents[1], idents[1])], at=LAST)
-    assert [one.id for one in store.read(lambda rows: stage_undo.plan_undo(rows, first.id))] == [second.id, first.id]
+    assert [one.id for one in store.read(lambda rows: dream_undo.plan_undo(rows, first.id))] == [second.id, first.id]
     undone = undo(store, first.id)
     assert [(one.id, one.state, one.undone_at) for one in undone.dreams] == [
         (second.id, "undone", LAST), (first.id, "undone", LAST),
@@ -174,7 +176,7 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     idents = believed(store)
     done = dream(store, [("supersede", idents[0], idents[1])])
     write_page(store, done, "one\n")
-    action, page = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
+    action, page = store.read(lambda rows: list(changes_json(rows, done.id)))
     told = (action["kind"], action["project"], action["reason"], action["evidence"])
     assert told == ("supersede", "alpha", "why", [idents[0]])
     old = next(one for one in action["touched"] if one["item"] == idents[0])
@@ -183,7 +185,7 @@ def test_a_diff_tells_each_action_with_its_reason_and_both_sides(store: Store) -
     assert (after["superseded_by"], after["links"]) == (idents[1], [f"superseded_by {idents[1]}"])
     assert after["confidence"] < 0.8 and before["text"] == after["text"] == SAID[0]
     assert (page["files"][0]["path"], page["files"][0]["diff"].splitlines()[-1]) == (PAGE, "+one")
-    assert store.read(lambda rows: dreams.change_counts(rows, done.seq)) == {"page": 1, "supersede": 1}
+    assert store.read(lambda rows: journal.action_counts(rows, done.seq)) == {"page": 1, "supersede": 1}
 
 
 # --- kills
@@ -236,21 +238,21 @@ def test_undoing_that_is_killed_between_rows_and_files_is_finished_at_the_next_s
     write_page(store, done, "one\n")
     write_page(store, done, "two\n", "memory/topics.md")
     place = store.path.parent
-    run_to_end(stage_undo.undo_rows(store, done.id, home=place, now=LAST, key=store.hash_key))
+    run_to_end(dream_undo.undo_rows(store, done.id, home=place, now=LAST, key=store.hash_key))
     (place / "memory/topics.md").unlink()  # this far it came
-    assert run_to_end(stage_unwriting.finish(store, home=place, now=LAST)) == 1
+    assert run_to_end(dream_undo.finish(store, home=place, now=LAST)) == 1
     assert not (place / PAGE).exists()
     assert dump(store) == was
     (one,) = store.read(lambda rows: dreams.history(rows, limit=9))
     assert one.state == "undone"
-    assert run_to_end(stage_unwriting.finish(store, home=place, now=LAST)) == 0
+    assert run_to_end(dream_undo.finish(store, home=place, now=LAST)) == 0
 
 
 @pytest.mark.invariant("No write of a dream or its undo is long: few actions, few tags, one file")
 def test_undoing_takes_few_actions_to_a_write_and_one_that_was_killed_goes_on(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stage_undo, "BATCH", 1)
+    monkeypatch.setattr(dream_undo, "BATCH", 1)
     idents = believed(store)
     was = dump(store)
     acts = [("merge", idents[0], idents[1]), ("archive", idents[2], idents[2]), ("strengthen", idents[3], idents[4])]
@@ -347,7 +349,7 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
         return into
 
     into = store.write(merge)
-    action, *_ = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
+    action, *_ = store.read(lambda rows: list(changes_json(rows, done.id)))
     assert action["project"] == "beta"
     assert undo(store, done.id).skipped == ()
     for ident, row in {row[0]: row for row in dump(store)[0]}.items():
@@ -360,8 +362,10 @@ def test_a_memory_that_moved_with_its_project_is_what_it_was_where_it_is_now(sto
 def test_what_was_made_and_is_believed_by_others_since_stays_with_its_candidate(store: Store) -> None:
     idents = believed(store)
     done = dream(store, [("raise", idents[0], idents[1])])
-    (change,) = store.read(lambda rows: list(dreams.changes(rows, done.seq)))
-    belief, made = (row.was.memory_id for row in change.rows)
+    (action,) = store.read(lambda rows: journal.actions(rows, done.seq))
+    made, belief = sorted(
+        (row.item for row in store.read(lambda rows: [r.was for r in journal.changed_rows(rows, action)])), reverse=True
+    )
     store.write(lambda rows: save_memory(rows, store.hash_key, memory_of(rows, made).text, "u99", at=LAST))
     kept = kept_of(undo(store, done.id))
     assert kept == {
@@ -377,7 +381,7 @@ def test_what_was_dropped_since_stays_dropped_and_nothing_like_it_comes_back(sto
     done = dream(store, [("merge", idents[0], idents[1]), ("archive", idents[2], idents[2])])
 
     def drop(rows: Rows) -> None:
-        belief_changes.delete_memory(rows, memory_of(rows, idents[1]))
+        memory_deletion.delete_memory(rows, memory_of(rows, idents[1]))
         tombstones.forget(rows, SAID[2], correction=False, by="user", key=store.hash_key, now=LAST)
 
     store.write(drop)
@@ -393,8 +397,8 @@ def test_what_was_dropped_since_stays_dropped_and_nothing_like_it_comes_back(sto
 
 def journal_text(store: Store) -> str:
     def read(rows: Rows) -> str:
-        found = rows.all("select * from dream_rows") + rows.all("select * from dream_changes")
-        return repr(found + rows.all("select * from dream_files"))
+        found = rows.all("select * from changed_rows") + rows.all("select * from change_sets")
+        return repr(found + rows.all("select * from changed_files"))
 
     return store.read(read)
 
@@ -427,7 +431,7 @@ def test_a_purged_text_takes_the_whole_of_each_action_away_that_could_bring_it_b
     assert undone.items == (idents[3],)
     assert store.read(lambda rows: memory_of(rows, idents[3])).tier != "archive"
     assert store.read(lambda rows: memories.by_id(rows, idents[0])) is None
-    first, *_ = store.read(lambda rows: list(stage_undo.diff(rows, done.id)))
+    first, *_ = store.read(lambda rows: list(changes_json(rows, done.id)))
     assert first["purged"]
 
 
@@ -439,15 +443,15 @@ def test_a_purged_session_takes_the_actions_and_files_along_that_told_of_it(stor
     store.write(lambda rows: purge_session(rows, store.hash_key, "u1"))
     assert SAID[0] not in journal_text(store) and SAID[3] in journal_text(store)
     assert undo(store, done.id).items == (idents[3],)
-    assert store.read(lambda rows: list(stage_undo.diff(rows, done.id)))[0]["reason"] == PURGED
+    assert store.read(lambda rows: list(changes_json(rows, done.id)))[0]["reason"] == PURGED
 
 
 def test_a_candidates_words_are_kept_apart_from_its_state(store: Store) -> None:
     believed(store)
     found = store.read(lambda rows: candidates.waiting(rows, projects=None))
-    images = store.read(lambda rows: belief_changes.before_of(rows, [one.id for one in found]))
+    images = store.read(lambda rows: row_images.take_images(rows, [one.id for one in found]))
     for one, image in zip(found, images, strict=True):
-        assert one.fingerprint in image.more and one.fingerprint not in image.state
+        assert one.fingerprint in image.more.values() and one.fingerprint not in str(image.state)
 
 
 def test_a_purged_project_takes_all_that_was_dreamt_of_it_along(store: Store) -> None:

@@ -27,10 +27,9 @@ from journal_fixtures import (
     without_version,
 )
 
-from csmd import wire
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import merging, supersession
-from csmd.store import belief_changes, memories, tombstones
+from csmd.store import memories, memory_deletion, row_images, tombstones
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 
@@ -52,7 +51,7 @@ def pin(rows: Rows, key: bytes, one: str) -> None:
 def forget(rows: Rows, key: bytes, one: str) -> None:
     memory = memories.by_id(rows, one)
     if memory is not None:
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
         tombstones.forget(rows, memory.text, correction=False, by="user", key=key, now=LAST)
 
 
@@ -136,15 +135,14 @@ def test_an_image_that_an_older_csmd_made_is_given_back_and_leaves_alone_what_th
     store = Store(tmp_path / "csmd.db", now=NOW)
     try:
         ident = believed(store)[4]
-        was = store.read(lambda rows: belief_changes.before_of(rows, [ident]))[0]
-        more = {name: value for name, value in wire.loads(was.more).items() if name != "scenes"}
-        old = replace(was, more=wire.dumps(more))
+        was = store.read(lambda rows: row_images.take_images(rows, [ident]))[0]
+        more = {name: value for name, value in was.more.items() if name != "scenes"}
+        old = was._replace(more=more)
         scene = store.read(lambda rows: rows.all("select * from scenes"))
-        store.write(lambda rows: belief_changes.restore(rows, [(old, None)], at=LATER))
-        store.write(lambda rows: belief_changes.restore(rows, [(old, old)], at=LATER))
+        store.write(lambda rows: row_images.restore(rows, [(old, old)], at=LATER))
         assert scene and store.read(lambda rows: rows.all("select * from scenes")) == scene
-        new = replace(was, more=wire.dumps({**more, "scenes": []}))
-        store.write(lambda rows: belief_changes.restore(rows, [(new, was)], at=LATER))
+        new = was._replace(more={**more, "scenes": []})
+        store.write(lambda rows: row_images.restore(rows, [(new, was)], at=LATER))
         assert store.read(lambda rows: rows.all("select * from scenes")) == [], "what the act brought goes with it"
     finally:
         store.close()

@@ -98,7 +98,7 @@ def test_a_wording_with_a_secret_and_one_that_says_nothing_are_refused(parts: An
 
 def test_behind_a_wall_nothing_is_listed_shown_or_answered(parts: Any, saved: str) -> None:
     place = str(parts.machine.project)
-    parts.call("csm_project_workspace", name="acme", places=place, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=place, wall=True, by_person=True)
     assert parts.call("csm_review_list")["items"] == []
     (item,) = parts.call("csm_review_list", asking=place)["items"]
     assert item["id"] == saved
