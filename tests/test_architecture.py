@@ -618,7 +618,7 @@ SEAMS = {
     },
     **{
         f"tools.{name}": "a subject of its own, a row of the registry"
-        for name in ("instructions", "questions", "search", "status")
+        for name in ("telemetry", "instructions", "questions", "search", "status")
     },
 }
 

@@ -25,8 +25,7 @@ LEFT: dict[str, tuple[int, int]] = {
     "daemon": (10, 0),
     "foreign_memories": (1, 0),
     "recall": (111, 0),
-    "store": (83, 0),
-    "team": (2, 0),
+    "store": (3, 1),
 }
 
 

@@ -17,7 +17,7 @@ from csmd import wire
 from csmd.conversation import Project
 from csmd.exclusions import Excludes
 from csmd.privacy.redaction import redact
-from csmd.store import files, projects, workspaces
+from csmd.store import files, project_merges, projects, workspaces
 from csmd.store.sqlite import Rows
 
 MAX_DEPTH = 64
@@ -423,6 +423,6 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
     """Merges worktrees into their repositories; returns how many projects were merged."""
     return sum(
-        projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
+        project_merges.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees
     )

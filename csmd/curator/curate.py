@@ -24,7 +24,7 @@ from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
-from csmd.store import belief_changes, curations, digests, journal, memories, projects, turns
+from csmd.store import belief_changes, curations, digests, journal, memories, memory_links, projects, turns
 from csmd.store.core import Store
 from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
@@ -377,7 +377,7 @@ def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str
         curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
             curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
-            memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
+            memory_links.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
     evidence_of = [memory.id for memory in stands] + [candidate.uuid for candidate in note.cites]

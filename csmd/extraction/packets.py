@@ -15,8 +15,7 @@ from csmd.extraction import failure_reports, shell_commands
 from csmd.hosts.tool_calls import SHELLS, WRITERS
 from csmd.knowledge import Packet, State
 from csmd.paths import name_of_transcript
-from csmd.store import candidates as stored
-from csmd.store import cursors, sessions
+from csmd.store import cursors, packet_rows, tampered_transcripts
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
@@ -299,11 +298,13 @@ def _observe(store: Store, session: Behind) -> int:
 
     def read_heard(rows: Rows) -> tuple[list[ObservedTurn], int, bool]:
         upto = min(session.turns, session.position + BATCH)
-        provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
+        provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
-        noted = sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key))
+        noted = tampered_transcripts.is_tampered(
+            rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key)
+        )
         after = max(0, session.position - WINDOW)
-        return stored.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
+        return packet_rows.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:
@@ -311,7 +312,7 @@ def _observe(store: Store, session: Behind) -> int:
     new_packets = [] if noted else packets(turns, after=session.position)
 
     def write(rows: Rows) -> int:
-        stored.put_packets(rows, new_packets)
+        packet_rows.put_packets(rows, new_packets)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
         return upto - session.position
 

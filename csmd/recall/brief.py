@@ -18,7 +18,7 @@ from csmd.recall import compose, evidence, last_sessions, lens, visibility
 from csmd.recall.compose import Block, Note
 from csmd.recall.evidence import PROMISED, Worth
 from csmd.recall.visibility import is_injectable, never
-from csmd.store import curations, markdown_pages, memories, projects, receipts, sessions, workspaces
+from csmd.store import curations, memories, projects, receipts, sessions, stored_pages, workspaces
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens
 from csmd.text import display
@@ -349,7 +349,7 @@ def rate_at_start(
 
 def _removed_lines(rows: Rows, places: Sequence[int], in_context: Collection[str]) -> list[Block]:
     """One line on the lines that a person removed from csmd's pages: csmd asks about them, and forgets none."""
-    pages = [page for _, page in markdown_pages.questioned_lines(rows, places)]
+    pages = [page for _, page in stored_pages.questioned_lines(rows, places)]
     if not pages or REMOVED in in_context:
         return []
     first, *others = sorted(set(pages))

@@ -33,7 +33,7 @@ from csmd.recall.compose import Block, Note
 from csmd.recall.hybrid_search import SHOWN_ID, Embed, Query, ScoredStatement, passage_id
 from csmd.recall.ranking import SearchTerms
 from csmd.recall.visibility import StatementFilter
-from csmd.store import memories, passages, receipts, search, sessions
+from csmd.store import memories, passages, receipts, search, session_contents
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, similarity, tokens
@@ -544,7 +544,7 @@ def _count_prompts(rows: Rows, session_id: str) -> int:
     """How many prompts a session's context holds, LATE at most."""
     if not session_id:
         return 0
-    return sessions.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
+    return session_contents.count_prompts(rows, session_id, since=receipts.fresh_since(rows, session_id), most=LATE)
 
 
 def _as_late(sure: float, prompts: int) -> float:
