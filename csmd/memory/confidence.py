@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
+from csmd.knowledge import Memory
 from csmd.text import dates
 from csmd.text.display import amount, said_by
 from csmd.text.similarity import SURE
-from csmd.values import Memory
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
 
 #: What one confirmation adds.

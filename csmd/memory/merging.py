@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, supersession
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import belief_changes, memories, receipts
 from csmd.store.sqlite import Rows
 from csmd.text import restatement
-from csmd.values import Memory
 from csmd.vocabulary import Tier
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from csmd import data
 from csmd.errors import CsmdError
+from csmd.knowledge import Memory
 from csmd.memory.supersession import RULE
 from csmd.memory.undo import undo_answer
 from csmd.store import belief_changes, checkpoints, cursors, journal, memories, turns
@@ -18,7 +19,6 @@ from csmd.store.core import Store
 from csmd.store.journal import DONE, ChangeSet
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, sentence, similarity, tokens
-from csmd.values import Memory
 
 Kind = Literal["goal", "promise", "left open", "question"]
 STAGE = "open matters"

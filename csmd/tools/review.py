@@ -7,6 +7,7 @@ from collections.abc import Generator
 from functools import partial
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Memory
 from csmd.memory import open_matters, review_answers, supersession
 from csmd.memory.undo import undo_answer
 from csmd.recall import visibility
@@ -23,7 +24,6 @@ from csmd.text import display, search_terms
 from csmd.tools import present
 from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
-from csmd.values import Candidate, Memory
 
 TOOLS = Tools()
 
@@ -168,7 +168,7 @@ def _answer(
 
 @TOOLS.add("csm_review_undo", mutates=True, person="take an answer back")
 def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
-    """Take back an answer, an edit, a replacement or what was called done: the last, or by its id or that of its memory."""
+    """Take back the last answer, edit, replacement or closed matter, or one by its id or that of its memory."""
     seen = visibility.find_visible_places(rows, asking=asking)
 
     key = ctx.store.hash_key

@@ -20,7 +20,7 @@ from session_script import STEPS, WORDS, Client, Hook, Line, written
 from csmd import wire
 from csmd.capture import ingest, transcript_listing, transcripts
 from csmd.exclusions import Excludes
-from csmd.store import events, purge, tombstones
+from csmd.store import provisional_turns, purge, tombstones
 from csmd.store.core import Store
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -65,8 +65,10 @@ class Home:
 
     def settle(self) -> None:
         def write(rows: Any) -> None:
-            over, _ = events.expired_provisional(rows, before=LATER, after=events.FIRST, most=10_000)
-            events.close_provisional(rows, over)
+            over, _ = provisional_turns.expired_provisional(
+                rows, before=LATER, after=provisional_turns.FIRST, most=10_000
+            )
+            provisional_turns.close_provisional(rows, over)
 
         self.store.write(write)
 

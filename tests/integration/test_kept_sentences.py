@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from csmd.conversation import Project
 from csmd.extraction import classifier
+from csmd.knowledge import Memory, Provenance, Statement
 from csmd.memory import confidence, remember
 from csmd.store import memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement
 
 TABLE = Path(__file__).resolve().parent.parent / "data" / "kept.txt"
 NAMES = ("gate", "category", "scope", "decay", "tier")

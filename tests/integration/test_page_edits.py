@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from machine import DECISION
 
-from csmd.daemon import dreaming
+from csmd.daemon import page_reader
 from csmd.daemon.context import Task, now_iso
-from csmd.daemon.dreaming import STEPS, PageReader
+from csmd.daemon.dreaming import STEPS
+from csmd.daemon.page_reader import PageReader
 from csmd.dream import page_edits, page_files
 from csmd.recall import brief
 from csmd.recall import visibility as recall
@@ -49,8 +50,8 @@ def test_an_edit_is_read_when_it_has_settled_and_costs_nothing_before_and_after(
     assert look.step(250.0) is False, "it looks once a minute"
     assert look.step(300.0) is False and parts.store.commits == commits, "it may be half saved"
     os.utime(page, ns=(1, 1))
-    assert look.step(300.0 + dreaming.SETTLED_S) is False, "it has changed again"
-    assert look.step(300.0 + 2 * dreaming.SETTLED_S) is True
+    assert look.step(300.0 + page_reader.SETTLED_S) is False, "it has changed again"
+    assert look.step(300.0 + 2 * page_reader.SETTLED_S) is True
     assert NEW in memories(parts)
     commits = parts.store.commits
     assert look.step(500.0) is False and parts.store.commits == commits
@@ -141,7 +142,7 @@ def test_a_dream_by_itself_and_an_import_read_nothing_that_has_just_been_written
     page = written(parts)
     page.write_text(page.read_text() + f"\n## Facts\n\n- {NEW}\n")
     assert parts.background.pages.read_settled() == 0 and NEW not in memories(parts), "a tool may just have done it"
-    monkeypatch.setattr(dreaming, "SETTLED_S", 0.0)
+    monkeypatch.setattr(page_reader, "SETTLED_S", 0.0)
     assert parts.background.pages.read_settled() == 1 and NEW in memories(parts)
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from machine import Machine
 
+from csmd.conversation import Project, StoredTurn, Turn
+from csmd.knowledge import Statement
 from csmd.memory import remember, speakers
-from csmd.store import activity, integrity, memories, projects, turns
+from csmd.store import activity, integrity, memories, projects, speaker_reviews, statement_rows, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Statement, StoredTurn, Turn
 
 ERRAND = "Look for every caller of the exporter; we never call it from the importer."
 NOW = "2026-01-01T00:00:00.000Z"
@@ -64,7 +65,7 @@ def fill(rows: Rows, machine: Machine, key: bytes, first: Path, second: Path) ->
             at=turn.at, ordinal=1,
         )  # fmt: skip
         for sentence in PROMPTS.get(turn.uuid, ("", []))[1]:
-            memories.add_statement(
+            statement_rows.add_statement(
                 rows,
                 statement(sentence),
                 stored,
@@ -136,7 +137,7 @@ def test_a_transcript_that_is_read_again_puts_right_who_spoke_and_status_says_ho
         assert beliefs[words][0] == "user" and beliefs[words][1] != "archive"
     left = {words for (words,) in parts.store.read(lambda rows: rows.all("select text from statements"))}
     assert "We keep all times in UTC" in left and PROMPTS["errand"][1][0] not in left
-    corrected = parts.store.read(lambda rows: turns.corrected_speakers(rows, activity.counters(rows)))
+    corrected = parts.store.read(lambda rows: speaker_reviews.corrected_speakers(rows, activity.counters(rows)))
     assert corrected == {"prompts": 2, "lowered": 1, "archived": 1, "left": 0}
     assert parts.store.read(lambda rows: integrity.violations(rows, parts.store.hash_key)) == {}
 
@@ -146,7 +147,7 @@ def test_killed_between_any_two_writes_it_ends_the_same(misread: Machine, monkey
     monkeypatch.setattr(speakers, "BATCH", 1)
     store = Store(misread.paths.database, now=NOW)
     for uuid in PROMPTS:
-        store.write(lambda rows, uuid=uuid: turns.correct_speaker(rows, row_of(rows, uuid), "notification"))
+        store.write(lambda rows, uuid=uuid: speaker_reviews.correct_speaker(rows, row_of(rows, uuid), "notification"))
     store.close()
     ends: list[Sequence[Any]] = []
     copy = misread.paths.database.read_bytes()
@@ -158,7 +159,7 @@ def test_killed_between_any_two_writes_it_ends_the_same(misread: Machine, monkey
                 store.close()
                 store = Store(misread.paths.database, now=NOW)
         ends.append([store.read(kinds), store.read(standing)])
-        assert not store.read(turns.is_speaker_due)
+        assert not store.read(speaker_reviews.is_speaker_due)
         store.close()
     assert ends[0] == ends[1]
     assert ends[0][1]["We keep all times in UTC"] == ("assistant", "archive")

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 from memory_factory import add_turn
 
 from csmd.capture import project_identity
+from csmd.conversation import Turn
 from csmd.errors import BadInput
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.recall import brief, prompt, results, visibility
 from csmd.store import memories, projects, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 #: Two directories of each client, and two of nobody's.

@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd import data
+from csmd.conversation import Project
 from csmd.extraction.classifier import classify
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember as stage
 from csmd.memory import scope
 from csmd.store import memories, projects
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Project, Provenance, Statement
 from csmd.vocabulary import Gate, Scope
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
