@@ -14,7 +14,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -246,7 +246,6 @@ class _Page:
     base: Page = field(default_factory=Page)
 
 
-@dataclass(frozen=True, kw_only=True)
 class EditTransaction:
     """Carries out the edits of one page, in the caller's transaction.
 
@@ -254,47 +253,25 @@ class EditTransaction:
     are the other pages as they are now.
     """
 
-    rows: Rows
-    page: _Page
-    directory: str
-    places: Mapping[str, Place]
-    others: Mapping[str, Page]
-    now: str
-    key: bytes
-    is_unwatched: bool
-
-    @property
-    def path(self) -> str:
-        """The path of the page."""
-        return self.page.row.path
-
-    @property
-    def is_topic(self) -> bool:
-        """Whether it is a theme's page."""
-        return self.path.startswith(markdown.TOPICS)
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics of a theme's page."""
-        names = self.page.base.head.get("topics")
-        return [str(name) for name in names] if isinstance(names, list) else []
-
-    @cached_property
-    def call(self) -> markdown_pages.Call | None:
-        """The latest tool call that may have written the page since csmd did."""
-        names = words_naming(self.directory, self.path)
-        calls = markdown_pages.calls_naming(self.rows, names, inside=self.directory, since=self.page.row.at)
-        may = partial(may_write, directory=self.directory, path=self.path)
-        return next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
-
-    @property
-    def is_theirs(self) -> bool:
-        """Whether the edits are a person's."""
-        return self.call is None and not self.is_unwatched
+    def __init__(
+        self, rows: Rows, page: _Page, *, directory: str, places: Mapping[str, Place], others: Mapping[str, Page],
+        now: str, key: bytes, is_unwatched: bool,
+    ) -> None:  # fmt: skip
+        self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
+        self._path = path = page.row.path
+        names = words_naming(directory, path)
+        calls = markdown_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
+        # The latest tool call that may have written the page since csmd did.
+        may = partial(may_write, directory=directory, path=path)
+        self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
+        self._is_theirs = self._call is None and not is_unwatched
+        self._is_topic = path.startswith(markdown.TOPICS)
+        topic_names = page.base.head.get("topics")
+        self._topics = [str(name) for name in topic_names] if isinstance(topic_names, list) else []
 
     def carry_out(self, edits: Edits) -> int:
         """Carries out the edits; returns how many there were."""
-        if self.path == INDEX:
+        if self._path == INDEX:
             return self._store_page({}, edits, own=[f"- {line.text}" for line in edits.new])
         made: dict[tuple[str, str], str] = {}
         own: list[str] = []
@@ -307,12 +284,12 @@ class EditTransaction:
                 made[line.id, markdown.line_key(line.text)] = ident
         for ident in edits.gone:
             self._remove(ident)
-        if self.is_theirs and edits.back:
+        if self._is_theirs and edits.back:
             # A person who put a line back has answered the question about it.
-            for candidate in candidates.waiting(self.rows, projects=None, statuses=("needs_review",)):
+            for candidate in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
                 is_removal = candidate.source == candidates.PAGE and candidate.kind == "stale"
                 if is_removal and not set(edits.back).isdisjoint(candidate.memory_ids):
-                    candidates.set_status(self.rows, candidate, "done", now=self.now)
+                    candidates.set_status(self._rows, candidate, "done", now=self._now)
         return self._store_page(made, edits, own=own)
 
     def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
@@ -320,9 +297,9 @@ class EditTransaction:
 
         Lines that became no memory (`own`) stay the person's.
         """
-        row, new, base = self.page.row, self.page.new, self.page.base
-        if not self.page.is_there:
-            markdown_pages.remove_page(self.rows, self.path)
+        row, new, base = self._page.row, self._page.new, self._page.base
+        if not self._page.is_there:
+            markdown_pages.remove_page(self._rows, self._path)
             return edits.number
         before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
@@ -344,40 +321,40 @@ class EditTransaction:
         there = {f"- {markdown.to_line(item.text)}" for section in sections for item in section.items}
         theirs = (*filter(is_theirs, new.own), *(text for text in own if text not in there))
         page = replace(new, top=tuple(filter(is_theirs, new.top)), sections=tuple(sections), own=theirs)
-        hashes = (page_content.counted_hash(text, self.key) for text in edits.uncounted)
+        hashes = (page_content.counted_hash(text, self._key) for text in edits.uncounted)
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
-        stored = PageRow(path=self.path, text=text, also=self.page.text, at=self.now, left_out=left_out)
-        markdown_pages.put_page(self.rows, stored)
+        stored = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
+        markdown_pages.put_page(self._rows, stored)
         return edits.number
 
     def _remember(self, line: Line) -> str | None:
         """Returns the id of a changed or new line's memory, "" if a person is asked first, None if it is refused."""
-        memory = memories.by_id(self.rows, line.id) if line.id else None
+        memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
         place, (gate, category) = self._place(line), page_content.classify_heading(line.heading)
         project = memory.project_seq if memory else place.seq
-        if not self.is_theirs:
-            call = self.call
+        if not self._is_theirs:
+            call = self._call
             why = "a tool wrote there" if call else "csmd looked away meanwhile"
             self._ask(
-                "belief", project, f"page:{tokens.keyed_hash(line.text, self.key)}", text=line.text,
+                "belief", project, f"page:{tokens.keyed_hash(line.text, self._key)}", text=line.text,
                 gate=memory.gate if memory else gate, category=memory.category if memory else category,
                 confidence=PROPOSED_SURE, memory_ids=(memory.id,) if memory else (),
-                reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self.path}: {why}",
+                reason=f"an assistant may have {'changed' if memory else 'added'} this line in {self._path}: {why}",
                 evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
             )  # fmt: skip
             return line.id
         # As if typed in a terminal, it lifts a forgetting in the page's project. What was purged stays out.
         is_correction = gate == "correction"
-        tombstones.remove(self.rows, line.text, correction=is_correction, project=project, home=project, key=self.key)
-        source = f"{self.path}\0{self.now}\0{line.id}\0{line.text}"  # it has no transcript
+        tombstones.remove(self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key)
+        source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # it has no transcript
         uuid = "cli:page-" + hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:
-            answer = review_answers.ReviewAnswer(verb="edit", uuid=uuid, at=self.now, key=self.key, text=line.text)
+            answer = review_answers.ReviewAnswer(verb="edit", uuid=uuid, at=self._now, key=self._key, text=line.text)
             try:
-                return review_answers.of_memory(self.rows, memory, answer).made
+                return review_answers.of_memory(self._rows, memory, answer).made
             except CsmdError:
                 return None
         statement = Statement(
@@ -385,50 +362,50 @@ class EditTransaction:
         )
         scope: Scope = "user" if gate in ("behavioral", "relational") else "global"
         made, _ = remember.remember(
-            self.rows, statement, Provenance(uuid=uuid, session_id="", at=self.now), project=place.seq,
-            origin="stated", key=self.key, scope=scope if place.is_everywhere else "project",
+            self._rows, statement, Provenance(uuid=uuid, session_id="", at=self._now), project=place.seq,
+            origin="stated", key=self._key, scope=scope if place.is_everywhere else "project",
         )  # fmt: skip
-        new = memories.by_id(self.rows, made) if made and self.is_topic else None
-        if new is not None and self.topics:
-            topics.tag(self.rows, new.seq, self.topics[0], by=topics.PERSON)
+        new = memories.by_id(self._rows, made) if made and self._is_topic else None
+        if new is not None and self._topics:
+            topics.tag(self._rows, new.seq, self._topics[0], by=topics.PERSON)
         return made or None
 
     def _remove(self, ident: str) -> None:
         """Asks about a removed line; if it is still on another page, only untags its memory from the theme."""
-        memory = memories.by_id(self.rows, ident)
+        memory = memories.by_id(self._rows, ident)
         if memory is None or memory.superseded_by:
             return
-        if self.is_topic and any(item.id == ident for read in self.others.values() for _, item in read.lines()):
-            by = topics.PERSON if self.is_theirs else topics.ASSISTANT
-            for tag in topics.of_memories(self.rows, [memory.seq]).get(memory.seq, ()):
-                if tag.name in self.topics:
-                    topics.tag(self.rows, memory.seq, tag.name, by=by, weight=0.0)
+        if self._is_topic and any(item.id == ident for read in self._others.values() for _, item in read.lines()):
+            by = topics.PERSON if self._is_theirs else topics.ASSISTANT
+            for tag in topics.of_memories(self._rows, [memory.seq]).get(memory.seq, ()):
+                if tag.name in self._topics:
+                    topics.tag(self._rows, memory.seq, tag.name, by=by, weight=0.0)
             return
         self._ask(
-            "stale", memory.project_seq, f"{ident} {self.path}", text=memory.text, gate=memory.gate,
+            "stale", memory.project_seq, f"{ident} {self._path}", text=memory.text, gate=memory.gate,
             category=memory.category, confidence=memory.confidence, memory_ids=(ident,),
-            reason=f"its line was removed from {self.path}: kept, it comes back; dropped, it is forgotten",
+            reason=f"its line was removed from {self._path}: kept, it comes back; dropped, it is forgotten",
         )  # fmt: skip
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
         """Asks a person about a line."""
-        ident = candidates.identity(kind, project, fingerprint, self.now)
+        ident = candidates.identity(kind, project, fingerprint, self._now)
         question = Candidate(
             id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
-            created_at=self.now, updated_at=self.now, status="needs_review", **values,
+            created_at=self._now, updated_at=self._now, status="needs_review", **values,
         )  # fmt: skip
-        candidates.put_candidate(self.rows, question)
+        candidates.put_candidate(self._rows, question)
 
     def _place(self, line: Line) -> Place:
         """Returns the project of a line: the page's, or on a theme's page the one in its heading."""
-        everywhere = self.places[markdown.USER]
-        if self.is_topic:
-            return self.places.get(page_content.find_linked_page(line.heading), everywhere)
-        if self.path in self.places:
-            return self.places[self.path]
+        everywhere = self._places[markdown.USER]
+        if self._is_topic:
+            return self._places.get(page_content.find_linked_page(line.heading), everywhere)
+        if self._path in self._places:
+            return self._places[self._path]
         # The page's project was merged into another one: the one of its memories.
-        by_seq = {place.seq: place for place in self.places.values()}
-        on_page = (memories.by_id(self.rows, item.id) for _, item in self.page.base.lines() if item.id)
+        by_seq = {place.seq: place for place in self._places.values()}
+        on_page = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
         return next(
             (by_seq[memory.project_seq] for memory in on_page if memory and memory.project_seq in by_seq), everywhere
         )
@@ -475,7 +452,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
             at = pages[path].row.at
             is_unwatched = bool(at) and (at > now or pauses.touches(at, now))
             transaction = EditTransaction(
-                rows=rows, page=pages[path], directory=str(directory), places=places, others=others, now=now, key=key,
+                rows, pages[path], directory=str(directory), places=places, others=others, now=now, key=key,
                 is_unwatched=is_unwatched,
             )  # fmt: skip
             return transaction.carry_out(edits[path])
