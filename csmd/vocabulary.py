@@ -45,8 +45,8 @@ INDEX, INDEX_LINES, INDEX_UNITS = "MEMORY.md", 200, 25_000
 PROBE_SESSION = "csmd-probe-"
 PROBE_TEXT = "csmd doctor looks for this {event}: {word}"
 
-#: Who asks whether all is quiet -> seconds without a word of any session after which it is, or of the one in question (a
-#: stage, a day). When a dream may begin by itself is the user's setting `dream.quiet_min`.
+#: Who asks whether all is quiet -> seconds without a word of any session after which it is, or of the one in question
+#: (a stage, a day). When a dream may begin by itself is the user's setting `dream.quiet_min`.
 QUIET_S: dict[Literal["dream", "stage", "model", "team", "day"], float] = {
     "dream": 20.0,  # one that is under way slows nobody down
     "stage": 30.0,  # nobody is in the middle of a turn

@@ -39,7 +39,8 @@ _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*|\d️⃣")
 
 
 def accepted(answer: str, before: str) -> str:
-    """The decision that an answer makes of the message `before` it: "question -> option" or "proposal -> answer"; "" for none."""
+    """The decision that an answer makes of the message `before` it: "question -> option" or "proposal -> answer"; ""
+    for none."""
     opening = re.split(r"[.!;\n。！]", answer.strip(), maxsplit=1)[0]
     words = [word.casefold().replace("’", "'") for word in _WORD.findall(opening)]
     if not words and not _NODS.isdisjoint(opening):

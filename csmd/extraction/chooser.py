@@ -1,18 +1,19 @@
 """Chooses passages worth keeping by one regression over plain features.
 
 A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
-without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a
-prompt, a message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
+without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a prompt, a
+message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
 
 Sources are every prompt at once, the reply when it is over, and what is between. Work in between is looked at when it
-has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is not
-in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's report, a
-compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was read.
+has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is
+not in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's
+report, a compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was
+read.
 
 The user's words go ways of their own. In a typed prompt each sentence that asserts something by itself is a statement
 (`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
-another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and some
-forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
+another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and
+some forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
 
 A passage that names the cause of something needs less than the bar.
 """
@@ -68,8 +69,8 @@ ASKED_ALREADY = 0.5
 CITES = {"prompt": 0.15, "reply": 0.05}
 #: From this many rows a user's text is something pasted, and its sentences are no assertions of its own.
 DOCUMENT_ROWS = 14
-#: How sure an assertion must be, by how many sentences stand in its prompt (alone it is the point of it); then how sure one
-#: of them where no passage of the prompt reaches the bar.
+#: How sure an assertion must be, by how many sentences stand in its prompt (alone it is the point of it); then how sure
+#: one of them where no passage of the prompt reaches the bar.
 CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 #: In these ways a sentence says that it lasts.
 LAID_DOWN = sentence.RULES | {"role"}
@@ -597,7 +598,8 @@ def _laid_down(outline: Sequence[prose.Sentence], weights: Weights) -> list[Pass
 
 
 def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
-    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does alone."""
+    """What says how things are to be, or that it holds at all times: a sentence, or two in a row of which neither does
+    alone."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
     rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]

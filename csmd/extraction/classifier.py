@@ -240,7 +240,8 @@ def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speak
 
 
 def features(text: str, *, speaker: Speaker) -> frozenset[str]:
-    """The features of a sentence: `w:` words, `b:` pairs, `c:` classes, `d:` pairs of classes, its first word, its length."""
+    """The features of a sentence: `w:` words, `b:` pairs, `c:` classes, `d:` pairs of classes, its first word, its
+    length."""
     classes_of = word_classes()
     words, classes = [], []
     for kind, word, capital in _tokens(text[:MAX_SENTENCE]):

@@ -55,7 +55,8 @@ _FILE = r"(?:[A-Za-z]:)?[^\s:()\"']{1,200}\.\w{1,12}"
 _SAYS = r"(?!ok\b|note: |warning: |info\b|INFO\b|=== |:? ?#)(?P<said>\S.+)"
 #: Who names a place in a file before what is wrong there, and whoever runs them.
 AT_LINE = "go gcc g++ clang make cmake ninja golangci-lint ruff gofmt shellcheck mise swift cc c++ just"
-#: The surest first. Each is matched at a line's beginning, after marks that tools put before their lines were taken off.
+#: The surest first. Each is matched at a line's beginning, after marks that tools put before their lines were taken
+#: off.
 # fmt: off
 RULES: tuple[Rule, ...] = (
     # Compilers and linters: file, line, what is wrong.
@@ -409,7 +410,8 @@ class Symptom(NamedTuple):
 
 
 class Refutation(NamedTuple):
-    """What refutes a memory, why, and by how much its confidence falls; `by` is the memory that contradicts it, or 0."""
+    """What refutes a memory, why, and by how much its confidence falls; `by` is the memory that contradicts it, or
+    0."""
 
     key: int
     uuid: str

@@ -53,8 +53,8 @@ def measures(moment: Moment) -> dict[str, float]:
     """Measures each sign of a mood, 0-1.
 
     The share of the latest tool calls that failed, and how many in a row have; whether the user says again what was
-    said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how much
-    they said, and how long the session has become.
+    said before, objects, is content, is in a hurry; how soon they spoke again (1 within a minute, 0 after ten), how
+    much they said, and how long the session has become.
     """
     latest = moment.outcomes[-LOOKED_BACK:]
     in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))

@@ -68,8 +68,8 @@ def scope(line: str, command: str) -> frozenset[str]:
 def shows_mended(command: str, *, same: bool) -> bool:
     """Whether a command's success shows that its failure was fixed.
 
-    Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as it
-    was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
+    Of a check or a script it does; of another program (`python app.py`, `alembic upgrade head`) when it is run just as
+    it was when it failed (`same`), unless what it says hangs on others: a network's, a repository's.
     """
     name = program(command)
     if command not in ("go run", "cargo run") and (name in CHECKS or "." in name):

@@ -36,8 +36,8 @@ BACK = 3
 #: The parts of a path that are told, none of them odd: a path may be anybody's.
 PARTS = 2
 _PART = re.compile(r"[\w.@+()\[\]~ -]{1,60}")
-#: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it has so
-#: many words that say something, and what was said does not hold this share of them itself.
+#: A question, or the sentence with which a turn begins, is told whole or not at all, in so many characters, where it
+#: has so many words that say something, and what was said does not hold this share of them itself.
 QUOTED_CHARACTERS, LEAST_ASKED, HELD = 170, 3, 0.8
 #: What was said stands in a sentence when one holds this share of the words of the other.
 STANDS = 0.6
@@ -51,7 +51,8 @@ REVIEW = "in a review"
 
 
 class Change(NamedTuple):
-    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew` wrote it whole."""
+    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew`
+    wrote it whole."""
 
     uuid: str
     ordinal: int

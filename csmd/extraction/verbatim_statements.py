@@ -79,7 +79,8 @@ def picks(text: str) -> list[str]:
 
 
 def _asked(question: str) -> str:
-    """The sentences of a question that ask, else its last one: what the assistant asserts beside them was not answered."""
+    """The sentences of a question that ask, else its last one: what the assistant asserts beside them was not
+    answered."""
     text = prose.sentences(question)
     asking = [each for each in text if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
     return " ".join(asking or text[-1:])

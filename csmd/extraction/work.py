@@ -16,7 +16,8 @@ from csmd.text.sentence import parse
 from csmd.text.tokens import content_words, stem
 
 LONGEST_COMMAND = 100
-#: Characters at the beginning of an output in which a check that failed behind a pipe says so; thrice as many at its end.
+#: Characters at the beginning of an output in which a check that failed behind a pipe says so; thrice as many at its
+#: end.
 HALF = 500
 
 
@@ -53,7 +54,8 @@ class Ran:
 
 
 class Commit(NamedTuple):
-    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was made."""
+    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was
+    made."""
 
     branch: str
     hash: str
@@ -241,7 +243,8 @@ def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cw
 
 
 def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
-    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their message."""
+    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their
+    message."""
     subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
     made = [
         Commit(match[1], match[2], squeeze(match[3]), entry.uuid, answer.ordinal)
@@ -296,7 +299,8 @@ class Stated(NamedTuple):
 
 
 class Item(NamedTuple):
-    """One item of a digest with its turn; `state` is how a command or an error ended, `amount` how often it occurred."""
+    """One item of a digest with its turn; `state` is how a command or an error ended, `amount` how often it
+    occurred."""
 
     kind: ItemKind
     text: str
@@ -437,7 +441,8 @@ def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *
 
 
 def _leaves_something(line: str) -> bool:
-    """Whether a line says that something is left to do; "not yet known: ..." names a case, and how something behaves in it."""
+    """Whether a line says that something is left to do; "not yet known: ..." names a case, and how something behaves in
+    it."""
     if sentence.ends_with_question(line) or (":" in line and sentence.opens("moment", "en", line)):
         return False
     is_later = parse(line, "assistant").kind == "narrates" and sentence.has("later", "en", line)

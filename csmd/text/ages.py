@@ -36,7 +36,8 @@ def ago(stamp: str, now: str) -> str:
 
 
 def when(stamp: str) -> str:
-    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say anything)."""
+    """A stored time as the local date and minute; as it is stored where the calendar ends (a clock can say
+    anything)."""
     if not stamp or stamp.startswith("1970"):
         return "never"
     try:

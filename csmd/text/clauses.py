@@ -1,7 +1,7 @@
 """Reads a statement as words, phrases, parts and values; pure.
 
-A reading leaves out fillers, lead-ins ("note that", "we decided to") and reasons: two statements with one reason need not
-share a subject. Readings are cached, since a statement is compared with many others.
+A reading leaves out fillers, lead-ins ("note that", "we decided to") and reasons: two statements with one reason need
+not share a subject. Readings are cached, since a statement is compared with many others.
 """
 
 from __future__ import annotations

@@ -130,12 +130,14 @@ def cut_at_words(text: str, *, limit: int, of: str = "") -> str:
 
 
 def visible(text: str) -> str:
-    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line around."""
+    """`text` without what a reader does not see: control characters that steer a terminal, marks that turn a line
+    around."""
     return _UNSEEN.sub("", text)
 
 
 def escape_unseen(text: str) -> str:
-    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours stay."""
+    """`text` for a terminal: invisible characters are written as \\uXXXX, which is the same value in JSON; colours
+    stay."""
     return _TO_ESCAPE.sub(_escaped, text)
 
 
@@ -145,7 +147,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def defuse(text: str) -> str:
-    """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing unseen."""
+    """`text` as it may stand inside csmd's fence: no tag that csmd or its host would take for its own, nothing
+    unseen."""
     return _TAG.sub(_defused, visible(text))
 
 

@@ -1,9 +1,9 @@
 """Which parts of a prompt are another's words; pure.
 
-Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted without
-any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and
-between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its prompt, since
-nothing says where its last line is.
+Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted
+without any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in
+fences and between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its
+prompt, since nothing says where its last line is.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ TYPED_CHARACTERS, TYPED_LINES = 50_000, 1000
 ACCEPTED_PLAN = "Implement the following plan:"
 #: Least words of a statement in quotation marks, most words before it in its sentence, and words that need none before.
 QUOTED_WORDS, ATTRIBUTION_WORDS, LONG_WORDS = 4, 6, 20
-#: Text in tags inside a line is quoted from so many characters on: less is emphasis. Columns that a block is moved in by.
+#: Text in tags inside a line is quoted from so many characters on: less is emphasis. Columns that a block is moved in
+#: by.
 TAGGED_CHARACTERS, INDENT = 60, 4
 #: A text with such a share of a statement's words states it.
 STATED = 0.6
@@ -137,7 +138,8 @@ def _without(text: str, spans: Iterable[Span]) -> str:
 
 
 def _in_marks(plain: str) -> list[Span]:
-    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its sentence."""
+    """Text in quotation marks that is long, has several sentences, or is attributed to a speaker by words of its
+    sentence."""
     spans: list[Span] = []
     for match in _IN_MARKS.finditer(plain):
         inside = match.group()[1:-1]

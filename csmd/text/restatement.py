@@ -1,9 +1,9 @@
 """Tells whether two statements whose vectors are near are one statement in other words, and why; pure.
 
-Vectors alone do not tell: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each table row of
-DIFFERENCES looks for one way in which two like statements say different things. What no row finds is a restatement. Every
-word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge loses a
-statement, a missed one only leaves it twice.
+Vectors alone do not tell: "port 5433" is as near to "port 6000" as a sentence is to its paraphrase. So each table row
+of DIFFERENCES looks for one way in which two like statements say different things. What no row finds is a restatement.
+Every word that says something must stand in both, in a form of its own or as a word for the same thing: a wrong merge
+loses a statement, a missed one only leaves it twice.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def judge(first: str, second: str) -> Verdict:
 
 
 def change_places(first: str, second: str) -> bool:
-    """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to A."""
+    """Whether two statements have the same words in other roles: A calls B, and B calls A; from A to B, and from B to
+    A."""
     left, right = _read(first), _read(second)
     return _roles(left, right) or _ways(left, right)
 
@@ -245,7 +246,8 @@ def _more(left: _Reading, right: _Reading) -> bool:
 
 
 def _things(reading: _Reading, unmatched: list[Word]) -> Iterator[bool]:
-    """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is debug."""
+    """Of each word whether it names a thing without a counterpart: "helper functions" are helpers, a "debug level" is
+    debug."""
     before: Word | None = None
     for word in reading.written.values():
         says_kind = word.root in _GENERIC and before is not None and before not in unmatched
@@ -254,7 +256,8 @@ def _things(reading: _Reading, unmatched: list[Word]) -> Iterator[bool]:
 
 
 def _instead(left: _Reading, right: _Reading) -> bool:
-    """Whether in one place each has a word of its own, between the same words: admins create users, admins delete users."""
+    """Whether in one place each has a word of its own, between the same words: admins create users, admins delete
+    users."""
     of_left, of_right = _unmatched(left, right)
     return not _gaps(left, of_left).isdisjoint(_gaps(right, of_right))
 

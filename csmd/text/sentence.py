@@ -97,9 +97,9 @@ _DID = re.compile(r"(?:i|we)(?:['’]ve| have)? (?:also |now |just |then )?" + _
 class Sentence:
     """A sentence, what precedes it, what it does and whether it lasts.
 
-    `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as "now"
-    and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known; `words`
-    are those of the core in small letters, marks among them.
+    `body` is the sentence without greetings, asides and a request to remember, `core` also without adverbs such as
+    "now" and "just"; both "" where nothing else is there. `language` is an ISO 639-1 code, "" where it is not known;
+    `words` are those of the core in small letters, marks among them.
     """
 
     text: str
@@ -126,7 +126,8 @@ class Sentence:
 
 
 def parse(text: str, speaker: Speaker = "user") -> Sentence:
-    """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read once."""
+    """Reads one sentence of a user or an assistant; never raises. Kept for a short one: a whole message is read
+    once."""
     return _parse_short(text, speaker) if len(text) <= MOST_READ else _parse(text, speaker)
 
 
@@ -195,7 +196,8 @@ _AT_HAND = frozenset("it this that them these those everything".split())
 
 
 def trimmed(text: str) -> str:
-    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is left."""
+    """A statement without the words that open or close it and mean nothing on their own; whole if nothing else is
+    left."""
     head = text
     for _ in range(3):
         body = parse(head).body
@@ -291,7 +293,8 @@ LEAST_FUNCTION, LONG_WORD = 2, 4
 
 @cached(4096)
 def language_of(text: str) -> str:
-    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is known."""
+    """The language of a sentence as ISO 639-1 code: by its script, else by its function words; "" for none that is
+    known."""
     counts: dict[str, int] = {}
     if not text.isascii():
         for match in _SCRIPTS.finditer(text):
@@ -374,7 +377,8 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
 def _stands_alone(behind: Sequence[str], language: str, *, before: str) -> bool:
     """Whether an interjection is separate from the words after it: a mark, another interjection or a request follows.
 
-    "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is separate.
+    "No" and the like may belong to a noun that is also a verb ("no build artifacts"): before a verb only assent is
+    separate.
     """
     if not behind or not behind[0][0].isalnum():
         return True
@@ -607,7 +611,8 @@ _HANDY = frozenset("it this that them these those".split())
 
 
 def _without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tuple[tuple[str, ...], bool]:
-    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the moment."""
+    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the
+    moment."""
     is_of_moment = False
     kept = []
     for at, word in enumerate(words):
@@ -654,7 +659,8 @@ def _clause(words: Sequence[str]) -> Sequence[str]:
 
 
 def _picks_at_hand(words: Sequence[str]) -> bool:
-    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does not."""
+    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does
+    not."""
     return _has("picks", "en", words, "") and not _has("as_elsewhere", "en", words, "")
 
 
@@ -762,7 +768,8 @@ _BEFORE_ORDER = frozenset("and then please you just to".split())
 
 
 def _is_refused(language: str, head: str) -> bool:
-    """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have spaces."""
+    """Whether a sentence of another language than English opens with a refusal, which a mark ends where words have
+    spaces."""
     folded = head.casefold()
     refusals = [word for word in _WORDS.get(f"wrong.{language}", ()) if folded.startswith(word)]
     return any(language in UNSPACED or folded[len(word) : len(word) + 1] in (",", ".", "!", ";") for word in refusals)
@@ -793,7 +800,8 @@ _ASKED_FOR = frozenset(phrase for phrase in _WORDS["request.en"] if not phrase.s
 
 
 def is_passing(text: str, speaker: Speaker) -> bool:
-    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short order."""
+    """Whether a sentence states nothing that lasts: a question, a report, narration, printed text, a user's short
+    order."""
     sentence = parse(text, speaker)
     if sentence.kind == "orders" and speaker == "user":
         is_short = sum(word[0].isalnum() for word in sentence.words) <= SHORT_ORDER
@@ -928,7 +936,8 @@ AMISS_WITHIN = 6
 
 
 def objects(text: str) -> bool:
-    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not right"."""
+    """Whether the speaker objects to what was just done or said: "no, ...", "why did you ...", "the column is not
+    right"."""
     sentence = parse(text)
     if sentence.refutes or opens("objects", "en", sentence.core):
         return True
@@ -951,7 +960,8 @@ _ONCE_MORE = frozenset("still again yet already".split())
 
 
 def complains(sentence: Sentence) -> bool:
-    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two rows"."""
+    """Whether a sentence only says of the thing at hand that it goes wrong, or still does: "it still shows two
+    rows"."""
     is_at_hand = bool(sentence.words) and sentence.words[0].partition("'")[0] in _WORDS["pronoun.en"]
     goes_wrong = not (_ONCE_MORE | _WORDS["trouble.en"]).isdisjoint(sentence.words)
     return is_at_hand and goes_wrong and not sentence.lasting and sentence.kind == "states"

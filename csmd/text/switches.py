@@ -1,8 +1,8 @@
 """Reads a change of mind: which thing a sentence gives up, and that another takes its place; pure.
 
-"Let's drop Redis, Valkey it is": one part of the sentence gives up a thing, which has no article, as names and materials
-have none. Another part, or the words behind a preposition, name the thing that takes its place. Neither alone is a switch.
-The words are the classes below "A change of mind" in data/similarity_words.txt.
+"Let's drop Redis, Valkey it is": one part of the sentence gives up a thing, which has no article, as names and
+materials have none. Another part, or the words behind a preposition, name the thing that takes its place. Neither alone
+is a switch. The words are the classes below "A change of mind" in data/similarity_words.txt.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ MOST_NAMED, MOST_OF_PART = 3, 5
 
 
 class Switch(NamedTuple):
-    """A change of mind, in stems: the thing given up, those that may take its place, all others, and the uses and places named.
+    """A change of mind, in stems: the thing given up, those that may take its place, all others, and the uses and
+    places named.
 
     The uses and places limit the switch: "use Skia for the labels, not Cairo".
     """
@@ -131,7 +132,8 @@ def _switch(left: _Left, others: Sequence[Sequence[Word]], entering: Sequence[Se
 
 
 def is_left(older: str, switch: Switch) -> bool:
-    """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and place."""
+    """Whether a switch gives up the value or the subject of an older statement, as far as it names the same use and
+    place."""
     words, claims = clauses.read(older).words, parse(older)
     slots = [slot for slot in claims.slots if switch.old <= slot.value and len(slot.value) <= MOST_NAMED]
     is_subject = stems(words[: len(switch.old)]) == switch.old
