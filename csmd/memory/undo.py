@@ -1,4 +1,4 @@
-"""Undoes a change set row by row: what changed since keeps its newer value, and the reason is told."""
+"""Undoes a change set row by row; what changed since keeps its newer value, with the reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ USE = frozenset({"used_at", "hot_until", "warm_until", "archive_at", "version"})
 NUMBERS = frozenset({"version", "updated_at", "seq"})
 #: Columns that change when active days pass or projects are merged and split: the memory is the same.
 PLACE = frozenset({"project_seq", "origin_seq", "hot_until", "warm_until", "archive_at"})
-#: Column that has changed since the act -> the reason that people are told, the most telling first.
+#: Column that has changed since the act -> the reason shown to people, the most informative first.
 WHY: tuple[tuple[str, str], ...] = (
     ("text", "its wording changed since"),
     ("twin", "a merge of projects put it aside since"),
