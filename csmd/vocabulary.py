@@ -57,7 +57,7 @@ QUIET_S: dict[Literal["dream", "stage", "model", "team", "day"], float] = {
 
 #: Turns that people would search for; the rest (tool traffic, slash commands) is kept but not indexed.
 SEARCHABLE: frozenset[str] = frozenset({"user", "assistant", "summary", "relayed"})
-#: What the assistant answers to: the user's words, and words in the user's place that nobody knows to be theirs.
+#: What the assistant answers: the user's words, and words of unknown origin in their place.
 PROMPTS: frozenset[str] = frozenset({"user", "relayed"})
 
 #: What tools were given and what they said: trimmed when it is long, dropped when it is old.

@@ -18,7 +18,8 @@ from csmd import data, wire
 from csmd.curator.question import SESSION, Candidate, Sheet, Standing
 from csmd.errors import BadInput
 from csmd.text import display, prose, search_terms, sentence, similarity, tokens
-from csmd.text.sentence import UNSPACED
+from csmd.text.language import language_of
+from csmd.text.sentence_words import UNSPACED
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Category, Gate
 
 Tell = Literal["starts", "tasks", "never"]
@@ -270,8 +271,8 @@ def why_not_said(
     source = "\n".join(
         [*cited, *(candidate.before for candidate in cites), *(candidate.scene for candidate in cites), *names]
     )
-    language = sentence.language_of(note)
-    spoken = sentence.language_of(" ".join(cited))
+    language = language_of(note)
+    spoken = language_of(" ".join(cited))
     if not _is_short(note, language):
         return "length"
     if language != spoken and language and spoken:
@@ -377,7 +378,7 @@ def _find_denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[li
 
 def _denies(text: str) -> bool:
     words = tokens.words_of(text.replace("’", "'"))
-    language = sentence.language_of(text) or "en"
+    language = language_of(text) or "en"
     return any(map(_is_denial, words)) or sentence.has("ban", language, text)
 
 

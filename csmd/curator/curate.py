@@ -20,18 +20,19 @@ from csmd.curator.answer import Believed, Note, Reason
 from csmd.curator.contract import CapReached, NotAllowed, ProviderFailed, Question, Reply
 from csmd.curator.question import Candidate, Sheet, Standing, ask_about
 from csmd.errors import NoThread
+from csmd.knowledge import Link, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
-from csmd.store import belief_changes, curations, digests, journal, memories, projects, turns
+from csmd.store import belief_changes, curations, digests, journal, memories, memory_links, projects, turns
 from csmd.store.core import Store
 from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose, quotations, sentence, tokens
-from csmd.text.sentence import UNSPACED
+from csmd.text.language import language_of
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import SURE
-from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
 #: Asks one question: yields while waiting for the answer, and returns it.
@@ -213,7 +214,7 @@ def _own_sentences(prompt: str) -> Iterator[str]:
     for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
         for part in prose.sentences(display.squeeze(row)):
             enough = len(set(tokens.content_words(part))) >= LEAST_WORDS or (
-                sentence.language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
+                language_of(part) in UNSPACED and len(part) >= LEAST_UNSPACED
             )
             if enough and sentence.states_something(part):
                 yield part
@@ -376,7 +377,7 @@ def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str
         curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
             curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
-            memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
+            memory_links.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
     evidence_of = [memory.id for memory in stands] + [candidate.uuid for candidate in note.cites]
@@ -454,7 +455,7 @@ def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int
         return 0
     may = _may_end(new.authority, old)
     asks = confidence.why_not_replaced(pinned=old.pinned)
-    lowers = confidence.lowered_by(SURE)
+    lowers = confidence.lowering(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
     def overturn() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from csmd.knowledge import Candidate, Evidence, Memory, Provenance
 from csmd.memory import confidence, promotion
 from csmd.memory.duplicates import Key
-from csmd.values import Candidate, Evidence, Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
 #: `Candidate.source` of what a dream puts into the queue.

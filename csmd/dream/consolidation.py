@@ -9,10 +9,10 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
+from csmd.knowledge import Memory
 from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
-from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Tier
 
 #: Memories of a topic that each of them is compared with: those that share most words.
@@ -370,7 +370,7 @@ def _plan_supersession(snapshot: Snapshot, gathered: Gathered, old: Memory, othe
             continue
         how = similarity.compare(old.text, new.text, renames=gathered.renames)
         if how.replaces:
-            lowered = old.confidence - confidence.lowered_by(how.confidence)
+            lowered = old.confidence - confidence.lowering(how.confidence)
             sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
@@ -452,7 +452,7 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
         and memory.origin not in UNSTATED
         and not memory.pinned
         and (memory.gate == "behavioral" or memory.category == "preference")
-        and not scope.is_of_a_place(memory.text, project_name=project_name)
+        and not scope.points_at_place(memory.text, project_name=project_name)
     )
 
 

@@ -10,9 +10,9 @@ from datetime import date, datetime
 from typing import Literal, NamedTuple
 
 from csmd.extraction.work import CHECKS
+from csmd.knowledge import Memory
 from csmd.recall import brief, compose, evidence, last_sessions
 from csmd.text.display import ARROW, amount, cut, squeeze
-from csmd.values import Memory
 
 Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
 #: Kind of entry -> how many of a project are listed, the most important kind first.

@@ -12,12 +12,12 @@ from typing import Literal, NamedTuple
 
 from csmd.dream.actions import Fact
 from csmd.extraction import shell_commands
+from csmd.knowledge import Packet
 from csmd.memory import habits
-from csmd.store import candidates, failures, turns
+from csmd.store import failures, packet_rows, turns
 from csmd.store.sqlite import Rows
 from csmd.store.turns import FailureTurn, WorkItem
 from csmd.text.display import amount, cut, join_names, squeeze
-from csmd.values import Packet
 
 #: Fewest names that show a form.
 LEAST = 4
@@ -406,7 +406,7 @@ MOST_TURNS = 100
 
 def count_facts(rows: Rows, project: int) -> list[Fact]:
     """Returns the facts about a project, in a stable order; they do not depend on the time."""
-    facts = count_commands(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
+    facts = count_commands(packet_rows.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
     errors = [
         Failed(error.fingerprint, error.command, error.message,
                turns.failure_turns(rows, error.error_seq, project, limit=MOST_TURNS))

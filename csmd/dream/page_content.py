@@ -16,12 +16,12 @@ from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Section
 from csmd.dream.themes import Theme
 from csmd.extraction import statement_context
+from csmd.knowledge import Memory
 from csmd.memory import review_answers
 from csmd.recall import compose, evidence, visibility
 from csmd.text import display, markdown, prose, similarity, tokens
 from csmd.text.markdown import PROJECTS, TOPICS, USER, project_page
 from csmd.text.sentence import states_something
-from csmd.values import Memory
 from csmd.vocabulary import INDEX, INDEX_LINES, INDEX_UNITS, Category, Gate
 
 #: Most lines of memories on a page.

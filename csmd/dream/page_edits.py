@@ -26,14 +26,14 @@ from csmd.errors import CsmdError
 from csmd.exclusions import NOT_KEPT, Pauses
 from csmd.extraction.chooser import MOST_CHARACTERS
 from csmd.hosts.tool_calls import READERS, SHELL
+from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import remember, review_answers
 from csmd.privacy.fingerprints import PURGED, Marks
-from csmd.store import candidates, files, markdown_pages, memories, tombstones, topics
+from csmd.store import candidates, files, memories, stored_pages, tombstones, topics
 from csmd.store.core import Store
-from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
+from csmd.store.stored_pages import PageRow
 from csmd.text import markdown, tokens
-from csmd.values import Candidate, Evidence, Provenance, Statement
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
 #: A page was truncated if more than this share of its lines is gone at once.
@@ -260,7 +260,7 @@ class EditTransaction:
         self._rows, self._page, self._places, self._others, self._now, self._key = rows, page, places, others, now, key
         self._path = path = page.row.path
         names = words_naming(directory, path)
-        calls = markdown_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
+        calls = stored_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
         # The latest tool call that may have written the page since csmd did.
         may = partial(may_write, directory=directory, path=path)
         self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
@@ -299,7 +299,7 @@ class EditTransaction:
         """
         row, new, base = self._page.row, self._page.new, self._page.base
         if not self._page.is_there:
-            markdown_pages.remove_page(self._rows, self._path)
+            stored_pages.remove_page(self._rows, self._path)
             return edits.number
         before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
@@ -325,7 +325,7 @@ class EditTransaction:
         left_out = tuple(dict.fromkeys((*row.left_out, *hashes)))
         text = page_format.render_page(page)
         stored = PageRow(path=self._path, text=text, also=self._page.text, at=self._now, left_out=left_out)
-        markdown_pages.put_page(self._rows, stored)
+        stored_pages.put_page(self._rows, stored)
         return edits.number
 
     def _remember(self, line: Line) -> str | None:
@@ -422,7 +422,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
     If csmd was paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the
     disk refuses the restored copy of a truncated page.
     """
-    stored = store.read(markdown_pages.pages)
+    stored = store.read(stored_pages.pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
     # A person may have written a page before csmd did.
@@ -465,7 +465,7 @@ def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
     """Records that the whole directory was deleted: it is written again, and none of its lines counts as removed."""
     for row in page_rows:
         if row.text and not row.also:
-            markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
+            stored_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
 
 
 def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool) -> _Page:
@@ -522,14 +522,14 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
         noted = replace(row, held=next(name for name in names if not os.path.lexists(directory / name)))
         page_files.write_page(directory / noted.held, row.also or row.text)
     if noted != row:
-        store.write(partial(markdown_pages.put_page, page=noted))
+        store.write(partial(stored_pages.put_page, page=noted))
     return False
 
 
 def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
-    stored, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
-    questions = Counter(path for _, path in markdown_pages.questioned_lines(rows))
+    stored, purged = stored_pages.pages(rows), tombstones.marks(rows, key)
+    questions = Counter(path for _, path in stored_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:
         path = directory / row.path

@@ -20,6 +20,7 @@ import csmd
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
+from csmd.knowledge import Memory
 from csmd.memory import promotion, scope, supersession, upkeep
 from csmd.store import (
     belief_changes,
@@ -38,7 +39,6 @@ from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.text.similarity import SURE
-from csmd.values import Memory
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]

@@ -17,8 +17,10 @@ from typing import Any, BinaryIO, get_args
 
 from csmd import vocabulary, wire
 from csmd.capture.project_identity import normal_remote
+from csmd.conversation import Project
 from csmd.errors import BadInput
 from csmd.foreign_memories.claude_notes import EXPORTED
+from csmd.knowledge import Memory, Statement
 from csmd.memory import remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import visibility
@@ -26,7 +28,6 @@ from csmd.store import exports, files, memories, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import display, markdown, tokens
-from csmd.values import Memory, Project, Statement
 
 #: The file of an export, in the directory that was exported to.
 NAME = "memories.jsonl"

@@ -17,6 +17,7 @@ from csmd import vocabulary
 from csmd.errors import BadInput
 from csmd.foreign_memories import Source
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.paths import folder_name
 from csmd.privacy.redaction import redact
@@ -25,15 +26,14 @@ from csmd.store.core import Store
 from csmd.store.import_files import ForeignFile
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Provenance, Statement
 
 #: How sure csmd is of what it was not there to hear, before its category's range.
 CONFIDENCE = 0.6
 #: Fewest words of a memory that carry its meaning; memories that are looked at and written at once.
 LEAST_WORDS, READ_AT_ONCE, WRITTEN_AT_ONCE = 2, 200, 5
-#: So few memories are all shown before they come in; of more a sample of each of so many kinds.
+#: Up to this many memories are all shown before the import; of more, a sample of each kind.
 FEW, SAMPLES = 5, 3
-#: Why memories are left out, beside what the readers say.
+#: Why memories are left out, besides the readers' reasons.
 SHORT, UNPLACED = "texts of a word or two", "memories of projects that csmd does not know"
 
 

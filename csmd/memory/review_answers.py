@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from csmd.errors import BadInput, CsmdError
+from csmd.knowledge import Candidate, Memory, Provenance, Statement
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
 from csmd.store import (
@@ -26,7 +27,6 @@ from csmd.store import (
 )
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
-from csmd.values import Candidate, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
 #: Most sources of a memory made of a candidate, besides the person's answer.
@@ -293,7 +293,7 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
     if answer.verb == "pin":
         changed = replace(memory, pinned=True, decay="permanent", tier="durable")
     else:
-        changed = remember.unpinned(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
+        changed = remember.unpin(replace(memory, confirmed_at=max(memory.confirmed_at, answer.at)))
     changed = supersession.aged(rows, changed)
     memories.update_belief(rows, changed)
     was, now = belief_changes.state(memory), belief_changes.state(changed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from csmd.errors import BadInput
+from csmd.knowledge import Candidate, Evidence, Link, Memory
 from csmd.memory import confidence
 from csmd.memory.scope import identity
 from csmd.store import (
@@ -16,6 +17,7 @@ from csmd.store import (
     fulltext,
     memories,
     memory_deletion,
+    memory_links,
     projects,
     search,
     tombstones,
@@ -26,7 +28,6 @@ from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
 from csmd.text.switches import find_switch, is_left
-from csmd.values import Candidate, Evidence, Link, Memory
 from csmd.vocabulary import AUTHORITY_RANK
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
@@ -111,7 +112,7 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 def rest_of(rows: Rows, memory_id: str) -> Memory | None:
     """Returns the memory of the parts of a replaced memory that still hold; None for none."""
-    seq = memories.rest_of(rows, memory_id)
+    seq = memory_links.rest_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
@@ -134,7 +135,9 @@ def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: 
     tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
     rest = aged(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
     memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
-    memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
+    memory_links.add_link(
+        rows, Link(from_id=whole.id, to_id=rest.id, relationship=memory_links.GOES_ON_AS, weight=1.0), now=at
+    )
     belief_changes.record_change(
         rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
     )
@@ -151,7 +154,7 @@ def _is_rule(text: str) -> bool:
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
-    for seq in memories.release_rest(rows, change.memory_id):
+    for seq in memory_links.release_rest(rows, change.memory_id):
         memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
@@ -334,7 +337,7 @@ def _update_superseding(
             rows,
             memory,
             other,
-            lowers=confidence.lowered_by(how.confidence),
+            lowers=confidence.lowering(how.confidence),
             sure=how.confidence,
             reason=reason,
             by=RULE,
@@ -387,7 +390,7 @@ def mark_superseded(
     was, now = belief_changes.state(old), belief_changes.state(lowered)
     belief_changes.record_change(rows, old.id, belief_changes.SUPERSEDED, was, now, reason, by, at)
     memories.update_belief(rows, lowered)
-    memories.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
+    memory_links.add_link(rows, Link(from_id=old.id, to_id=new.id, relationship="superseded_by", weight=sure), now=at)
 
 
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:

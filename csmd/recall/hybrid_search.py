@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from csmd.errors import DeadlineExceeded, EmbeddingUnavailable
+from csmd.knowledge import Memory
 from csmd.memory import supersession
 from csmd.recall import ranking
 from csmd.recall.query import unquoted
@@ -23,7 +24,6 @@ from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
 from csmd.text import display, search_terms, similarity, tokens
 from csmd.text.renames import mentions_name
-from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
 
 #: A text to its vector and the model's name; raises EmbeddingUnavailable.

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from csmd.store import memories
+from csmd.knowledge import Link, Memory
+from csmd.store import memories, memory_links
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Link, Memory
 from csmd.vocabulary import NEVER
 
 #: As `by`: what a dream did.
@@ -248,7 +248,7 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
     memories.update_belief(rows, into)
-    memories.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED_INTO), now=now)
+    memory_links.add_link(rows, Link(from_id=merged.id, to_id=into.id, relationship=MERGED_INTO), now=now)
     record_change(rows, merged.id, MERGE, merged.tier, into.id, reason, by, now)
     after_ = " ".join([f"{into.confidence:.4f}", merged.id, *uuids])
     before = f"{keeper.confidence:.4f} {keeper.tier} {keeper.used_at}".strip()

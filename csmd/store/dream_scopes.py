@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from csmd.knowledge import Evidence, Memory
 from csmd.store import memories
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Evidence, Memory
 
 #: Memories of a project that are looked at, those confirmed last.
 MOST = 5000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from csmd.knowledge import Candidate, Memory
 from csmd.store import candidates, memories
 from csmd.store.sqlite import Rows, in_keys
-from csmd.values import Candidate, Memory
 from csmd.vocabulary import CandidateKind
 
 #: The kinds of candidates that upkeep queues; the others are beliefs.

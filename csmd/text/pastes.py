@@ -46,7 +46,7 @@ TOKEN, PLAIN_WORDS, MOVED_IN, REPEATED = 0.8, 9, 0.4, 0.6
 PRINTED, ALONE = 1.0, 2.5
 #: Mean weight of a block of output without such a line: of many lines, of two (one beside output), of the only block.
 EVEN, PAIR, ONLY = 0.36, 0.45, 0.7
-#: A typed line has at least so many plain words, and less weight.
+#: A typed line has at least PROSE_WORDS plain words and less weight than PROSE_MARK.
 PROSE_WORDS, PROSE_MARK = 4, 0.35
 #: How lines of a document are set: a title, one below a title and an empty line, typography, three stretches of code,
 #: and sentences.

@@ -23,7 +23,7 @@ _SENTENCE_BREAK = re.compile(
     r"(?<=[.!?。！？؟।։])([\"')\]]*)\s+(?=[\"'(\[«“„]?[A-Z0-9`À-ÞΑ-ΩА-Я\u0590-\u1fff\u3040-\u9fff\uac00-\ud7af])"
     r"|(?<=[^\W\d_]{2}[.!?])()\s+(?=[^\W\d_])|(?<=[。！？])"
 )
-#: What breaks a line beside "\n": a return by itself, vertical tab, form feed, separators, next line.
+#: What breaks a line besides "\n": a return by itself, vertical tab, form feed, separators, next line.
 _BREAK = re.compile("\r(?!\n)|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
 _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|fig|dr|mr|mrs|st)\.|\b[A-Z]\.)$", re.IGNORECASE)
@@ -199,11 +199,11 @@ def _spots(folded: str, term: str) -> list[int]:
 
 #: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
 CONTENT_WORDS, CHARACTERS = 45, 900
-#: A paragraph ends a passage that has so many content words already.
+#: A passage with this many content words ends at the end of a paragraph.
 ENOUGH_WORDS = 30
 
 _LINE = re.compile(r"[^\n]*\n?")
-#: Behind three backticks that open a block there is no further one in their line: else it is code within a sentence.
+#: A fence; a line with further backticks after the first three is code within a sentence.
 _FENCE = re.compile(r"\s{0,12}(`{3,}+(?!.*`)|~{3,})")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s|\s{0,3}\*\*[^*\n]{1,80}\*\*:?\s*$")
 _RULE = re.compile(r"\s*(?:[-=_*+|:][-=_*+|: ]{2,})$")
@@ -288,7 +288,7 @@ def _bounded(line: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _cut(line: str, start: int, end: int) -> int:
-    """Where a sentence is cut that is too long: behind as many words as a passage may have."""
+    """Where a sentence that is too long is cut: after as many words as a passage may have."""
     cut, words = start, 0
     for space in _SPACE.finditer(line, start, min(end, start + CHARACTERS)):
         words += _words(line[cut : space.start()])

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from csmd import data
 from csmd.cache import cached
-from csmd.text import clauses, sentence, similarity, tokens
+from csmd.text import clauses, language, similarity, tokens
 from csmd.text.clauses import WORDS, Word
 
-#: Two words are forms of one that begin with so many letters, and go on with an ending each.
+#: Two forms of one word share this many first letters and differ only in their endings.
 LEAST_BEGINNING = 4
 _ENDINGS = frozenset(
     (
@@ -45,7 +45,8 @@ _ENDINGS = frozenset(
         "ions",
     )
 )
-#: Two compounds that end with so many letters and begin otherwise are two things of a kind: upload, download.
+#: Two compounds with the same last LEAST_TAIL letters and different beginnings are two things of a kind: upload,
+#: download.
 LEAST_TAIL = 4
 #: Words that two statements share at least; fewer make no subject.
 LEAST_SHARED = 2
@@ -168,7 +169,7 @@ def _bare(word: Word) -> str:
 
 
 def _language(left: _Reading, right: _Reading) -> bool:
-    return any(sentence.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
+    return any(language.language_of(" ".join(map(_bare, reading.words))) not in ("en", "") for reading in (left, right))
 
 
 def _numbers(left: _Reading, right: _Reading) -> bool:
@@ -299,7 +300,7 @@ def _is_form(first: str, second: str) -> bool:
 
 
 def _roles(left: _Reading, right: _Reading) -> bool:
-    """Whether the words before and behind a third one have changed places: A calls B, B calls A."""
+    """Whether the words before and after a third one have changed places: A calls B, B calls A."""
     if _is_passive(left) != _is_passive(right):
         return False
     of_left, of_right = _clauses(left), _clauses(right)
@@ -318,7 +319,7 @@ def _clauses(reading: _Reading) -> list[Sequence[str]]:
 
 
 def _around(clause: Sequence[str]) -> Iterator[tuple[str, frozenset[str], frozenset[str]]]:
-    """Each word of a clause with those before and behind it."""
+    """Each word of a clause with those before and after it."""
     return ((pivot, frozenset(clause[:at]), frozenset(clause[at + 1 :])) for at, pivot in enumerate(clause))
 
 
@@ -337,7 +338,7 @@ def _ways(left: _Reading, right: _Reading) -> bool:
 
 
 def _behind(reading: _Reading, way: str) -> frozenset[str]:
-    """The stems behind a preposition, to the end of its phrase."""
+    """The stems after a preposition, to the end of its phrase."""
     return frozenset[str]().union(
         *(
             clauses.stems_until(reading.words[at + 1 :], clauses.STOPS | clauses.WAYS.keys(), most=3)

@@ -27,9 +27,9 @@ _CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
 _LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
 #: A long word with a capital, as German writes its compounds.
 _COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
-#: A part of a compound has so many letters, and as many come before or after it.
+#: Fewest letters of a part of a compound, and of the rest.
 LEAST_PART = 5
-#: Of so many different compounds in a text the tails are taken: a list of words would otherwise grow tenfold.
+#: Most compounds of a text whose tails are indexed: a list of words would otherwise grow tenfold.
 MOST_COMPOUNDS = 500
 LEAST_STEM = 3
 

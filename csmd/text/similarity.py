@@ -46,9 +46,9 @@ SURE, DOUBTFUL = 0.5, 0.4
 
 # --- measures of common words
 
-#: Two texts with this share of their words in common say the same, if nothing in one stands in another's place.
+#: Two texts with this share of common words say the same, if no word replaces another.
 SAME_SHARE = 0.8
-#: Words that make the order of the others matter, besides those that turn a sentence round.
+#: Words that make word order matter, besides those that reverse a sentence.
 ORDERING = frozenset({"from", "to", "into", "rather", "but"})
 #: A text of fewer words may be contained in one that says something else.
 LEAST_WITHIN = 3
@@ -217,7 +217,7 @@ class _Clause(NamedTuple):
     plain: frozenset[str]
 
     def adds_means(self, other: _Clause) -> bool:
-        """Whether it is another clause, which denies nothing, with the means besides."""
+        """Whether it is another clause without a denial, plus the means."""
         added = self.parts - other.parts
         is_one = self.head == other.head and not self.head[1] and self.parts - added == other.parts
         return is_one and all(opener in WORDS["how"] for opener, _ in added) and not _limits(self.plain - other.plain)
@@ -357,7 +357,7 @@ OPPOSITES = clauses.opposites("opposite", clauses.root)
 _HERE = roots("here")
 #: Where the same thing runs side by side: what is said of one of them says nothing of the others.
 _ENVIRONMENTS = roots("environment")
-#: Words beside what somebody likes that say no more: "prefer tabs", "use tabs for indentation".
+#: Words that add nothing to a liking: "prefer tabs", "use tabs for indentation".
 _LIKING = roots("liking")
 #: In these ways a thing has what can be changed: where it runs or is kept, and with what; not who wrote it.
 _HOLDING = roots("holding") | {""}
@@ -366,11 +366,11 @@ _ALWAYS = frozenset((clauses.root("always"), clauses.root("please")))
 
 #: A denial names so much of what it denies.
 MOST_OF_IT = 0.6
-#: Of the shorter statement's words so many are in the other, or they speak of two things.
+#: Two statements are on one subject if they share this part of the shorter one's words.
 SAME_SUBJECT = 0.5
 #: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
 MOST_OF_SUBJECT = 0.6
-#: `X instead of Y`: of the words beside Y so many are in the older statement, for a plain Y and for one of several
+#: `X instead of Y`: the share of the words around Y that the older statement has, for a plain Y and for one of several
 #: words.
 BESIDE_PLAIN, BESIDE_SPECIAL = 0.4, 0.5
 #: What is left of two statements without their values is one subject when so much of the longer rest is shared.
@@ -473,7 +473,7 @@ def _likes_better(liked: frozenset[str], other: frozenset[str], before: Claims) 
 
 
 def _says_instead(claim: Against, before: Claims) -> bool:
-    """`X instead of Y`: Y is in the older one, with the words that are beside it in the newer."""
+    """`X instead of Y`: the older statement has Y and the words that surround it in the newer one."""
     if not claim.what <= before.positive:
         return False
     if claim.context and claim.context <= before.stems - before.positive:

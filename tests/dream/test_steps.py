@@ -14,9 +14,11 @@ from dream_fixtures import FACTS, SAID, act, dream, plan, save_memory, talk
 from memory_factory import memory_of
 from session_writer import Talk
 
+from csmd.conversation import Project
 from csmd.dream import consolidation, dream_undo
 from csmd.dream import steps as stage
 from csmd.dream.actions import Action, Fact, Snapshot
+from csmd.knowledge import Memory
 from csmd.memory import merging, remember, supersession, upkeep
 from csmd.recall import results
 from csmd.store import (
@@ -36,7 +38,6 @@ from csmd.store import (
 )
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project
 
 NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-09T10:00:00.000Z"
