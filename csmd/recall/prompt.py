@@ -62,6 +62,8 @@ MOST_TURNS, FIRST, LAST, MOST_READ, MOST_PASSAGES = 60, 3, 5, 120, 30
 FIRST_HITS, UNMISTAKABLE, WHOLE_FROM = 10, 0.3, 0.4
 #: The first hits share at least this much of the prompt's rare words, on average over the best BEST_HITS of them.
 LEAST_FOUND, BEST_HITS = 0.3, 3
+#: Words that what a user says has in common with the exchange before it where both are about one matter.
+SAME_MATTER = 2
 #: From which probability on the end of a thread is near where the passage is that leads to it.
 SURE_END = 0.5
 #: Least share of the prompt's rare words in a line's own exchange, unless its conversation is unmistakable.
@@ -471,9 +473,10 @@ def _rate_exchanges(
 
 
 def _follows(text: str, exchange: str) -> bool:
-    """Whether a user's words go on about an exchange: they answer its question, share a word with it or refer back to it."""
-    is_answer = sentence.ends_with_question(exchange)
-    return is_answer or bool(ranking.stems(text) & ranking.stems(exchange)) or sentence.refers_back(sentence.parse(text))
+    """Whether a user's words go on about an exchange: they answer its question, share words with it or refer back to it."""
+    if sentence.ends_with_question(exchange) or sentence.refers_back(sentence.parse(text)):
+        return True
+    return len(ranking.stems(text) & ranking.stems(exchange)) >= SAME_MATTER
 
 
 def _share_rare_words(text: str, terms: SearchTerms) -> float:
