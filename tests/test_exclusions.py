@@ -15,7 +15,7 @@ from csmd import exclusions
 from csmd.config import Settings
 from csmd.errors import BadInput, ConfigError
 from csmd.exclusions import NOT_KEPT, Excludes, Pauses, Withheld
-from csmd.hosts import adapter
+from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
 
 
@@ -216,9 +216,9 @@ OUTPUTS: dict[str, tuple[str, str]] = {
 def test_of_an_output_that_names_an_excluded_file_only_that_files_lines_go(name: str) -> None:
     printed, kept = OUTPUTS[name]
     assert FILES.without_files(printed) == kept
-    reading = adapter.Reading(withheld=Withheld(excludes=FILES))
+    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
     for one in (call("Bash", command="make look"), result(printed)):
-        transcript.read_line(one, reading, tool_limit=8192)
+        transcript.read_line(one, reading)
     assert "WORD" not in reading.turns[1].text
 
 
@@ -233,9 +233,9 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
 ) -> None:
     kept = []
     for printed in ("WORD one\nWORD two", "==> a.py <==\ntext"):
-        reading = adapter.Reading(withheld=Withheld(excludes=FILES))
+        reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
         for one in (call("Bash", command=command), result(printed)):
-            transcript.read_line(one, reading, tool_limit=8192)
+            transcript.read_line(one, reading)
         kept.append(reading.turns[1].text)
     assert kept == [NOT_KEPT if is_unsure else "WORD one\nWORD two", "==> a.py <==\ntext"]
 
@@ -255,8 +255,8 @@ def test_the_whole_result_goes_of_a_command_that_may_print_such_a_file_and_does_
     ],
 )  # fmt: skip
 def test_what_a_call_is_given_of_such_a_file_is_left_out_in_whatever_field_it_stands(given: dict[str, Any]) -> None:
-    reading = adapter.Reading(withheld=Withheld(excludes=FILES))
-    transcript.read_line(call("Edit", **given), reading, tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    transcript.read_line(call("Edit", **given), reading)
     assert "WORD" not in reading.turns[0].text and NOT_KEPT in reading.turns[0].text
 
 
@@ -277,8 +277,8 @@ SELECTED = "<ide_selection>The user selected lines 1 to 2 from {path}:\nWORD\n\n
 )
 def test_what_an_editor_hands_in_is_no_part_of_a_prompt_wherever_it_stands(path: str, form: str) -> None:
     said = form.format(tag=SELECTED.format(path=path), said="Why does it fail?", path=path)
-    reading = adapter.Reading(withheld=Withheld(excludes=FILES))
-    transcript.read_line(line("user", [{"type": "text", "text": said}]), reading, tool_limit=8192)
+    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
+    transcript.read_line(line("user", [{"type": "text", "text": said}]), reading)
     assert [turn.text for turn in reading.turns] == ["Why does it fail?"]
 
 
@@ -309,10 +309,10 @@ def test_telling_whether_a_command_may_print_such_a_file_takes_time_in_proportio
 
 
 def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> None:
-    reading = adapter.Reading(withheld=Withheld(excludes=FILES))
+    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
     for said in ("<bash-input>cat .env</bash-input>", "<bash-stdout>WORD</bash-stdout><bash-stderr></bash-stderr>",
                  "<bash-input>ls</bash-input>", "<bash-stdout>a.py</bash-stdout><bash-stderr></bash-stderr>"):  # fmt: skip
-        transcript.read_line(line("user", [{"type": "text", "text": said}]), reading, tool_limit=8192)
+        transcript.read_line(line("user", [{"type": "text", "text": said}]), reading)
     printed = [turn.text for turn in reading.turns]
     assert printed[1] == f"<bash-stdout>{NOT_KEPT}</bash-stdout>" and "a.py" in printed[3]
 
@@ -320,16 +320,16 @@ def test_what_a_persons_own_shell_line_printed_of_such_a_file_is_left_out() -> N
 @pytest.mark.parametrize("name", CASES)
 def test_a_tool_that_names_an_excluded_file_is_kept_without_its_content(name: str) -> None:
     lines, kept = CASES[name]
-    reading = adapter.Reading(withheld=Withheld(excludes=FILES))
+    reading = transcript_reading.Reading(withheld=Withheld(excludes=FILES), tool_limit=8192)
     for one in lines:
-        transcript.read_line(one, reading, tool_limit=8192)
+        transcript.read_line(one, reading)
     assert [turn.text for turn in reading.turns] == kept
 
 
 def test_without_excluded_files_everything_is_kept() -> None:
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=8192)
     for one in CASES["read"][0]:
-        transcript.read_line(one, reading, tool_limit=8192)
+        transcript.read_line(one, reading)
     assert [turn.text for turn in reading.turns] == ['{"file_path":"/w/.env","limit":5}', "WORD", "other"]
 
 

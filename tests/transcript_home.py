@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from csmd.capture import transcripts
+from csmd.capture import transcript_listing, transcripts
 from csmd.store.core import Store
 
 NOW = "2027-06-01T00:00:00.000Z"
@@ -28,7 +28,7 @@ class Home:
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""
-        for path in sorted(transcripts.transcripts(tree)):  # as the backlog orders the files of a session
+        for path in sorted(transcript_listing.transcripts(tree)):  # as the backlog orders the files of a session
             self.tail(path)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:

@@ -1,11 +1,11 @@
-"""Stores a hook's event and its provisional turn; what was purged stays out.
+"""Stores a hook's event and its provisional turn, without what was purged.
 
-`csmd doctor` sends a probe through the hook: a turn that says nothing but the word that names its session. It is stored
-and found like any other, but never distilled nor counted, and deleted again. Because the name and the word must be the
-same, nothing that was said can be kept out of capture this way.
+`csmd doctor` sends a probe through the hook: a turn whose only word is the name of its session. It is stored and searched like
+any other, but never distilled or counted, and then deleted. Because name and word must be equal, this cannot be used to keep a
+person's words out of capture.
 
-A session that was purged is dropped, with what is said in it later; of a purged project what is older than the purge; a
-purged turn is stored empty, and purged text as `[purged]`.
+Events of a purged session are dropped, also later ones; of a purged project those older than the purge. A purged turn is stored
+empty, and purged text as `[purged]`.
 """
 
 from __future__ import annotations
@@ -31,27 +31,31 @@ from csmd.text import tokens
 from csmd.values import Event, Project, Turn
 from csmd.vocabulary import PROBE_SESSION, PROBE_TEXT
 
-#: The event of a payload, and what was redacted in it by kind.
+#: The event of a payload, and how much was redacted in it by kind.
 Decoded = tuple[Event | None, Counter[str]]
 
-#: Counters of dropped events: their host is not known here, they cannot be read, their project is left out, they came
-#: during a pause.
-UNKNOWN_HOSTS, BAD_EVENTS = "unknown hosts", "bad events"
-EXCLUDED_EVENTS, PAUSED_EVENTS = "excluded events", "paused events"
+#: The counter of events from hosts that this version does not know.
+UNKNOWN_HOSTS = "unknown hosts"
+#: The counter of malformed events.
+BAD_EVENTS = "bad events"
+#: The counter of events from excluded projects.
+EXCLUDED_EVENTS = "excluded events"
+#: The counter of events during a pause.
+PAUSED_EVENTS = "paused events"
 
-#: Bytes of text that are kept of one session by default.
+#: How many bytes of text are stored of one session by default.
 SESSION_BYTES = 50_000_000
-#: Enough of a transcript's beginning for the first line that names a directory.
+#: Enough of a transcript's beginning to include the first line with a directory.
 BEGINNING_BYTES = 64 * 1024
 
 
 def is_probe(event: Event) -> bool:
-    """Whether an event is a probe of `csmd doctor`, by its text alone: also one that waited in the spool."""
+    """Whether an event is a probe of `csmd doctor`, by its text alone, so that it is recognised after the spool too."""
     word = event.session_id.removeprefix(PROBE_SESSION)
     if word == event.session_id or not (word.isascii() and word.isalpha() and word.islower()):
         return False
-    is_silent = event.text == PROBE_TEXT.format(event=event.name, word=word)
-    return is_silent and not (event.agent_id or event.transcript_path)
+    is_name = event.text == PROBE_TEXT.format(event=event.name, word=word)
+    return is_name and not (event.agent_id or event.transcript_path)
 
 
 def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -> Decoded:
@@ -65,9 +69,9 @@ def decode_event(host: str, body: bytes, *, name: str, event_id: str, at: str) -
 
 
 def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: str, at: str) -> Decoded | BadInput:
-    """The event of a known host and what was redacted in it, or what is wrong with the payload.
+    """The event of a known host and how much was redacted in it, or the error of a malformed payload.
 
-    None instead of an event that csmd does not need, that is excluded or of a pause; the latter two are in the counts.
+    The event is None if csmd does not need it, or if it is excluded or in a pause; these two are counted.
     """
     at = began_at(event_id, at)
     if excludes.pauses().covers(at):
@@ -80,35 +84,34 @@ def decode(host: str, body: bytes, excludes: Excludes, *, name: str, event_id: s
     return (None, Counter({EXCLUDED_EVENTS: 1})) if is_left_out else (event, counts)
 
 
-#: A hook ends within this; what an id says beside it is no time of ours.
+#: A hook ends within this time; an id with an earlier time was not made by csmd.
 LONGEST_HOOK_S = 60.0
 _TIMED = re.compile(r"[0-9a-f]{32}")
 
 
 def began_at(event_id: str, at: str) -> str:
-    """When the hook began that reports an event, which its id says; `at` where it says none, or another time.
+    """When the hook that reports an event began, by the event's id; `at` if the id holds no plausible time.
 
-    A hook whose event is spooled has waited for an answer: the next one's may be stored by then.
+    A hook that spools its event has waited for an answer: a later hook's event may already be stored.
     """
     if _TIMED.fullmatch(event_id) is None:
         return at
-    known = datetime.fromisoformat(at).timestamp()
+    received = datetime.fromisoformat(at).timestamp()
     began = int(event_id[:16], 16) / 1e9
-    if not known - LONGEST_HOOK_S <= began <= known:
+    if not received - LONGEST_HOOK_S <= began <= received:
         return at
     return datetime.fromtimestamp(began, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _is_excluded(event: Event, excludes: Excludes) -> bool:
-    """Whether an event comes from a project that the user wants left out; looks at the disk."""
+    """Whether an event comes from a project that the user has excluded; reads the disk."""
     start = started_in(event.transcript_path)
     place = project_identity.identified(event.cwd, start=start)
-    roots = project_identity.roots(place)
-    return excludes.place(event.cwd, start, *roots) or excludes.off(event.cwd, start, place.place, *roots)
+    return project_identity.is_excluded(excludes, place, event.cwd, start)
 
 
 def started_in(path: str) -> str:
-    """The directory in which a transcript's session began; "" for no such file yet, or a pipe."""
+    """The directory in which a transcript's session began; "" if the file does not exist yet or is a pipe."""
     if not path:
         return ""
     try:
@@ -123,9 +126,9 @@ def _turn_of(event: Event) -> Turn | None:
 
 
 def place_of(rows: Rows, event: Event) -> Project | None:
-    """The project of the turn that an event reports, a new one with its marks; None when it reports none.
+    """The project of the turn that an event reports, with its fingerprint if it is new; None if it reports no turn.
 
-    For `record`: what the disk is asked before the write is submitted does not hold up the writer.
+    For `record`: reads the disk before the write is submitted, so that the writer does not wait for it.
     """
     if _turn_of(event) is None or is_probe(event):
         return None
@@ -134,7 +137,7 @@ def place_of(rows: Rows, event: Event) -> Project | None:
 
 
 def _is_of_another_host(rows: Rows, event: Event) -> bool:
-    """Whether an event is of a session that is known as another assistant's, which ran Claude Code's hooks, too."""
+    """Whether an event belongs to another assistant's session, because that assistant runs Claude Code's hooks too."""
     others = [f"{host}:{event.session_id}" for host in adapters.ADAPTERS if host != adapters.CLAUDE.host]
     return event.host == adapters.CLAUDE.host and sessions.is_any_known(rows, others)
 
@@ -150,10 +153,10 @@ def record(
     room: int = SESSION_BYTES,
     waited: bool = False,
 ) -> bool:
-    """Stores an event and its provisional turn in one transaction; False when it was known or nothing of it may be kept.
+    """Stores an event and its provisional turn in one transaction; False if it was stored before or must not be stored.
 
-    `place` is what `place_of` says of the event: the writer never looks at the disk. `room` is how much of a
-    session is kept, `waited` says that the event comes from the spool: others may have come after it.
+    `place` is the event's `place_of`, because the writer never reads the disk. `room` is how many bytes of a session are
+    stored; `waited` says that the event comes from the spool, so that later events may already be stored.
     """
     permitted = None if _is_of_another_host(rows, event) else _permitted_event(rows, event, place, key)
     if permitted is None:
@@ -197,7 +200,7 @@ def redaction_counts(counts: Counter[str]) -> list[tuple[str, int]]:
 
 
 def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes) -> Event | None:
-    """The event as it may be stored, None when nothing of it may: it is acknowledged all the same."""
+    """The event as it may be stored; None if it must not be stored, which is acknowledged all the same."""
     if not tombstones.has_purged(rows):
         return event
     stream = f"{event.session_id}/{event.agent_id}" if event.agent_id else event.session_id
@@ -213,7 +216,7 @@ def _permitted_event(rows: Rows, event: Event, place: Project | None, key: bytes
 
 
 def _without_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, key: bytes, now: str) -> Event:
-    """The event without the secrets that its session holds elsewhere; its own are noted first."""
+    """The event without the secrets that its session has elsewhere; its own are noted first."""
     if isinstance(redacted, Removed) and redacted.secrets:
         keep_secrets_out(rows, event.session_id, redacted.secrets, key=key, now=now)
     text, hits = clean(event.text, tombstones.secrets_of(rows, [event.session_id], key), hole=KNOWN_AGAIN)
@@ -221,14 +224,14 @@ def _without_known_secrets(rows: Rows, event: Event, redacted: Counter[str], *, 
 
 
 def purged_since(rows: Rows, places: Iterable[Project], key: bytes) -> dict[str, str]:
-    """Project key -> until when it was purged; what was a project's worktree is purged with it."""
+    """Project key -> the time up to which it was purged; a project's worktrees are purged with it."""
     keys = {place.key: [place.key, *([place.worktree_of.key] if place.worktree_of else [])] for place in places}
     purged = tombstones.purged_names(rows, "project", [name for names in keys.values() for name in names], key=key)
     return {place: max(purged.get(name, "") for name in names) for place, names in keys.items()}
 
 
 def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple[Turn, Project, str]:
-    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session names none."""
+    """A turn, its project and its session's transcript as they may be stored; a sub-agent's session has no transcript."""
     listed = "" if turn.agent_id or path.startswith(HIDDEN) else path
     if not marks:
         return turn, place, listed
@@ -236,7 +239,7 @@ def permitted_turn(turn: Turn, place: Project, path: str, marks: Marks) -> tuple
 
 
 def permitted_place(place: Project, marks: Marks) -> Project:
-    """A project with the name and the root that may be stored; it is known by its key."""
+    """A project with its name and root as they may be stored; its key identifies it."""
     if not marks:
         return place
     root, name, where, remote = (clean(text, marks)[0] for text in (place.root, place.name, place.place, place.remote))

@@ -21,9 +21,9 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def read(text: str) -> tuple[str, list[str]]:
-    """(The text without comments, the imported paths), these in order, each once, without `#fragment`.
+    """(The text without comments, the imported paths in order, each once, without `#fragment`).
 
-    In a text that has comments, link definitions go with them, as in the assistant's own reading.
+    If a text has comments, link definitions are removed with them, as the assistant does.
     """
     if "@" not in text and "<!--" not in text:
         return text, []
@@ -59,35 +59,35 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def is_conditional(paths: Any) -> bool:
-    """Whether a rule with these `paths` holds for some files only, not always: it names others than `**`."""
+    """Whether a rule with these `paths` applies to some files only: it names a pattern other than `**`."""
     globs = paths.split(",") if isinstance(paths, str) else paths if isinstance(paths, list) else []
     patterns = [pattern.strip().removesuffix("/**") for pattern in globs if isinstance(pattern, str)]
     return any(pattern not in ("", "**") for pattern in patterns)
 
 
 def preload() -> None:
-    """Imports the Markdown and glob parsers, 1.3 MB of memory: their tenth of a second must not fall on a waiting hook."""
+    """Imports the Markdown and glob parsers (1.3 MB) early, because that takes a tenth of a second and a hook may wait."""
     _parser()
     _matches("", "")
 
 
 @functools.cache
 def _parser() -> MarkdownIt:
-    """CommonMark as the assistant's parser reads it: entities and NUL stay, and an escape cuts the text."""
+    """CommonMark as the assistant parses it: entities and NUL are kept, and an escape ends a text."""
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").disable(["normalize", "entity", "text_join"])
 
 
 def _plain_texts(tokens: Iterable[Token]) -> Iterator[str]:
-    """The texts in which imports are looked for; what is no plain text is a line end in them."""
+    """The texts that are searched for imports; whatever is not plain text is a line break in them."""
     open_blocks: list[str] = []
     for token in tokens:
         if token.type == "html_block" and _is_comment(token.content):
             yield without_spans(token.content, "<!--", "-->")
         elif token.type == "inline":
             if open_blocks[-2:] == ["list_item_open", "paragraph_open"]:
-                yield token.content  # of a list item the assistant also looks at the source
+                yield token.content  # the assistant also searches the source of a list item
             yield "".join(_plain(child) for child in token.children or ())
         elif token.nesting > 0:
             open_blocks.append(token.type)
@@ -96,13 +96,13 @@ def _plain_texts(tokens: Iterable[Token]) -> Iterator[str]:
 
 
 def _plain(token: Token) -> str:
-    """The text of an inline token; a backslash that escapes nothing belongs to it."""
+    """The text of an inline token; a backslash that escapes nothing is part of it."""
     is_plain = token.type == "text" or (token.type == "text_special" and token.content == token.markup)
     return token.content if is_plain else "\n"
 
 
 def _without_comments(source: str, tokens: Iterable[Token], definitions: dict[str, Any]) -> str:
-    """The source without the comments and link definitions that are blocks of their own, and empty lines after them."""
+    """The source without comments and link definitions that are blocks of their own, and without empty lines after them."""
     lines = _LINE.findall(source)
     kept = [*lines]
     inside: set[int] = set()

@@ -1,4 +1,4 @@
-"""From a directory to its project: git's files, remote, fingerprint, worktrees."""
+"""Identifies the project of a directory by git's files, its remote, its fingerprint and its worktrees."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from csmd import wire
+from csmd.exclusions import Excludes
 from csmd.privacy.redaction import redact
 from csmd.store import files, projects, workspaces
 from csmd.store.sqlite import Rows
@@ -21,21 +22,21 @@ from csmd.values import Project
 
 MAX_DEPTH = 64
 MAX_PATH = 4096
-#: Files that name what is in a directory.
+#: Files that identify a directory without git.
 MARKERS = (
     "pyproject.toml", "package.json", "go.mod", "Cargo.toml", "pom.xml", "build.gradle", "composer.json", "Gemfile",
     "mix.exs", "CMakeLists.txt", "Makefile", "CLAUDE.md", "AGENTS.md", "README.md",
 )  # fmt: skip
-#: In a repository's data, a file of `git init` that stays as it is.
+#: A file that `git init` writes into a repository's data and that does not change.
 _MADE = "description"
-#: Where assistants put a repository's worktrees; of one that is gone only the path tells whose it was.
+#: Where assistants put a repository's worktrees; for a deleted one only the path shows its repository.
 _WORKTREES = re.compile(r"^(.+?)/(?:\.claude/worktrees|\.worktrees)(?:/|$)")
-#: The folder beside a repository, named after it, in which people and tools put its worktrees: `shop-worktrees/shop-12`.
-_BESIDE = re.compile(r"^(/(?:[^/]+/)*([^/]+))[-._]worktrees/([^/]+)")
-#: A directory on a drive or a server of Windows, as an assistant there names it.
+#: The folder next to a repository, named after it, where people and tools put its worktrees: `shop-worktrees/shop-12`.
+_NEIGHBOUR = re.compile(r"^(/(?:[^/]+/)*([^/]+))[-._]worktrees/([^/]+)")
+#: A directory on a drive or a server of Windows.
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\]")
 _MODULES = re.compile(r"/\.git/(?:worktrees/[^/]+/)?modules/")
-#: A home that is kept in git (dotfiles) does not own every directory that once was below it.
+#: A home that is in git (dotfiles) does not own every deleted directory that was in it.
 _HOMES = re.compile(r"/(?:root|(?:home|Users)(?:/[^/]+)?)?")
 _SECTION = re.compile(r'\s*\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 _SCP = re.compile(r"(?:[^@/\s]+@)?(?P<host>\[[^\]]+\]|[^:/\s]+):(?P<path>(?!//).+)")
@@ -44,28 +45,28 @@ _PORTS = {"ssh": ":22", "https": ":443", "http": ":80", "git": ":9418"}
 
 
 class Disk(Protocol):
-    """Questions about a disk, none of which raises; `csmd.store.files` answers them for the real one."""
+    """Questions about a disk, which never raise; `csmd.store.files` answers them for the real one."""
 
     def read_small(self, path: str, limit: int = ...) -> str | None:
-        """The beginning of a file's text, "" for a directory, None when there is nothing to read."""
+        """The beginning of a file's text, "" for a directory, None if there is nothing to read."""
 
     def resolve(self, path: str) -> tuple[str, bool]:
-        """The path with every link resolved, and whether it is there."""
+        """The path with every link resolved, and whether it exists."""
 
     def is_link(self, path: str) -> bool:
         """Whether a name is a symbolic link."""
 
     def is_missing(self, path: str) -> bool:
-        """Whether nothing is at a path; a directory that may not be looked at is not gone."""
+        """Whether nothing exists at a path; False for a directory that may not be read."""
 
     def is_same_file(self, path: str, other: str) -> bool:
-        """Whether both name one existing file or directory (device and inode)."""
+        """Whether both paths name one existing file or directory (device and inode)."""
 
     def entries(self, folder: str) -> list[str]:
-        """What a directory holds; [] for none."""
+        """The names in a directory; [] if there is none."""
 
     def file_stamp(self, path: str) -> str:
-        """What a file keeps when its directory is moved and no copy has: its inode and time of change; "" for nothing."""
+        """A file's inode and time of change, which stay when its directory is moved and differ for a copy; "" if there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,7 @@ class _Repository:
 
 
 def identify(cwd: str, *, disk: Disk, start: str = "") -> Project:
-    """The project of `cwd`; inside no repository, a directory below the session's `start` belongs to `start`."""
+    """The project of `cwd`; outside of repositories, a directory in the session's `start` belongs to `start`."""
     if is_of_windows(cwd or start):
         return _of_windows(cwd or start, start)
     place, there = _place(cwd or start or "/", disk)
@@ -105,7 +106,7 @@ def is_of_windows(path: str) -> bool:
 
 
 def _of_windows(cwd: str, start: str) -> Project:
-    """The project of a directory of Windows, by its path alone: the disk at hand has none. Case tells no two apart."""
+    """The project of a directory of Windows, by its path alone, because this machine cannot read it; case is ignored."""
     place, begin = (unicodedata.normalize("NFC", ntpath.normpath(path[:MAX_PATH])) for path in (cwd, start or cwd))
     slashed, around = (path.replace("\\", "/").casefold() for path in (place, begin))
     owner = begin if _is_below(slashed, around) else place
@@ -116,7 +117,7 @@ def _of_windows(cwd: str, start: str) -> Project:
 
 
 def checkout(cwd: str, *, disk: Disk) -> str:
-    """The root of the working tree that a directory is in, a worktree's its own; the directory itself outside of git."""
+    """The root of the working tree of a directory, also of a linked worktree; the directory itself outside of git."""
     if is_of_windows(cwd):
         return ntpath.normpath(cwd)
     place, _ = _place(cwd, disk)
@@ -130,26 +131,32 @@ def at(root: str, *, place: str = "") -> Project:
 
 
 def roots(project: Project) -> tuple[str, ...]:
-    """A project's root, and that of the repository whose worktree it was: what is excluded there is excluded here."""
+    """A project's root, and the root of the repository whose worktree it was: exclusions of that apply to it."""
     return (project.root,) if project.worktree_of is None else (project.root, *roots(project.worktree_of))
 
 
+def is_excluded(excludes: Excludes, project: Project, *directories: str) -> bool:
+    """Whether directories of a project are left out, by their paths or by a mark on the disk."""
+    above = roots(project)
+    return excludes.place(*directories, *above) or excludes.off(*directories, project.place, *above)
+
+
 def may_have_worktrees(project: Project) -> bool:
-    """Whether a project can be the repository of a worktree: it is git's, or it is gone."""
+    """Whether a project can be the repository of a worktree: it is in git, or it no longer exists."""
     return project.kind != "path" or project.gone
 
 
 def is_home(root: str) -> bool:
-    """Whether a directory is a user's home, or holds homes: too much to be one project's worktree."""
+    """Whether a directory is a user's home, or contains homes: too large to be one project's worktree."""
     return _HOMES.fullmatch(root) is not None
 
 
 def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
-    """The repository beside the folder of worktrees that a directory was in, by their names.
+    """The repository next to the folder of worktrees that a directory was in, by their names.
 
-    Where it is gone as well, only a worktree named after it is taken for one: a folder may hold those of several.
+    If it does not exist either, a worktree counts only if it is named after it: a folder may hold those of several.
     """
-    match = _BESIDE.match(gone)
+    match = _NEIGHBOUR.match(gone)
     if match is None or is_home(match[1]):
         return None
     main = identify(match[1], disk=disk)
@@ -160,12 +167,12 @@ def _neighbour_repository(gone: str, disk: Disk) -> Project | None:
 
 
 def with_marks(project: Project, *, disk: Disk) -> Project:
-    """Returns the project with its remote and the marks that identify it after its directory was moved; "" for none.
+    """Returns the project with its remote and the fingerprint that identifies it after its directory was moved; "" for none.
 
-    A repository is identified by the first line of its reflog: who made or cloned it and when, to the second. One without
-    a commit has none, and is identified by a file that `git init` writes into its data and that is not edited.
-    A directory without git is identified by its marker files: their content alone is weak, as templates are equal, and so
-    are inodes, which are reused; but no program sets a file's time of change.
+    A repository is identified by the first line of its reflog: who created or cloned it and when, to the second. One
+    without a commit has no reflog, and is identified by a file that `git init` writes into its data and no one edits.
+    A directory without git is identified by its marker files: by their content, which templates share, their inodes,
+    which are reused, and their times of change, which no program sets.
     """
     if is_of_windows(project.root):
         return project
@@ -181,7 +188,7 @@ def with_marks(project: Project, *, disk: Disk) -> Project:
 
 
 def remote_in(config: str) -> str:
-    """The address in a git configuration where a repository comes from, normalised: origin's, else the first."""
+    """The address of a repository's remote in a git configuration, normalised: origin's, else the first."""
     remotes: dict[str, str] = {}
     section = ""
     for line in config.splitlines():
@@ -196,7 +203,7 @@ def remote_in(config: str) -> str:
 
 
 def normal_remote(url: str) -> str:
-    """`host/path` of an address: the same for ssh and https, without user, password, query and `.git`."""
+    """`host/path` of an address: equal for ssh and https, without user, password, query and `.git`."""
     url = wire.clean(url).strip()[:MAX_PATH]
     match = _URL.match(url)
     if match and match["scheme"].lower() == "file":
@@ -212,14 +219,14 @@ def normal_remote(url: str) -> str:
 
 
 def _place(path: str, disk: Disk) -> tuple[str, bool]:
-    """The one name of a directory, and whether it is there; one that is not keeps the name it was given."""
+    """The canonical path of a directory, and whether it exists; if not, the path is only normalised."""
     place, there = disk.resolve(_clean(path[:MAX_PATH]))
     place = wire.clean(place)
     return (_as_on_disk(place, disk) if there else unicodedata.normalize("NFC", place)), there
 
 
 def _as_on_disk(place: str, disk: Disk) -> str:
-    """An existing path as the disk spells it, where the disk takes other spellings for the same (macOS, WSL)."""
+    """An existing path as the disk spells it, if the disk ignores case or Unicode forms (macOS, WSL)."""
     parts = place.split("/")
     for depth in range(len(parts) - 1, 0, -1):
         name = parts[depth]
@@ -231,7 +238,7 @@ def _as_on_disk(place: str, disk: Disk) -> str:
         if not any(
             disk.is_same_file(f"{folder.rstrip('/')}/{name}", f"{folder.rstrip('/')}/{other}") for other in others
         ):
-            break  # this directory tells names apart, and so do those around it
+            break  # this directory distinguishes names, and so do those above it
         folded = _folded(name)
         parts[depth] = next((held for held in disk.entries(folder) if _folded(held) == folded), name)
         parts[depth] = unicodedata.normalize("NFC", wire.clean(parts[depth]))
@@ -243,7 +250,7 @@ def _folded(name: str) -> str:
 
 
 def _repository(place: str, disk: Disk) -> _Repository | None:
-    """The repository around `place`."""
+    """The repository that contains `place`."""
     for candidate in _upwards(place):
         inside = candidate.rstrip("/")
         marker = f"{inside}/.git"
@@ -265,7 +272,7 @@ def _upwards(place: str) -> Iterator[str]:
 
 
 def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
-    """The repository that a `.git` file points at: a worktree's, a submodule's, or one with its data elsewhere."""
+    """The repository that a `.git` file refers to: of a worktree, of a submodule, or with its data elsewhere."""
     git_dir = _real(_join(candidate, target), disk)
     shared = (disk.read_small(f"{git_dir}/commondir") or "").strip()
     common = _real(_join(git_dir, shared), disk) if shared else git_dir
@@ -280,14 +287,14 @@ def _linked(candidate: str, target: str, disk: Disk) -> _Repository:
 
 
 def _is_bare(folder: str, disk: Disk) -> bool:
-    """Whether a directory is a repository without a work tree; looked at only where its name says so."""
+    """Whether a directory is a repository without a work tree; looked up only if its name suggests it."""
     if not folder.endswith((".git", "/.bare")) or folder.endswith("/.git"):
         return False
     return disk.read_small(f"{folder}/HEAD") is not None and disk.read_small(f"{folder}/objects") == ""
 
 
 def _root_of_bare(bare: str) -> str:
-    """What to show of a bare repository: itself, or the directory that hides it in `.bare`."""
+    """The root of a bare repository: itself, or the directory that holds it as `.bare`."""
     return bare.removesuffix("/.bare") or "/"
 
 
@@ -320,7 +327,7 @@ def _join(base: str, path: str) -> str:
 
 
 def _clean(path: str) -> str:
-    """`path` as an absolute one without `.`, `..`, doubled and trailing slashes; nothing is looked up."""
+    """`path` as an absolute path without `.`, `..`, doubled and trailing slashes, by its text alone."""
     return "/" + posixpath.normpath(f"/{path}").lstrip("/")
 
 
@@ -329,19 +336,19 @@ class Places:
 
     def __init__(self, start: str) -> None:
         self._start = start
-        self._known: dict[str, Project] = {}
+        self._places: dict[str, Project] = {}
 
     def of(self, cwd: str) -> Project:
-        """The project of a directory with its marks; of the session's start for a line that names none."""
-        place = self._known.get(cwd)
+        """The project of a directory, with its fingerprint; for "" that of the session's start."""
+        place = self._places.get(cwd)
         if place is None:
             place = marked(identified(cwd, start=self._start or cwd))
-            self._known[cwd] = place
+            self._places[cwd] = place
         return place
 
 
 def identified(cwd: str, *, start: str = "") -> Project:
-    """The project of a directory, without its marks: they are read for a project that is not known yet."""
+    """The project of a directory, without its fingerprint, which is needed only for a project that is not stored yet."""
     return identify(cwd, disk=files, start=start)
 
 
@@ -354,12 +361,12 @@ def marked(place: Project) -> Project:
 
 
 def entering(rows: Rows, place: Project) -> Project:
-    """A place as `projects.ensure_with_directory` takes it in: with its marks when it is new. Asks the disk, so before the write."""
+    """A project as `projects.ensure_with_directory` needs it: with its fingerprint if it is new. Reads the disk, so before the write."""
     return place if projects.seq_of(rows, place) is not None else marked(place)
 
 
 def find_row(rows: Rows, cwd: str, *, start: str = "") -> int | None:
-    """The row of the project that a directory belongs to; None for one without turns. Writes nothing."""
+    """The row of the project of a directory; None for one without turns. Writes nothing."""
     return _find_row(rows, identified(cwd, start=start))
 
 
@@ -385,7 +392,7 @@ def wall(rows: Rows, cwd: str) -> int:
 
 
 def lens(rows: Rows, cwd: str) -> int:
-    """The lens of a directory: that of its wall, else of the nearest directory around it that has one; 0 for none."""
+    """The lens of a directory: of its workspace, else of the nearest directory above it that has one; 0 for none."""
     seq, inside = _home(rows, cwd, "")
     return inside or projects.lens_around(rows, identified(cwd).place if seq is None else workspaces.root_of(rows, seq))
 
@@ -397,7 +404,7 @@ def _home(rows: Rows, cwd: str, start: str) -> tuple[int | None, int]:
 
 
 def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, Project]]:
-    """(worktree that is gone, repository) of the pairs of paths that the disk does not contradict; looks at the disk."""
+    """(deleted worktree, repository) of the pairs of paths that the disk does not contradict; reads the disk."""
     lost = []
     for tree, main in dict.fromkeys(pairs):
         worktree, repository = identified(tree), marked(identified(main))
@@ -409,7 +416,7 @@ def lost_worktrees_of(pairs: Iterable[tuple[str, str]]) -> list[tuple[Project, P
 
 
 def merge_worktrees(rows: Rows, worktrees: Iterable[tuple[Project, Project]], *, now: str) -> int:
-    """Has worktrees count to their repositories; how many projects were merged for it."""
+    """Merges worktrees into their repositories; returns how many projects were merged."""
     return sum(
         projects.bring_home(rows, worktree, repository, is_gone=files.is_missing, now=now)
         for worktree, repository in worktrees

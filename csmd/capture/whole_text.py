@@ -1,4 +1,4 @@
-"""Gives back what was left out of a turn: read again from its transcript, redacted as when it was stored, byte for byte."""
+"""Reads the whole text of a turn that was stored cut: again from its transcript, redacted as when it was stored."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from csmd.capture import project_identity, transcripts
+from csmd.capture import project_identity, transcript_source
 from csmd.capture.ingest import BEGINNING_BYTES
 from csmd.capture.project_identity import Places
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Withheld
 from csmd.hosts import adapters
-from csmd.hosts.adapter import Opened, Reading
+from csmd.hosts.transcript_reading import OpenTranscript, Reading
 from csmd.paths import is_file
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import KNOWN_AGAIN
@@ -23,12 +23,12 @@ from csmd.store.turns import EVERYTHING, LeftOut
 from csmd.text import display
 from csmd.values import Turn
 
-#: By this time every message in a database counts as finished: what is stored of it was whole.
+#: At this time every message in a database counts as finished: it was, when it was stored.
 LAST = "9999-12-31T00:00:00.000Z"
 
 
 class Sources(NamedTuple):
-    """Where the whole of a turn may stand, and what of it stays out: what was purged, and secrets that its session holds."""
+    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's secrets."""
 
     paths: list[str]
     purged: Marks
@@ -36,7 +36,7 @@ class Sources(NamedTuple):
 
 
 def find_sources(rows: Rows, turn: LeftOut, *, key: bytes) -> Sources:
-    """Where a turn's whole text is to be looked for; `key` is the store's."""
+    """The sources of a turn's whole text; `key` is the store's."""
     return Sources(
         sessions.transcripts_with(rows, turn.seq), tombstones.marks(rows, key),
         tombstones.secrets_of(rows, [turn.session_id], key),
@@ -46,10 +46,10 @@ def find_sources(rows: Rows, turn: LeftOut, *, key: bytes) -> Sources:
 def read_whole(
     turn: LeftOut, sources: Sources, *, excludes: Excludes, is_thorough: bool = True
 ) -> Generator[None, None, str | None]:
-    """Gives the whole text of a turn in steps, by the first transcript that is there and says the same still; else None.
+    """Reads the whole text of a turn in steps, from the first transcript that still has it; None if none has.
 
-    What is left out by now, excluded or purged, stays out. Lines that name neither the turn nor its call are read only
-    by one that is thorough: what Codex calls a line may depend on those before it.
+    What has been excluded or purged since is left out. Lines that name neither the turn nor its call are read only if
+    `is_thorough`: the uuid of a line of Codex may depend on the lines before it.
     """
     for path in sources.paths:
         with contextlib.suppress(OSError):
@@ -62,57 +62,55 @@ def read_whole(
 
 
 def is_same(whole: str, turn: LeftOut) -> bool:
-    """Whether a text is the one of which a turn keeps beginning and end; of one of which nothing is kept, it is."""
+    """Whether a text can be the one of which a turn stores the beginning and the end; True if it stores nothing."""
     cut = display.find_cut(turn.text, f"turn {turn.uuid}")
     if cut is None:
         return turn.is_gone or whole == turn.text
     kept = len(f"{cut.head}{cut.tail}".encode("utf-8", "replace"))
-    # Of a character that the cut goes through neither side has a part.
+    # A character that was cut through is on neither side.
     missing = len(whole.encode("utf-8", "replace")) - kept - cut.left_out
     return whole.startswith(cut.head) and whole.endswith(cut.tail) and 0 <= missing <= 6
 
 
 def _find(path: Path, turn: LeftOut, excludes: Excludes, is_thorough: bool) -> Generator[None, None, Turn | None]:
-    """The turn as its transcript has it: first only the lines are read that name it or its tool's call, then all."""
+    """The turn in its transcript: first only the lines that name it or its tool's call are read, then all."""
     in_database = is_file(path.parent)
     if not in_database and not is_file(path):
         return None
     uuid = turn.uuid.partition("/")[0]
     message = uuid.rpartition(":")[2].partition("+")[0] if in_database else uuid
     names = [name.encode() for name in (message, turn.tool_id) if name]
-    for among in (names, []) if is_thorough else (names,):
+    for wanted in (names, []) if is_thorough else (names,):
         with _open(path, in_database) as (file, beginning, pieces):
-            places, started = Places(adapters.started_in(beginning)), adapters.started_in(beginning)
-            if _is_left_out(excludes, places, started):
+            started = adapters.started_in(beginning)
+            places = Places(started)
+            if project_identity.is_excluded(excludes, places.of(started), started):
                 return None
             withheld = Withheld(excludes=excludes)
-            opened = Opened(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
+            opened = OpenTranscript(path=path, file=file, beginning=beginning, position=0, withheld=withheld)
             read_line = adapters.of_transcript(beginning).read_from(opened)
             for lines, _ in pieces:
-                reading = Reading(withheld=withheld)
+                reading = Reading(withheld=withheld, tool_limit=EVERYTHING)
                 for _, line in lines:
-                    if line is not None and (not among or any(name in line for name in among)):
+                    if line is not None and (not wanted or any(name in line for name in wanted)):
                         with contextlib.suppress(BadInput):
-                            read_line(line, reading, tool_limit=EVERYTHING)
+                            read_line(line, reading)
                 for candidate in reading.turns:
                     if (candidate.uuid, candidate.kind, candidate.tool_id) == (turn.uuid, turn.kind, turn.tool_id):
-                        return None if _is_left_out(excludes, places, candidate.cwd) else candidate
+                        place = places.of(candidate.cwd)
+                        return None if project_identity.is_excluded(excludes, place, candidate.cwd) else candidate
                 yield
     return None
 
 
 @contextlib.contextmanager
-def _open(path: Path, in_database: bool) -> Iterator[tuple[BinaryIO, bytes, Iterator[tuple[transcripts.Lines, int]]]]:
+def _open(
+    path: Path, in_database: bool
+) -> Iterator[tuple[BinaryIO, bytes, Iterator[tuple[transcript_source.Lines, int]]]]:
     """A transcript, its first bytes, and its lines in pieces."""
     if in_database:
-        with transcripts.DatabaseSession.open(path, now=LAST) as session:
+        with transcript_source.DatabaseSession.open(path, now=LAST) as session:
             yield session.file, session.beginning, session.pieces(0, lambda: False)
     else:
         with path.open("rb") as file:
-            yield file, file.read(BEGINNING_BYTES), transcripts.pieces(file, 0, lambda: False)
-
-
-def _is_left_out(excludes: Excludes, places: Places, directory: str) -> bool:
-    place = places.of(directory)
-    roots = project_identity.roots(place)
-    return excludes.place(directory, *roots) or excludes.off(directory, place.place, *roots)
+            yield file, file.read(BEGINNING_BYTES), transcript_source.pieces(file, 0, lambda: False)

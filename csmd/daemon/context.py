@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from csmd.capture.transcripts import OnDisk
+from csmd.capture.transcript_listing import OnDisk
 from csmd.config import Config
 from csmd.daemon import logs
 from csmd.embedding import models

@@ -1,4 +1,4 @@
-"""A BERT encoder as an ONNX graph: what the worker loads, from a model's configuration and weights."""
+"""Builds the ONNX graph of a BERT encoder from a model's configuration and weights."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class Graph:
-    """Collects the nodes and weights of an ONNX graph; each method names its output and returns the name."""
+    """Collects the nodes and weights of an ONNX graph; methods return the name of what they add."""
 
     def __init__(self) -> None:
         self.nodes: list[Any] = []
@@ -33,7 +33,7 @@ class Graph:
         return output
 
     def save(self, path: Path, *, dim: int) -> None:
-        """Writes the graph, whose output are `dim` numbers for each token."""
+        """Writes the graph, whose output is `dim` numbers for each token."""
         inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "tokens"]) for name in INPUTS]
         shape: list[str | int | None] = ["batch", "tokens", dim]
         outputs = [helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, shape)]
@@ -44,7 +44,7 @@ class Graph:
 
 
 def write(config: Mapping[str, Any], weights: Mapping[str, Any], path: Path) -> None:
-    """Writes the encoder with these weights, equal to the original to 1e-6; KeyError where a weight is missing."""
+    """Writes the encoder with these weights, equal to the original to 1e-6; KeyError if a weight is missing."""
     width, heads = config["hidden_size"], config["num_attention_heads"]
     graph = Graph()
 
@@ -70,7 +70,7 @@ def write(config: Mapping[str, Any], weights: Mapping[str, Any], path: Path) -> 
     kinds = graph.node("Gather", embedding("token_type"), "token_type_ids")
     state = layer_norm(graph.node("Add", graph.node("Add", words, kinds), places), "embeddings.LayerNorm")
 
-    # Padding: -1e9 is added to each score that points at a masked token, so that softmax gives it nothing.
+    # Padding: -1e9 is added to each score for a masked token, so that softmax makes it 0.
     present = graph.node("Unsqueeze", graph.node("Cast", "attention_mask", to=TensorProto.FLOAT),
                          graph.weight("axes", numpy.array([1, 2])))  # fmt: skip
     absent = graph.node("Sub", graph.weight("one", numpy.float32(1)), present)

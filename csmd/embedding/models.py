@@ -1,4 +1,4 @@
-"""Installed models, and the worker process: started, asked, timed out, ended."""
+"""Installed embedding models, and the worker process that runs one."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from csmd.paths import model_folder
 from csmd.text.token_weights import weigh_tokens
 
 IDENTITY_FILE = "csmd-model.txt"
-#: In a model's folder instead of MODEL_FILES: which endpoint makes its vectors, and their dimension.
+#: In a model's folder instead of MODEL_FILES: the endpoint that makes its vectors, and their dimension.
 ENDPOINT_FILE = "endpoint.json"
-#: Beside the models' folders: the name of the one that was chosen instead of the configuration's.
+#: Next to the models' folders: the name of the model that was chosen instead of the configuration's.
 CHOSEN_FILE = "chosen"
 
 
 def check_model_dir(folder: Path) -> None:
-    """ConfigError, naming what is missing, unless `folder` holds all of MODEL_FILES."""
+    """ConfigError that names what is missing, unless `folder` holds all of MODEL_FILES."""
     missing = [name for name in MODEL_FILES if not (folder / name).is_file()]
     if missing:
         raise ConfigError(
@@ -43,7 +43,7 @@ def check_model_dir(folder: Path) -> None:
 
 
 def installed_model(models: Path, name: str) -> Path | None:
-    """The folder of the model that is used: the chosen one, else `name`; None when it is not there or not complete."""
+    """The folder of the model that is used: the chosen one, else `name`; None if it is missing or incomplete."""
     for candidate in (chosen_model(models), name):
         folder = models / _folder_name(candidate) if candidate else None
         if folder is not None and (is_endpoint(folder) or all((folder / file).is_file() for file in MODEL_FILES)):
@@ -57,7 +57,7 @@ def is_endpoint(folder: Path) -> bool:
 
 
 def write_endpoint(models: Path, name: str, endpoint: Mapping[str, Any]) -> None:
-    """Makes the folder of a model whose vectors an endpoint makes (`dim` numbers each), or writes it anew."""
+    """Creates or updates the folder of a model whose vectors (`dim` numbers each) an endpoint makes."""
     folder = models / _folder_name(name)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     part = folder / f".{ENDPOINT_FILE}"
@@ -67,24 +67,24 @@ def write_endpoint(models: Path, name: str, endpoint: Mapping[str, Any]) -> None
 
 
 def read_endpoint(folder: Path) -> dict[str, Any]:
-    """What `write_endpoint` wrote."""
+    """The endpoint that `write_endpoint` wrote."""
     return dict(wire.loads((folder / ENDPOINT_FILE).read_bytes()))
 
 
 def move_endpoints(models: Path, provider: str, **changed: str) -> None:
-    """Has the models whose vectors this provider makes ask at another place, or with another key."""
+    """Changes the address or the key for the models whose vectors this provider makes."""
     for file in models.glob(f"{provider}__*/{ENDPOINT_FILE}"):
         write_endpoint(models, file.parent.name.replace("__", "/"), read_endpoint(file.parent) | changed)
 
 
 def remove_endpoints(models: Path, provider: str) -> None:
-    """Removes every model whose vectors this provider makes: nothing is sent to it any more."""
+    """Removes the models whose vectors this provider makes: nothing more is sent to it."""
     for file in models.glob(f"{provider}__*/{ENDPOINT_FILE}"):
         shutil.rmtree(file.parent)
 
 
 def chosen_model(models: Path) -> str:
-    """The name of the model that was chosen instead of the configuration's; "" for none."""
+    """The name of the model that was chosen instead of the configuration's; "" if none was."""
     try:
         return (models / CHOSEN_FILE).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -92,7 +92,7 @@ def chosen_model(models: Path) -> str:
 
 
 def choose_model(models: Path, name: str) -> None:
-    """Has the model `name` used instead of the configuration's, or with "" that one again."""
+    """Chooses the model `name` instead of the configuration's; "" chooses that one again."""
     if not name:
         (models / CHOSEN_FILE).unlink(missing_ok=True)
         return
@@ -104,9 +104,9 @@ def choose_model(models: Path, name: str) -> None:
 
 
 def add_model(source: Path, models: Path, *, name: str) -> Path:
-    """Copy the model in `source` to its folder under `models`, replacing an older one; the folder.
+    """Copies the model in `source` to its folder in `models`, replacing an older one, and returns the folder.
 
-    Readable by the user alone; complete or not there. ConfigError when `source` is not a model's folder.
+    It is readable by the user alone, and complete or not there. ConfigError if `source` is not a model's folder.
     """
     check_model_dir(source)
     models.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,9 +125,9 @@ def add_model(source: Path, models: Path, *, name: str) -> Path:
 
 
 def model_identity(folder: Path) -> str:
-    """`name@12 hex` of the model in `folder`: its name and the SHA-256 of model.onnx; every vector carries it.
+    """`name@12 hex` of the model in `folder`: its name and the SHA-256 of model.onnx; every vector is stored with it.
 
-    Kept in IDENTITY_FILE with the size and time of the model.onnx it was computed from.
+    Cached in IDENTITY_FILE with the size and time of the model.onnx.
     """
     if is_endpoint(folder):
         return f"{folder.name.replace('__', '/')}@endpoint-{read_endpoint(folder)['dim']}"
@@ -142,7 +142,7 @@ def model_identity(folder: Path) -> str:
     with model.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     identity = f"{folder.name.replace('__', '/')}@{digest[:12]}"
-    with contextlib.suppress(OSError):  # a folder that cannot be written costs the time, not the answer
+    with contextlib.suppress(OSError):  # a folder that cannot be written only costs time
         identity_path.write_text(f"{identity}\n{stamp}\n", encoding="utf-8")
         identity_path.chmod(0o600)
     return identity
@@ -157,14 +157,14 @@ def _folder_name(name: str) -> str:
     return folder
 
 
-#: Bounds of one request, for each core: bigger ones are no faster and take more memory, and a hook's query waits behind one.
+#: Bounds of one request, for each core: larger ones are not faster, take more memory, and delay a hook's query.
 REQUEST_TEXTS, REQUEST_CHARS = 4, 1_000
-#: A caller with less time than this waits neither for the model to load nor for an answer somebody gave up.
+#: A caller with less time than this waits neither for the model to load nor for an earlier caller's answer.
 PATIENT_S = 1.0
-#: A worker that owes an answer this long is ended.
+#: A worker that takes longer for an answer is ended.
 STUCK_S = 120.0
 MAX_CRASHES = 3
-#: What close() grants the worker to end by itself.
+#: How long close() waits for the worker to end by itself.
 END_S = 2.0
 
 _INSTALL = "`csmd model fetch` installs one; without the hub `csmd model add`"
@@ -173,8 +173,8 @@ _INSTALL = "`csmd model fetch` installs one; without the hub `csmd model add`"
 class _Worker:
     """One worker process and the two pipes to it; not thread-safe.
 
-    Waiting methods raise TimeoutError at `until` (monotonic seconds), EOFError when the worker has ended and
-    BadInput when it talks nonsense.
+    Waiting methods raise TimeoutError at `until` (monotonic seconds), EOFError if the worker has ended and
+    BadInput if it sends something malformed.
     """
 
     def __init__(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -184,14 +184,14 @@ class _Worker:
         self._to, self._from = self.process.stdin, self.process.stdout
         os.set_blocking(self._to.fileno(), False)
         os.set_blocking(self._from.fileno(), False)
-        self._held = bytearray()
+        self._received = bytearray()
         self.dim = 0
         self.failure = ""
         self.owed = 1  # the ready frame
         self.owed_since = time.monotonic()
 
     def receive_pending(self, until: float) -> None:
-        """Reads the frames still to come: the ready frame, and answers that no caller waits for."""
+        """Reads the frames that are still due: the ready frame, and answers that no caller waits for."""
         while self.owed:
             kind, body = self._receive(until)
             self.owed -= 1
@@ -201,7 +201,7 @@ class _Worker:
                 self.failure = body.decode("utf-8", "replace")
 
     def ask(self, kind: bytes, body: bytes, until: float) -> tuple[bytes, bytes]:
-        """The kind and body of the reply; receive_pending() comes first."""
+        """Sends a request and returns the kind and body of the reply; call receive_pending() first."""
         rest = memoryview(worker_side.frame(kind, body))
         self.owed, self.owed_since = 1, time.monotonic()
         while rest:
@@ -211,13 +211,15 @@ class _Worker:
             except BrokenPipeError as error:
                 raise EOFError from error
             except TimeoutError as error:
-                raise BadInput("the embedding worker does not read its requests") from error  # half a frame is out
+                raise BadInput(
+                    "the embedding worker does not read its requests"
+                ) from error  # half of the frame was sent
         reply = self._receive(until)
         self.owed = 0
         return reply
 
     def end(self, grace_s: float) -> int:
-        """End and reap the process; its exit code, negative for a signal."""
+        """Ends and reaps the process; returns its exit code, negative for a signal."""
         self._to.close()
         try:
             self.process.wait(grace_s)
@@ -230,19 +232,19 @@ class _Worker:
     def _receive(self, until: float) -> tuple[bytes, bytes]:
         size = worker_side.HEAD.size
         while True:
-            if len(self._held) >= size:
-                kind, length = worker_side.HEAD.unpack_from(self._held)
+            if len(self._received) >= size:
+                kind, length = worker_side.HEAD.unpack_from(self._received)
                 if length > worker_side.MAX_FRAME_BYTES or kind not in b"RVNF":
                     raise BadInput("the embedding worker sent something that is not a frame")
-                if len(self._held) >= size + length:
-                    body = bytes(self._held[size : size + length])
-                    del self._held[: size + length]
+                if len(self._received) >= size + length:
+                    body = bytes(self._received[size : size + length])
+                    del self._received[: size + length]
                     return kind, body
             self._wait(self._from.fileno(), select.POLLIN, until)
             part = os.read(self._from.fileno(), 1 << 20)
             if not part:
                 raise EOFError
-            self._held += part
+            self._received += part
 
     @staticmethod
     def _wait(descriptor: int, event: int, until: float) -> None:
@@ -256,8 +258,8 @@ class Embedder:
     """Turns texts into int8 vectors by the model in `model_dir` (None: none is installed); safe to use from any thread.
 
     `endpoint_command` gives the command and the environment of a worker whose model is an endpoint's. `environment` is
-    that of every other worker, `idle_s` the seconds without work after which it ends (an ended worker is
-    started again by the next use). Requests take turns in the order of their callers.
+    that of every other worker, `idle_s` the seconds without work after which it ends; the next use starts it again.
+    Requests take turns in the order of their callers.
     """
 
     def __init__(
@@ -266,11 +268,11 @@ class Embedder:
     ) -> None:  # fmt: skip
         self._model_dir = model_dir
         self._command = [python, "-P", "-m", "csmd.embedding.worker", str(model_dir), "--idle-s", str(idle_s)]
-        package = str(Path(csmd.__file__).parent.parent)  # the worker must be of our version, wherever we run from
+        package = str(Path(csmd.__file__).parent.parent)  # the worker must have our version, wherever we run from
         self._environment = {**environment, **SILENT, "PYTHONPATH": package, "HF_HUB_OFFLINE": "1"}
         self._endpoint_command = endpoint_command
         self._sent = 0
-        # Whoever waits for `_busy` holds `_queue`: a background loop cannot take its next turn before them.
+        # A caller holds `_queue` while it waits for `_busy`: a background loop cannot take its next turn before it.
         self._queue, self._busy = threading.Lock(), threading.Lock()
         self._worker: _Worker | None = None
         self._crashes = 0
@@ -283,8 +285,8 @@ class Embedder:
         """One vector for each of `texts`, in order: normalised, times 127/0.25, clipped; `dim` signed bytes.
 
         `deadline_s` counts from now (None: only a stuck worker is an error). With `start` False a worker that does not
-        run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters for each core
-        and lets others in between; a background caller that wants to keep what is done before a deadline passes few
+        run is not started. Works in requests of at most REQUEST_TEXTS texts and REQUEST_CHARS characters for each core,
+        between which other callers have their turn; a background caller that must not lose work at a deadline passes few
         texts at a time (8, say). Raises EmbeddingUnavailable; its `what` says whether no model is installed, the worker
         does not run, is busy or died, or the deadline passed.
         """
@@ -307,12 +309,12 @@ class Embedder:
         return vectors
 
     def take_sent(self) -> int:
-        """The tokens, estimated, that went to an endpoint since the last call."""
+        """The estimated tokens that were sent to an endpoint since the last call."""
         sent, self._sent = self._sent, 0
         return sent
 
     def count_tokens(self, texts: Sequence[str], *, deadline_s: float = PATIENT_S) -> list[int] | None:
-        """Tokens of each text as cl100k counts them, or None when the worker is not ready or cannot count."""
+        """The tokens of each text as cl100k counts them; None if the worker is not ready or cannot count."""
         body = worker_side.pack_texts(texts)
         if not self.ready or len(body) > worker_side.MAX_FRAME_BYTES:
             return None
@@ -324,7 +326,7 @@ class Embedder:
         return counts if len(counts) == len(texts) and -1 not in counts else None
 
     def warm(self) -> None:
-        """Starts the worker unless it runs, without waiting for it; the next embed() raises what prevents it."""
+        """Starts the worker unless it runs, without waiting for it; if it fails, the next embed() raises the error."""
         if self._busy.acquire(blocking=False):
             try:
                 with contextlib.suppress(EmbeddingUnavailable):
@@ -340,18 +342,18 @@ class Embedder:
 
     @property
     def pid(self) -> int | None:
-        """The worker's process id, None when none runs; asking reaps one that has ended."""
+        """The worker's process id, None if none runs; reaps one that has ended."""
         worker = self._look()
         return worker.process.pid if worker is not None else None
 
     @property
     def dim(self) -> int | None:
-        """Dimensions of the vectors, None until the worker is ready."""
+        """The dimension of the vectors; None until the worker is ready."""
         worker = self._look()
         return (worker.dim or None) if worker is not None else None
 
     def use(self, model_dir: Path) -> None:
-        """Work with another model from now on: the running worker ends, crashes are forgotten."""
+        """Switches to another model: the running worker ends, and its crashes are forgotten."""
         with self._turn(time.monotonic() + STUCK_S):
             self._end_worker(END_S)
             self._model_dir = model_dir
@@ -359,14 +361,14 @@ class Embedder:
             self._crashes = 0
 
     def close(self) -> None:
-        """End the worker and reap it; later calls raise EmbeddingUnavailable."""
+        """Ends the worker and reaps it; later calls raise EmbeddingUnavailable."""
         self._closed = True
         worker = self._worker
         try:
             with self._turn(time.monotonic() + END_S):
                 self._end_worker(END_S)
         except EmbeddingUnavailable:
-            if worker is not None:  # somebody is in the middle of a request: the end of the worker ends it
+            if worker is not None:  # a request is running, which the end of the worker ends
                 worker.process.kill()
             with self._busy:
                 self._end_worker(0)
@@ -404,11 +406,11 @@ class Embedder:
                     answer, reply = worker.ask(kind, body, until)
                     break
                 except TimeoutError:
-                    self._late(worker)
+                    self._raise_timeout(worker)
                 except EOFError:
                     if self._bury(worker) != 0:
                         raise self._unavailable("the embedding worker died") from None
-                    # It ended itself for want of work just as we came: the next one answers.
+                    # It had just ended after its idle time: a new worker answers.
                 except BadInput as error:
                     worker.process.kill()
                     self._bury(worker)
@@ -439,12 +441,12 @@ class Embedder:
         return self._worker
 
     def _process(self, model_dir: Path) -> tuple[Sequence[str], Mapping[str, str]]:
-        """The command of the worker and its environment."""
+        """The command of the worker, and its environment."""
         if self._endpoint_command is not None and is_endpoint(model_dir):
             return self._endpoint_command(model_dir)
         return self._command, self._environment
 
-    def _late(self, worker: _Worker) -> None:
+    def _raise_timeout(self, worker: _Worker) -> None:
         if time.monotonic() - worker.owed_since >= STUCK_S:
             worker.process.kill()
             self._bury(worker)
@@ -453,9 +455,9 @@ class Embedder:
         raise EmbeddingUnavailable(f"the embedding worker did not {doing}")
 
     def _bury(self, worker: _Worker) -> int:
-        """Reap an ended worker, remember why it ended if it crashed; its exit code."""
+        """Reaps an ended worker, notes why it crashed if it did, and returns its exit code."""
         with contextlib.suppress(EOFError, TimeoutError, BadInput):
-            worker.receive_pending(0.0)  # a last word that nobody has read yet
+            worker.receive_pending(0.0)  # an error that it sent before it ended
         code = worker.end(END_S)
         self._worker = None
         if code:
@@ -464,7 +466,7 @@ class Embedder:
         return code
 
     def _look(self) -> _Worker | None:
-        """The worker, after its pending frames or its end were taken in; not while a request is in progress."""
+        """The worker after reading its pending frames, or reaping it; during a request it is not touched."""
         if self._busy.acquire(blocking=False):
             try:
                 worker = self._worker

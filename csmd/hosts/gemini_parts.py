@@ -1,6 +1,6 @@
-"""Messages in parts, as Gemini's API has them: how Gemini CLI and Qwen Code, its fork, store what was said and done; pure.
+"""Messages in parts, as in Gemini's API: how Gemini CLI and its fork Qwen Code store what was said and done; pure.
 
-A part is a text, a thought, a tool's call or its response. Calls and results become the form that is stored for every
+A part is a text, a thought, a tool call or its response. Calls and results are put into the form that is stored for every
 assistant (`csmd/hosts/tool_calls.py`).
 """
 
@@ -9,144 +9,154 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from csmd import wire
-from csmd.exclusions import Withheld
-from csmd.hosts import adapter
-from csmd.hosts.json_fields import mapping, string
+from csmd.hosts.json_fields import mapping, mappings, string
 from csmd.hosts.labels import label
-from csmd.hosts.stored_calls import call_turns, result_turn, with_exit_code
+from csmd.hosts.stored_calls import REJECTED, with_exit_code
+from csmd.hosts.stored_text import clean_text, is_slash_command, quote_answers
+from csmd.hosts.transcript_reading import Line
 from csmd.text import display
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
-#: What stands before the content of files that a prompt names behind an `@`; it is the files', not the user's.
+#: Precedes the content of files that a prompt names with `@`; that content is not the user's.
 REFERENCED = "\n--- Content from referenced files ---"
-#: What a hook put into a prompt or a result; Gemini CLI takes tags out of the text between.
+#: Surrounds what a hook added to a prompt or a result; Gemini CLI removes tags from the text between.
 _HOOK_CONTEXT = ("<hook_context>", "</hook_context>")
-#: Texts of the host's own that are parts of the user's messages.
+#: The host's own texts among the parts of the user's messages.
 _OF_HOST = re.compile(r"\s*<(?:session_context|loaded_context|qwen:[\w-]{1,40}|system-reminder)[\s>]")
-#: The summary of a compaction, and how a message begins that holds nothing else.
+#: The summary of a compaction, and the beginning of a message that holds nothing else.
 _SNAPSHOT = re.compile(r"<state_snapshot>(.*?)</state_snapshot>", re.DOTALL)
 _SUMMARISES = re.compile(r"\s*<(?:state_snapshot|scratchpad)>")
 _TAG_LINE = re.compile(r"^[ \t]*</?[a-z_]{1,40}>[ \t]*\n?", re.MULTILINE)
 
-#: The hosts' names of tools -> the stored ones; the fields of their inputs are the same.
+#: The hosts' names of tools -> the stored names; the fields of their inputs are the same.
 _TOOLS = {
     "run_shell_command": "Bash", "write_file": "Write", "replace": "Edit", "edit": "Edit", "read_file": "Read",
     "list_directory": "LS", "glob": "Glob", "grep_search": "Grep", "search_file_content": "Grep",
     "invoke_agent": "Agent", "agent": "Agent", "write_todos": "TodoWrite", "todo_write": "TodoWrite",
     "exit_plan_mode": "ExitPlanMode", "ask_user": "AskUserQuestion", "ask_user_question": "AskUserQuestion",
 }  # fmt: skip
-#: A shell's result: what stands around its output, and what around all of it.
+#: What surrounds a result, and what precedes and follows a shell's output in it.
 _AROUND = re.compile(r"\A\s*<untrusted_context>\n?(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _BEFORE_OUTPUT = re.compile(r"(?:Command: [^\n]*\nDirectory: [^\n]*\n)?Output: ")
-_BEHIND_OUTPUT = re.compile(r"\n(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*\Z")
+_AFTER_OUTPUT = re.compile(r"\n(?:Error|Exit Code|Signal|Background PIDs|Process Group PGID): [^\n]*\Z")
 _EXIT_CODE = re.compile(r"\nExit Code: (\d{1,3})\Z")
-_NOTHING = "(empty)"
-#: How a result begins of a call that the user turned down, in the stored form.
-_REJECTED = "The user doesn't want to proceed with this tool use. "
+#: Stands for no output.
+_EMPTY = "(empty)"
 
 
 def parts_in(content: Any) -> list[dict[str, Any]]:
     """The parts of a message, which is a text or a list."""
-    if isinstance(content, str):
-        return [{"text": content}]
-    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+    return [{"text": content}] if isinstance(content, str) else mappings(content)
 
 
 def words_in(parts: Iterable[dict[str, Any]]) -> str:
-    """What is said in parts: no thoughts, nothing of the host's own."""
+    """The text of parts, without thoughts and the host's own texts."""
     return "".join(
         text for part in parts if not part.get("thought") and not _OF_HOST.match(text := string(part, "text"))
     )
 
 
-def spoken(text: str, counts: Counter[str]) -> str:
-    """A text without what hooks put into it and the files that it names, redacted."""
+def clean(text: str, removed: Counter[str]) -> str:
+    """A text without the additions of hooks and the content of files that it names, redacted."""
     plain = display.without_spans(wire.clean(text), *_HOOK_CONTEXT)
-    return adapter.spoken(plain.partition(REFERENCED)[0], counts)
+    return clean_text(plain.partition(REFERENCED)[0], removed)
 
 
-def is_handed_in(parts: Sequence[dict[str, Any]]) -> bool:
-    """Whether a prompt came by `-p`: there what the hooks of a session's start say stands in the prompt's own part."""
+def is_submitted_by_program(parts: Sequence[dict[str, Any]]) -> bool:
+    """Whether a prompt came by `-p`: then the output of the session's start hooks is in the prompt's own part."""
     opening, closing = _HOOK_CONTEXT
     first = string(parts[0], "text") if parts else ""
     return first.startswith(opening) and bool(first.partition(closing)[2].strip())
 
 
-def prompt_kind(said: str) -> TurnKind:
-    """Whether a prompt is the user's own words or a command of the host."""
-    return "command" if adapter.is_slash_command(said) else "user"
+def prompt_kind(prompt: str) -> TurnKind:
+    """Whether a prompt is the user's own words or a command to the host."""
+    return "command" if is_slash_command(prompt) else "user"
 
 
 def is_summary(text: str) -> bool:
-    """Whether a message of the user's name is the summary of a compaction."""
+    """Whether a message in the user's name is the summary of a compaction."""
     return _SUMMARISES.match(text) is not None and "<state_snapshot>" in text
 
 
-def summary_in(text: str, counts: Counter[str]) -> str:
-    """What a compaction's summary says, without its tags."""
-    found = _SNAPSHOT.search(text)
-    return spoken(_TAG_LINE.sub("", found[1]), counts) if found else ""
+def summary_in(text: str, removed: Counter[str]) -> str:
+    """The text of a compaction's summary, without its tags."""
+    match = _SNAPSHOT.search(text)
+    return clean(_TAG_LINE.sub("", match[1]), removed) if match else ""
 
 
-def call_turn(bare: Turn, call: dict[str, Any], counts: Counter[str], withheld: Withheld, limit: int) -> Turn | None:
-    """The turn of a call {id, name, args}; None where it has no id. `limit` is how many bytes are kept."""
+def call_turns(line: Line, bare: Turn, call: dict[str, Any]) -> list[Turn]:
+    """The turn of a call {id, name, args}; [] if it has no id."""
     ident, name = label(call, "id", 120), label(call, "name", 120)
     if not ident:
-        return None
+        return []
     stored = _TOOLS.get(name, name), _stored_input(name, mapping(call, "args"))
-    (turn,) = call_turns(beside(bare, f"/{ident}"), ident, [stored], counts, withheld, limit)
-    return turn
+    return line.call_turns(sibling_turn(bare, f"/{ident}"), ident, [stored])
 
 
-def response_turn(
-    bare: Turn, response: dict[str, Any], counts: Counter[str], withheld: Withheld, limit: int, *, rejected: bool = False
-) -> Turn | None:  # fmt: skip
-    """The turn of a functionResponse {id, name, response}; None where it has no id."""
+def response_turns(line: Line, bare: Turn, response: dict[str, Any], *, rejected: bool = False) -> list[Turn]:
+    """The turn of a functionResponse {id, name, response}; [] if it has no id."""
     ident = label(response, "id", 120)
     if not ident:
-        return None
-    result = stored_result(mapping(response, "response"), rejected=rejected)
-    return result_turn(beside(bare, f"/{ident}="), ident, result, counts, withheld, limit)
+        return []
+    return [
+        line.result_turn(
+            sibling_turn(bare, f"/{ident}="), ident, stored_result(mapping(response, "response"), rejected=rejected)
+        )
+    ]
 
 
-def beside(bare: Turn, place: str) -> Turn:
-    """Another turn of the same line without text, with this behind its uuid."""
+def answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str, str]]) -> list[Turn]:
+    """The turn of the user's answers to the assistant's (question, answer) pairs; [] if there are none."""
+    text = clean(quote_answers(pairs), line.removed)
+    return [replace(sibling_turn(bare, suffix), text=text)] if text else []
+
+
+def sibling_turn(bare: Turn, suffix: str) -> Turn:
+    """Another turn of the same line, without text, whose uuid has this suffix."""
     return Turn(
-        uuid=f"{bare.uuid}{place}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="", at=bare.at,
+        uuid=f"{bare.uuid}{suffix}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="", at=bare.at,
         cwd=bare.cwd, version=bare.version,
     )  # fmt: skip
 
 
-def _stored_input(name: str, given: dict[str, Any]) -> dict[str, Any]:
-    todos = given.get("todos")
+def _stored_input(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    todos = arguments.get("todos")
     if _TOOLS.get(name) == "TodoWrite" and isinstance(todos, list):
-        entries = [todo for todo in todos if isinstance(todo, dict)]
-        return {"todos": [{"content": string(one, "content") or string(one, "description"), "status": string(one, "status")} for one in entries]}  # fmt: skip
-    if name == "read_file" and "absolute_path" in given:  # versions of before 0.9
-        return {"file_path": given["absolute_path"], **{key: given[key] for key in given if key != "absolute_path"}}
-    return given
+        return {
+            "todos": [
+                {"content": string(todo, "content") or string(todo, "description"), "status": string(todo, "status")}
+                for todo in mappings(todos)
+            ]
+        }
+    if name == "read_file" and "absolute_path" in arguments:  # before version 0.9
+        return {
+            "file_path": arguments["absolute_path"],
+            **{key: arguments[key] for key in arguments if key != "absolute_path"},
+        }
+    return arguments
 
 
 def stored_result(response: dict[str, Any], *, rejected: bool = False) -> str:
-    """What a call gave back: what it printed, below its exit code where that is not 0."""
+    """A call's result: its output, below its exit code unless that is 0."""
     error = string(response, "error")
     text = display.without_spans(error or string(response, "output"), *_HOOK_CONTEXT).rstrip()
     around = _AROUND.match(text)
     text = around[1] if around else text
     if rejected:
-        return f"{_REJECTED}{text}"
+        return f"{REJECTED}. {text}"
     opened = _BEFORE_OUTPUT.match(text)
     if opened is None:
         return f"Error: {text}" if error else text
     code = "0"
-    while behind := _BEHIND_OUTPUT.search(text, opened.end() - 1):
-        exit_code = _EXIT_CODE.search(text, behind.start())
+    while after := _AFTER_OUTPUT.search(text, opened.end() - 1):
+        exit_code = _EXIT_CODE.search(text, after.start())
         code = exit_code[1] if exit_code else code
-        text = text[: behind.start()]
+        text = text[: after.start()]
     printed = text[opened.end() :]
-    printed = "" if printed == _NOTHING else printed
-    return with_exit_code(printed, code)
+    return with_exit_code("" if printed == _EMPTY else printed, code)

@@ -1,8 +1,8 @@
-"""csmd's hooks in settings that have Claude Code's form of them and may hold comments; pure.
+"""csmd's hooks in settings that have Claude Code's form of them and may contain comments; pure.
 
-`hooks` is an object of lists, one for each event, of groups of handlers. Entries of ours run a script of csmd's home; they
-are added behind others', and every byte of others stays, comments too. `where` is the file's name in errors: ConfigError
-where the file cannot hold the entries.
+`hooks` is an object of lists, one for each event, of groups of handlers. csmd's handlers run a script in its home; they are
+added after others, and every other byte is kept, comments too. `where` is the file's name in errors: ConfigError if the file
+cannot hold the handlers.
 """
 
 from __future__ import annotations
@@ -15,33 +15,33 @@ from typing import Any
 
 from csmd import wire
 from csmd.errors import BadInput, ConfigError
-from csmd.hosts.host_files import HooksState, Kind, Registration, script_in, words_of
+from csmd.hosts.host_files import MARKERS, HooksState, HostFiles, Kind, Registration, script_in, words_of
 from csmd.text import entry_edits, json_edits
 from csmd.text.json_edits import Item
 
 HOOKS = "hooks"
-#: Where a handler stands: event, place of its group, place in the group.
-Place = tuple[str, int, int]
+#: The position of a handler: event, number of its group, number in the group.
+Position = tuple[str, int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEntries:
-    """An assistant's hooks, which run its launcher in csmd's home: the same lines for every version of csmd."""
+    """An assistant's hooks, which run its launcher in csmd's home: the lines are the same for every version of csmd."""
 
     host: str
-    """Its name, and its launcher's."""
+    """Its name, which is also its launcher's."""
     file: Callable[[Path], Path]
-    """The settings, below its configuration directory."""
+    """The settings, by its configuration directory."""
     events: Mapping[str, int]
-    """Event, by its own name -> seconds that the hook is granted."""
+    """Event, by the host's name -> seconds that the hook is granted."""
     second: int = 1000
-    """What the settings call one."""
+    """A second in the unit of the settings."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """Event -> its name on the hook's command line, where that is another: by it a hook knows what it waits for."""
+    """Event -> its name on the hook's command line, if it differs; the hook script knows events by that name."""
     is_off: Callable[[dict[str, Any], Path, str | None], bool]
-    """Whether settings switch hooks off, or this script of ours; by the settings, the script, and the text of `beside`."""
-    beside: str = ""
-    """Another file beside the settings on which that depends."""
+    """Whether settings switch off hooks, or csmd's; by the settings, csmd's script, and the text of `second_file`."""
+    second_file: str = ""
+    """Another file in the directory of the settings on which `is_off` depends."""
     decode: Callable[[bytes | None, str], str] = lambda data, where: entry_edits.decode(entry_edits.JSON, data, where)
 
     def script(self, home: Path) -> Path:
@@ -49,11 +49,11 @@ class HookEntries:
         return script_in(home, self.host)
 
     def command(self, home: Path, event: str) -> str:
-        """The command line of an event; it ends with 0 even where the script is gone."""
+        """The command line of an event; it exits with 0 even if the script is gone."""
         return f"{shlex.join([str(self.script(home)), self.names.get(event, event)])} || true"
 
     def merge(self, text: str, wanted: Registration, where: str) -> str:
-        """The settings with one handler for each event, behind others'; as they are where those are ours already."""
+        """The settings with one handler of csmd's for each event, after others; unchanged if they have these already."""
         script = self.script(wanted.home)
         handlers = {
             event: {"type": "command", "command": self.command(wanted.home, event), "timeout": seconds * self.second}
@@ -68,13 +68,13 @@ class HookEntries:
         return text
 
     def remove(self, text: str, home: Path, where: str) -> str:
-        """The settings without our handlers, and without groups, lists and `hooks` that held nothing else."""
-        for (event, group, place), _ in reversed(_ours(text, self.script(home), where)):
-            text = json_edits.without_entry(text, (HOOKS, event, group, HOOKS, place))
+        """The settings without csmd's handlers, and without groups, lists and `hooks` that contained nothing else."""
+        for (event, group, number), _ in reversed(_ours(text, self.script(home), where)):
+            text = json_edits.without_entry(text, (HOOKS, event, group, HOOKS, number))
         return text
 
     def state(self, folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-        """Whether handlers of a csmd home for all events stand in a directory's settings, which `read` reads, and are on."""
+        """Whether a directory's settings, which `read` reads, have handlers of a csmd home for all events and run them."""
         file = self.file(folder)
         settings, script = parsed(read(str(file))), self.script(home)
         if settings is None:
@@ -83,24 +83,26 @@ class HookEntries:
         hooks = hooks if isinstance(hooks, dict) else {}
         if any(not any(str(script) in words_of(own) for own in _handlers_in(hooks, event)) for event in self.events):
             return "gone"
-        beside = read(str(file.parent / self.beside)) if self.beside else None
-        return "off" if self.is_off(settings, script, beside) else "there"
+        second = read(str(file.parent / self.second_file)) if self.second_file else None
+        return "off" if self.is_off(settings, script, second) else "there"
 
     @property
     def kind(self) -> Kind:
-        """What the installer puts in."""
+        """The kind of entry that the installer writes."""
         return Kind(
-            name=f"{self.host} hooks",
-            what="hooks",
-            file=self.file,
-            merge=self.merge,
-            remove=self.remove,
-            decode=self.decode,
-        )
+            name=f"{self.host} hooks", what="hooks", file=self.file, merge=self.merge, remove=self.remove, decode=self.decode,
+        )  # fmt: skip
+
+    def files(self, **more: Any) -> HostFiles:
+        """The assistant's files; `more` are the other fields of the value."""
+        return HostFiles(
+            host=self.host, program=self.host, launcher=self.host, events=self.events, kinds=(self.kind,), state=self.state,
+            hook_command=lambda _, home, event: self.command(home, event), **{"markers": MARKERS, **more},
+        )  # fmt: skip
 
 
 def parsed(text: str | None) -> dict[str, Any] | None:
-    """The settings in a text, {} for no file; None where it holds none."""
+    """The settings in a text, {} for no file; None if it is not a JSON object."""
     plain = json_edits.without_comments((text or "").removeprefix(json_edits.BOM))
     try:
         settings = {} if json_edits.is_blank(plain) else wire.loads(plain)
@@ -112,24 +114,24 @@ def parsed(text: str | None) -> dict[str, Any] | None:
 def _handlers_in(hooks: Mapping[str, Any], event: str) -> Iterator[Any]:
     groups = hooks.get(event)
     for group in groups if isinstance(groups, list) else ():
-        found = group.get(HOOKS) if isinstance(group, dict) else None
-        yield from found if isinstance(found, list) else ()
+        handlers = group.get(HOOKS) if isinstance(group, dict) else None
+        yield from handlers if isinstance(handlers, list) else ()
 
 
-def _ours(text: str, script: Path, where: str) -> list[tuple[Place, Any]]:
-    """Our handlers and their places, in the order of the file."""
+def _ours(text: str, script: Path, where: str) -> list[tuple[Position, Any]]:
+    """csmd's handlers and their positions, in the order of the file."""
     plain = json_edits.without_comments(text)
     return [
-        ((event.key, number, place), value)
+        ((event.key, group_number, number), value)
         for event in _lists(plain, where)
-        for number, group in enumerate(json_edits.items(plain, event.value))
-        for place, handler in enumerate(_handlers(plain, group))
+        for group_number, group in enumerate(json_edits.items(plain, event.value))
+        for number, handler in enumerate(_handlers(plain, group))
         if str(script) in words_of(value := json_edits.value_of(plain, handler))
     ]
 
 
 def _lists(plain: str, where: str) -> Iterator[Item]:
-    """The lists of events; other members of `hooks` are settings of the assistant's."""
+    """The lists of events; other members of `hooks` are the assistant's settings."""
     hooks = json_edits.member(plain, json_edits.root(plain), HOOKS)
     if hooks is None:
         return
@@ -139,8 +141,8 @@ def _lists(plain: str, where: str) -> Iterator[Item]:
 
 
 def _handlers(plain: str, group: Item) -> list[Item]:
-    found = json_edits.member(plain, group.value, HOOKS) if plain[group.value] == "{" else None
-    return json_edits.items(plain, found.value) if found is not None and plain[found.value] == "[" else []
+    handlers = json_edits.member(plain, group.value, HOOKS) if plain[group.value] == "{" else None
+    return json_edits.items(plain, handlers.value) if handlers is not None and plain[handlers.value] == "[" else []
 
 
 def _with_group(text: str, event: str, group: dict[str, Any], where: str) -> str:

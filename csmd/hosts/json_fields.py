@@ -1,4 +1,4 @@
-"""Reads untrusted JSON of an assistant: objects, strings and times, each with a default for what is not there."""
+"""Reads an assistant's JSON, which is untrusted: objects, strings and times, each with a default if it is missing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 def json_object(text: str | bytes | None) -> dict[str, Any] | None:
-    """The JSON object in a text; None where there is none."""
+    """The JSON object in a text; None if it holds none."""
     try:
         value = wire.loads(text or "")
     except BadInput:
@@ -22,7 +22,7 @@ def json_object(text: str | bytes | None) -> dict[str, Any] | None:
 
 
 def object_in(line: bytes) -> dict[str, Any]:
-    """The JSON object that a transcript's line is; BadInput for another."""
+    """The JSON object of a transcript's line; BadInput if it is anything else."""
     value = wire.loads(line)
     if not isinstance(value, dict):
         raise BadInput("a transcript line is not a JSON object")
@@ -30,13 +30,18 @@ def object_in(line: bytes) -> dict[str, Any]:
 
 
 def mapping(value: dict[str, Any], key: str) -> dict[str, Any]:
-    """The object under `key`; {} for none."""
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    """The object under `key`; {} if there is none."""
+    item = value.get(key)
+    return item if isinstance(item, dict) else {}
+
+
+def mappings(value: object) -> list[dict[str, Any]]:
+    """The objects in a list; [] for anything else."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def strings(value: Any) -> Iterator[str]:
-    """Every text in a value, however deep."""
+    """Every text in a value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -45,9 +50,9 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def string(value: dict[str, Any], key: str) -> str:
-    """The string under `key`; "" for none."""
-    found = value.get(key)
-    return found if isinstance(found, str) else ""
+    """The string under `key`; "" if there is none."""
+    item = value.get(key)
+    return item if isinstance(item, str) else ""
 
 
 def moment_of(seconds: float) -> str:
@@ -56,7 +61,7 @@ def moment_of(seconds: float) -> str:
 
 
 def moment(value: dict[str, Any]) -> str:
-    """The time under `timestamp` in csmd's form; the epoch when there is none that can be read."""
+    """The time under `timestamp` in csmd's form; the epoch if it is missing or cannot be read."""
     try:
         at = datetime.fromisoformat(string(value, "timestamp"))
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)

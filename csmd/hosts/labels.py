@@ -1,4 +1,4 @@
-"""Ids, versions and names in an assistant's JSON, which are stored as they are unless they hold a secret."""
+"""Ids, versions and names in an assistant's JSON, which are stored unchanged unless they hold a secret."""
 
 from __future__ import annotations
 
@@ -11,20 +11,32 @@ from csmd.cache import cached
 from csmd.hosts.json_fields import string
 from csmd.privacy.redaction import redact
 
+#: The longest id of a session or turn.
+LONGEST_ID = 200
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: What ids, versions and names of tools and models are written with; `?` stands for what UTF-8 cannot carry.
+#: The characters of ids, versions and names of tools and models; `?` replaces what UTF-8 cannot encode.
 _LABEL = re.compile(r"[\w.:@/<>+()\[\]? -]*+", re.ASCII)
 
 
-def label(value: dict[str, Any], key: str, limit: int) -> str:
-    """A short structural string in at most `limit` characters; "" for one that is no id or name.
+def label(value: dict[str, Any], key: str, limit: int = LONGEST_ID) -> str:
+    """A short structural string of at most `limit` characters; "" for anything that is not an id or a name.
 
-    These columns are stored as they are, so what has other characters or holds a secret is not taken.
+    These columns are stored unchanged, so a value with other characters or with a secret is rejected.
     """
-    found = wire.clean(string(value, key))
-    return found[:limit] if _UUID.fullmatch(found) or (_LABEL.fullmatch(found) and _is_harmless(found)) else ""
+    text = wire.clean(string(value, key))
+    return text[:limit] if _UUID.fullmatch(text) or (_LABEL.fullmatch(text) and _is_harmless(text)) else ""
 
 
 @cached(1024)
-def _is_harmless(label: str) -> bool:
-    return redact(label, Counter()) == label
+def _is_harmless(text: str) -> bool:
+    return redact(text, Counter()) == text
+
+
+def session_id(host: str, ident: str) -> str:
+    """The id under which a session or turn of any assistant but Claude Code is stored; "" for ""."""
+    return f"{host}:{ident}" if ident else ""
+
+
+def uuid_in(host: str, value: dict[str, Any], key: str) -> str:
+    """The id under which a turn is stored, by its line's id under `key`; "" if there is none."""
+    return session_id(host, label(value, key))

@@ -1,4 +1,4 @@
-"""The assistants that csmd can be installed for, each by its files."""
+"""The files of each assistant that csmd can be installed for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from csmd.hosts.opencode import registration as opencode_registration
 from csmd.hosts.qwen import registration as qwen_registration
 
 CLAUDE = claude_registration.FILES
-#: Host -> its files, in the order in which a person is asked.
+#: Host -> its files, in the order in which the installer asks about them.
 FILES: dict[str, HostFiles] = {
     files.host: files
     for files in (

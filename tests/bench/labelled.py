@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +17,7 @@ from csmd.errors import BadInput  # noqa: E402
 from csmd.extraction import chooser  # noqa: E402
 from csmd.extraction.chooser import Source  # noqa: E402
 from csmd.extraction.statements import SPOKEN  # noqa: E402
-from csmd.hosts import adapter  # noqa: E402
+from csmd.hosts import transcript_reading  # noqa: E402
 from csmd.hosts.claude import transcript  # noqa: E402
 from csmd.text import tokens  # noqa: E402
 from csmd.values import StoredTurn, Turn  # noqa: E402
@@ -55,11 +54,11 @@ def sessions_of(folder: Path, *, inside: str = "transcripts") -> list[Session]:
 
 
 def _session(path: Path) -> Session:
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=TOOL_LIMIT)
     with path.open("rb") as lines:
         for line in lines:
             try:
-                transcript.read_line(line, reading, tool_limit=TOOL_LIMIT)
+                transcript.read_line(line, reading)
             except BadInput:
                 continue
     turns = {turn.uuid: turn for turn in reading.turns if not turn.agent_id}
@@ -138,20 +137,3 @@ def score(scorer: ModuleType, memories: list[dict[str, Any]], sessions: set[str]
         )
     result: dict[str, Any] = scorer.extract(memories, labels, "", quiet=True)
     return result
-
-
-def found_by(scorer: ModuleType, labels: Any) -> Callable[[str, set[str], str], set[int]]:
-    """The labels that a text of a session, citing some lines, states by the strict rule."""
-
-    def of(session: str, lines: set[str], text: str) -> set[int]:
-        said = scorer.words(text)
-        if len(said) > 45:
-            return set()
-        return {
-            number
-            for number, cited, quote, memory in labels.by.get(session, ())
-            if max((len(words & said) / len(words) for words in (quote, memory) if len(words) >= 3), default=0)
-            >= (0.3 if cited & lines else 0.6)
-        }
-
-    return of

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from csmd.capture import instruction_files
-from csmd.capture.instruction_files import Disk, Entry, Place, User
+from csmd.capture import claude_instructions
+from csmd.capture.claude_instructions import Disk, Entry, Place, User
 
 DATA = Path(__file__).resolve().parent.parent / "data" / "instructions"
 RECORDED = json.loads((DATA / "recorded.json").read_text())
@@ -37,7 +37,7 @@ def memory_disk(files: dict[str, str], order: list[str]) -> Disk:
     )
 
 
-def listed(found: list[instruction_files.Instruction], root: str) -> list[list[str]]:
+def listed(found: list[claude_instructions.Instruction], root: str) -> list[list[str]]:
     return [[one.path.removeprefix(root + "/"), one.kind, one.content] for one in found]
 
 
@@ -49,10 +49,10 @@ def test_for_the_recorded_case_the_list_is_the_clients_own() -> None:
     disk = memory_disk(files, [f"/r/{path}" for path, *_ in RECORDED["loaded"]])
     place = Place(start="/r/proj", user=User(home="/r/home", configs=("/r/home/.claude",), managed="/r/managed"))
     assert len(RECORDED["loaded"]) == 23
-    assert listed(instruction_files.loaded(place, disk), "/r") == RECORDED["loaded"]
+    assert listed(claude_instructions.loaded(place, disk), "/r") == RECORDED["loaded"]
 
 
-def build(root: Path, tree: dict[str, Any]) -> instruction_files.User:
+def build(root: Path, tree: dict[str, Any]) -> claude_instructions.User:
     """The recorded directory on a real disk."""
     (root / "project" / ".git").mkdir(parents=True)
     (root / "project" / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -71,15 +71,15 @@ def build(root: Path, tree: dict[str, Any]) -> instruction_files.User:
     return user_of(root)
 
 
-def user_of(root: Path) -> instruction_files.User:
-    return instruction_files.User(home=f"{root}/home", configs=(f"{root}/home/.claude",), managed=f"{root}/managed")
+def user_of(root: Path) -> claude_instructions.User:
+    return claude_instructions.User(home=f"{root}/home", configs=(f"{root}/home/.claude",), managed=f"{root}/managed")
 
 
 @pytest.mark.parametrize("tree", TREES, ids=lambda tree: tree["name"])
 def test_a_tree_is_loaded_as_the_client_loads_it(tree: dict[str, Any], tmp_path: Path) -> None:
     root = tmp_path.resolve()
     user = build(root, tree)
-    found = listed(instruction_files.load(str(root / tree["start"]), user), str(root))
+    found = listed(claude_instructions.load(str(root / tree["start"]), user), str(root))
     assert sorted(found) == sorted(tree["loaded"])
     if not any("rules" in path for path, *_ in tree["loaded"]):
         assert found == tree["loaded"]
@@ -106,7 +106,7 @@ def test_a_work_tree_inside_the_main_one_leaves_out_what_it_has_a_copy_of(tmp_pa
     memory = root / "home/.claude/projects" / name / "memory"
     memory.mkdir(parents=True)
     (memory / "MEMORY.md").write_text("M")
-    found = [one.content for one in instruction_files.load(str(tree), user_of(root))]
+    found = [one.content for one in claude_instructions.load(str(tree), user_of(root))]
     assert found == ["UP", "UP-LOCAL", "MAIN-LOCAL", "MINE", "MINE-LOCAL", "M"]
 
 
@@ -121,11 +121,11 @@ def test_what_is_no_readable_file_is_not_there_and_nobody_waits_for_it(tmp_path:
     (project / ".claude/rules/loop").symlink_to(".")
     (project / ".claude/rules/device.md").symlink_to("/dev/zero")
     (project / ".claude/rules/long.md").symlink_to("x" * 250 + "/" + "y" * 250)
-    (project / ".claude/rules/huge.md").write_bytes(b"a" * (instruction_files.MAX_BYTES + 1))
-    (project / ".claude/rules/most.md").write_bytes(b"a" * instruction_files.MAX_BYTES)
+    (project / ".claude/rules/huge.md").write_bytes(b"a" * (claude_instructions.MAX_BYTES + 1))
+    (project / ".claude/rules/most.md").write_bytes(b"a" * claude_instructions.MAX_BYTES)
     (project / ".claude/rules/bytes.md").write_bytes(b"caf\xe9 \xff\x00 end")
     found: list[Any] = []
-    reader = threading.Thread(target=lambda: found.extend(instruction_files.load(str(project), user_of(root))))
+    reader = threading.Thread(target=lambda: found.extend(claude_instructions.load(str(project), user_of(root))))
     reader.start()
     reader.join(60)
     assert not reader.is_alive(), "it waits for the other end of a pipe"
@@ -147,7 +147,7 @@ def test_settings_that_cannot_be_read_or_are_odd_change_nothing(tmp_path: Path) 
     ):
         (root / "home/.claude/settings.json").write_text(text)
         (root / "home/.claude.json").write_text(text)
-        assert [one.content for one in instruction_files.load(str(root / "project"), user_of(root))] == ["P"]
+        assert [one.content for one in claude_instructions.load(str(root / "project"), user_of(root))] == ["P"]
 
 
 def test_a_tree_without_end_is_read_to_a_limit() -> None:
@@ -162,15 +162,15 @@ def test_a_tree_without_end_is_read_to_a_limit() -> None:
         return [Entry("d", True), Entry("e", True), Entry("a.md", False)]
 
     disk = Disk(read=content, entries=entries, real=lambda path: path)
-    found = instruction_files.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
-    assert len(found) <= instruction_files.MAX_FILES
-    assert len(read) < 5 * instruction_files.MAX_FILES
+    found = claude_instructions.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
+    assert len(found) <= claude_instructions.MAX_FILES
+    assert len(read) < 5 * claude_instructions.MAX_FILES
 
 
 def test_the_context_names_each_file_as_the_host_does() -> None:
     disk = memory_disk({"/p/CLAUDE.md": "Use tabs.\n", "/c/CLAUDE.md": "Be brief."}, [])
-    found = instruction_files.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
-    assert instruction_files.build(found) == (
+    found = claude_instructions.loaded(Place(start="/p", user=User(home="/h", configs=("/c",))), disk)
+    assert claude_instructions.build(found) == (
         "Contents of /c/CLAUDE.md (user's private global instructions for all projects):\n\nBe brief.\n\n"
         "Contents of /p/CLAUDE.md (project instructions, checked into the codebase):\n\nUse tabs."
     )
@@ -181,7 +181,7 @@ def test_the_context_names_each_file_as_the_host_does() -> None:
 
 def merge(files: dict[str, str]) -> tuple[list[tuple[str, str, str]], list[str]]:
     place = Place(start="/p", user=User(home="/h", configs=("/h/.claude",)))
-    return instruction_files.merged(place, memory_disk(files, []))
+    return claude_instructions.merged(place, memory_disk(files, []))
 
 
 def test_four_scopes_are_merged_the_most_binding_first() -> None:
@@ -208,13 +208,13 @@ def test_what_is_not_included_is_told() -> None:
     chain = {f"/p/{n}.md": f"{n}\n@include {n + 1}.md" for n in range(20)}
     found, problems = merge(
         {**chain, "/p/CLAUDE.md": "@include 0.md\n@include missing.md\n@include long.md\n@include CLAUDE.md\n@include fits.md",
-         "/p/long.md": "x" * (instruction_files.MAX_INCLUDE_BYTES + 1), "/p/fits.md": "y" * instruction_files.MAX_INCLUDE_BYTES}
+         "/p/long.md": "x" * (claude_instructions.MAX_INCLUDE_BYTES + 1), "/p/fits.md": "y" * claude_instructions.MAX_INCLUDE_BYTES}
     )  # fmt: skip
     body = found[0][2]
     assert [line for line in body.splitlines() if line.isdigit()] == [
-        str(n) for n in range(instruction_files.MAX_DEPTH)
+        str(n) for n in range(claude_instructions.MAX_DEPTH)
     ]
-    assert "x" not in body and body.count("y") == instruction_files.MAX_INCLUDE_BYTES
+    assert "x" not in body and body.count("y") == claude_instructions.MAX_INCLUDE_BYTES
     for reason in ("more than 10 deep", "no such file", "the limit is 40960", "include itself"):
         assert any(reason in problem for problem in problems), (reason, problems)
 

@@ -16,16 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import ingest, transcripts
-from csmd.capture.transcripts import (
-    HEAD_BYTES,
-    head_of,
-    is_complete,
-    is_head_of,
-    spans_of,
-    where_to_start,
-    with_times,
-)
+from csmd.capture import ingest, transcript_source, transcripts
+from csmd.capture.transcript_source import HEAD_BYTES, head_of, is_complete, is_head_of, where_to_start
+from csmd.capture.turn_filter import spans_of, with_times
 from csmd.errors import BadInput
 from csmd.exclusions import Excludes, Pauses
 from csmd.hosts.json_fields import EPOCH
@@ -268,7 +261,7 @@ def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -
     world.write(call)
     world.tail()
     assert world.said() == []
-    assert world.store.read(lambda rows: rows.value("select count(*) from tampered")) == 1
+    assert world.store.read(lambda rows: rows.value("select count(*) from tombstones where kind = 'tampered'")) == 1
 
 
 def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:
@@ -447,7 +440,7 @@ def test_a_head_of_another_form_means_another_file(head: str) -> None:
 
 def lines_in(data: bytes, position: int = 0) -> tuple[list[tuple[int, bytes | None]], int]:
     """The lines from a position on with their offsets, and the offset after the last one."""
-    found = list(transcripts.pieces(io.BytesIO(data), position, lambda: False))
+    found = list(transcript_source.pieces(io.BytesIO(data), position, lambda: False))
     return [line for lines, _ in found for line in lines], found[-1][1] if found else position
 
 
@@ -476,7 +469,7 @@ def test_however_a_file_grows_its_lines_and_offsets_are_the_same(
             expected.append((match.start(), line if len(line) <= limit else None))
     found: list[tuple[int, bytes | None]] = []
     position = 0
-    with mock.patch.multiple(transcripts, READ_BYTES=piece, MAX_LINE_BYTES=limit):
+    with mock.patch.multiple(transcript_source, READ_BYTES=piece, MAX_LINE_BYTES=limit):
         for size in [*sorted(sizes), len(data)]:
             lines, position = lines_in(data[:size], position)
             found += lines
@@ -498,4 +491,4 @@ def test_an_object_is_whole_at_its_end_and_never_before(value: dict[str, Any]) -
 
 
 def test_the_limit_of_a_line_is_no_less_than_what_the_client_writes() -> None:
-    assert transcripts.MAX_LINE_BYTES >= 32 * 1024 * 1024
+    assert transcript_source.MAX_LINE_BYTES >= 32 * 1024 * 1024

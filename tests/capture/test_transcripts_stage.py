@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from csmd.capture import ingest, transcripts
+from csmd.capture import ingest, transcript_listing, transcript_source, transcripts
 from csmd.errors import BadInput
 from csmd.hosts.claude import transcript
 from csmd.store import cursors, files
@@ -154,8 +154,8 @@ def test_however_the_file_grows_its_turns_are_the_same(tmp_path: Path, cuts: lis
     root = tmp_path / os.urandom(8).hex()
     root.mkdir()
     place = Place(root)
-    before = transcripts.READ_BYTES
-    transcripts.READ_BYTES = read_bytes
+    before = transcript_source.READ_BYTES
+    transcript_source.READ_BYTES = read_bytes
     try:
         done = 0
         for border in [*sorted(min(cut, len(data)) for cut in cuts), len(data)]:
@@ -168,7 +168,7 @@ def test_however_the_file_grows_its_turns_are_the_same(tmp_path: Path, cuts: lis
         assert state is not None and (state.position, state.bad_lines) == (len(data), 1)
         assert [note["offset"] for note in place.notes()] == [data.index(b"not JSON")]
     finally:
-        transcripts.READ_BYTES = before
+        transcript_source.READ_BYTES = before
         place.store.close()
 
 
@@ -230,11 +230,11 @@ def test_an_empty_file_and_one_without_turns_are_read_and_left(place: Place) -> 
     assert place.tail().bytes_read == 0
     info = place.path.stat()
     known = {str(place.path): (info.st_size, info.st_mtime_ns)}
-    found = transcripts.stat_transcript(str(place.path))
+    found = transcript_listing.stat_transcript(str(place.path))
     assert found is not None
-    assert not transcripts.has_grown(found, known)
-    assert transcripts.has_grown(found, {})
-    assert transcripts.stat_transcript(str(place.path.with_name("gone"))) is None
+    assert not transcript_listing.has_grown(found, known)
+    assert transcript_listing.has_grown(found, {})
+    assert transcript_listing.stat_transcript(str(place.path.with_name("gone"))) is None
 
 
 def test_a_file_that_is_only_being_begun_waits_until_it_says_what_it_is(
@@ -243,13 +243,13 @@ def test_a_file_that_is_only_being_begun_waits_until_it_says_what_it_is(
     said = {"role": "user", "content": "Warmup"}
     warmup = line("u1", isSidechain=True, agentId="a1", message=said)
     place.path.touch()
-    pieces_of = transcripts.pieces
+    pieces_of = transcript_source.pieces
 
     def grown(file: Any, start: int, stop: Any) -> Any:
         place.path.write_bytes(warmup + b"\n")  # between the look at its beginning and the reading of its lines
         return pieces_of(file, start, stop)
 
-    monkeypatch.setattr(transcripts, "pieces", grown)
+    monkeypatch.setattr(transcript_source, "pieces", grown)
     for beginning in (b"", warmup[:20]):
         place.path.write_bytes(beginning)
         assert place.tail() == transcripts.Tail()
@@ -345,7 +345,7 @@ def test_a_note_names_its_file_without_a_secret_in_its_path(place: Place) -> Non
     assert place.tail(path) == transcripts.Tail(), "the cursor finds its file again"
 
 
-@pytest.mark.parametrize("size", [transcripts.MAX_LINE_BYTES + 1, 40 * 1024 * 1024])
+@pytest.mark.parametrize("size", [transcript_source.MAX_LINE_BYTES + 1, 40 * 1024 * 1024])
 def test_a_line_beyond_the_limit_is_passed_by_and_noted_once(place: Place, size: int) -> None:
     head = b'{"type":"user","x":"'
     place.write(line("u1"), head + b"x" * (size - len(head)), line("u2"), line("u3"))
@@ -367,7 +367,7 @@ def test_a_line_without_an_end_is_never_held_as_a_whole(place: Place) -> None:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 4 * transcripts.MAX_LINE_BYTES
+    assert peak < 4 * transcript_source.MAX_LINE_BYTES
     assert (report.turns_new, report.bad_lines) == (1, 0)
     assert place.state().position == len(line("u1")) + 1  # type: ignore[union-attr]
     place.write(b"", line("u2"))
@@ -417,7 +417,7 @@ def test_the_cursor_moves_with_the_last_batch_or_not_at_all(place: Place, monkey
 
 
 def test_reading_stops_when_it_is_told_to_and_goes_on_later(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
     place.write(*(line(f"u{n}") for n in range(100)))
     answers = iter([False, False, False, True])
     first = place.tail(stop=lambda: next(answers))
@@ -536,10 +536,10 @@ def test_a_sub_agents_transcript_is_a_conversation_of_its_own_in_either_layout(p
     aside = {"isSidechain": True, "agentId": "a1"}
     place.write(line("u1"))
     place.write(line("x1", "task", **aside), line("x2", "report", kind="assistant", **aside), path=agent)
-    assert transcripts.transcripts(place.root / "projects") == sorted(
+    assert transcript_listing.transcripts(place.root / "projects") == sorted(
         [agent, place.path], key=lambda p: (-p.stat().st_mtime, str(p))
     )
-    for path in transcripts.transcripts(place.root / "projects"):
+    for path in transcript_listing.transcripts(place.root / "projects"):
         place.tail(path)
     assert place.said("s1") == ["said u1"]
     assert place.said("s1/a1") == ["task", "report"]
@@ -566,10 +566,10 @@ def test_transcripts_are_found_below_a_root_the_latest_first_and_nothing_else(pl
     for name in ("-p/memory/x.jsonl", "-p/s1/tool-results/x.jsonl", "-p/s1.json", "-p/s1.jsonl.bak"):
         place.write(b"{}", path=root / name)
     (root / "-p" / "gone.jsonl").symlink_to("nowhere")
-    found = [str(path.relative_to(root)) for path in transcripts.transcripts(root)]
+    found = [str(path.relative_to(root)) for path in transcript_listing.transcripts(root)]
     assert found == ["-p/s1.jsonl", "-p/s1/subagents/agent-b.jsonl", "-q/s2.jsonl"]
-    assert transcripts.transcripts(place.path) == [place.path]
-    assert transcripts.transcripts(root / "nowhere") == []
+    assert transcript_listing.transcripts(place.path) == [place.path]
+    assert transcript_listing.transcripts(root / "nowhere") == []
 
 
 def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(place: Place) -> None:
@@ -583,7 +583,7 @@ def test_a_link_to_a_projects_directory_is_followed_once_and_never_in_a_circle(p
         "memory": place.root / "shared",
     }.items():  # fmt: skip
         (root / name).symlink_to(target)
-    found = sorted(str(path.relative_to(root)) for path in transcripts.transcripts(root))
+    found = sorted(str(path.relative_to(root)) for path in transcript_listing.transcripts(root))
     assert found == ["-a/s2.jsonl", "-p/s1.jsonl"]
 
 
@@ -783,8 +783,8 @@ def test_an_earlier_line_that_was_edited_in_place_is_stored_as_it_is_now(place: 
     data = place.path.read_bytes()
     place.path.write_bytes(data.replace(b"said x9", b"SAID y9"))  # the same size, the same inode
     os.utime(place.path, ns=(1, 1))
-    found = transcripts.stat_transcript(str(place.path))
-    assert found is not None and transcripts.has_grown(found, place.store.read(cursors.file_positions))
+    found = transcript_listing.stat_transcript(str(place.path))
+    assert found is not None and transcript_listing.has_grown(found, place.store.read(cursors.file_positions))
     assert place.tail().turns_new == 0
     assert "SAID y9" in place.said() and "said x9" not in place.said() and len(place.said()) == 22
     assert place.tail() == transcripts.Tail()
@@ -825,7 +825,7 @@ def test_a_line_without_a_time_has_its_neighbours_or_its_files(place: Place) -> 
 def test_a_long_transcript_is_read_in_as_many_calls_as_the_caller_wants(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
     place.write(*(line(f"u{n}") for n in range(30)))
     reports = [place.tail(most_pieces=1)]
     while reports[-1].more:

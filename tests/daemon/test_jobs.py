@@ -15,7 +15,7 @@ import pytest
 from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Machine, eventually
 
-from csmd.capture import ingest, transcripts
+from csmd.capture import ingest, transcript_source
 from csmd.daemon import jobs, pipeline, reading, tasks
 from csmd.daemon.context import Task, iso, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, LIVE_SWEEP_S, TOGETHER_S
@@ -596,7 +596,7 @@ def test_a_sweep_that_was_asked_for_does_not_wait_for_its_time(parts: Any) -> No
 def test_a_huge_transcript_is_read_in_pieces_and_what_happens_now_is_served_between_them(
     parts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
     machine, background = parts.machine, parts.background
     huge = machine.transcript(*(machine.line("user", f"number {n}", session="huge") for n in range(60)), session="huge")
     background.context.submit(Task(id="j", kind="import", path=str(huge)))

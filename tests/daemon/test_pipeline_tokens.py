@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from machine import Machine, eventually
 
-from csmd.embedding import token_ranks, worker
+from csmd.embedding import token_counter
 
 OUTPUT = "".join(
     f"FAILED tests/test_{number}.py::test_case - AssertionError: {number * 7919}\n" for number in range(900)
@@ -49,7 +49,7 @@ def tokens_of(machine: Machine, session: str = "s1") -> dict[str, int]:
 )
 def test_prompts_and_results_are_counted_and_what_was_trimmed_by_its_transcript(counting: Machine) -> None:
     found = eventually(lambda: all((known := tokens_of(counting)).values()) and known)
-    count = worker.load_counter(token_ranks.place_of(counting.paths.models))
+    count = token_counter.load(token_counter.ranks_file(counting.paths.models))
     assert count is not None
     assert found == {
         "said": count("We always use tabs in this project."), "call-long": 7, "result-long": count(OUTPUT),
@@ -69,7 +69,7 @@ def test_without_the_data_nothing_is_counted_and_compaction_is_estimated(machine
     machine.transcript(*traffic(machine, "long", OUTPUT))
     machine.start()
     machine.work("csm_model_add", path=str(tiny_model))
-    token_ranks.place_of(machine.paths.models).unlink()
+    token_counter.ranks_file(machine.paths.models).unlink()
     machine.sync()
     (row,) = machine.call("csm_memory_compact")["compactions"]
     assert not row["is_counted"] and row["tokens_before"] > row["tokens_after"] > 1000

@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 from in_process import settle
 from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventually
 
-from csmd.capture import transcripts
-from csmd.capture.transcripts import OnDisk
+from csmd.capture import transcript_listing, transcript_source
+from csmd.capture.transcript_listing import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import reading, tasks
+from csmd.daemon import import_task, reading
 from csmd.daemon.alarms import SETTLED_S
 from csmd.daemon.context import Backlog, Task, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
@@ -150,7 +150,7 @@ def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(
 
 
 def test_an_install_waits_for_recent_sessions_no_longer_than_its_time(parts: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(tasks, "FOREGROUND_S", 0.0)
+    monkeypatch.setattr(import_task, "FOREGROUND_S", 0.0)
     turns = past(parts.machine, projects=3, sessions=4)
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=2))
     until_done(parts, job)
@@ -250,11 +250,11 @@ def test_what_the_user_leaves_out_is_no_past(parts: Any) -> None:
 @pytest.mark.invariant("What happens now goes before the past; the background rests; half a session is not distilled")
 def test_half_a_session_is_not_distilled(parts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last message so far is not its last: what follows is known, only not read yet."""
-    monkeypatch.setattr(transcripts, "READ_BYTES", 1000)
+    monkeypatch.setattr(transcript_source, "READ_BYTES", 1000)
     machine = parts.machine
     for said in (PREFERENCE, CORRECTION, DECISION) * 2:
         machine.transcript(machine.line("user", said), machine.line("assistant", "It is done."))
-    path = next(iter(transcripts.transcripts(machine.assistant / "projects")))
+    path = next(iter(transcript_listing.transcripts(machine.assistant / "projects")))
     os.utime(path, (1, 1))
     seen = []
     while parts.background.step(START):
@@ -337,7 +337,7 @@ def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monk
 
 DAEMON = """
 import os, sys
-from csmd.daemon import reading, tasks
+from csmd.daemon import import_task, reading, tasks
 tasks.SLICE_S = reading.SLICE_S = 0
 read = reading.read_backlog
 seen = []
@@ -408,7 +408,7 @@ def taken_in(root: Path, home: Path, order: Any, *, distilled_after_each: bool) 
     try:
         left = EVALUATION_BYTES
         chosen = []
-        for one in reading.newest_first(transcripts.list_transcripts(root), [str(root)]):
+        for one in reading.newest_first(transcript_listing.list_transcripts(root), [str(root)]):
             size = sum(file.size for file in one.files)
             if size <= left:
                 chosen.append(one)

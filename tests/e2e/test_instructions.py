@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from csmd.capture import instruction_files
+from csmd.capture import claude_instructions
 
 if TYPE_CHECKING:
     from e2e.client import Client
@@ -104,8 +104,8 @@ def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, s
     sandbox.write_settings({"claudeMdExcludes": chance.choice(([], [], ["**/sub/CLAUDE.md", "**/rules/x/**"]))})
     claude.start_directory = sandbox.path / start
     assert claude.run("go", "Done.").exit_code == 0
-    user = instruction_files.User(
-        home=str(sandbox.home), configs=(str(sandbox.home / ".claude"),), managed=instruction_files.MANAGED_ELSEWHERE
+    user = claude_instructions.User(
+        home=str(sandbox.home), configs=(str(sandbox.home / ".claude"),), managed=claude_instructions.MANAGED_ELSEWHERE
     )
-    found = [(one.path, one.kind, one.content) for one in instruction_files.load(str(sandbox.path / start), user)]
+    found = [(one.path, one.kind, one.content) for one in claude_instructions.load(str(sandbox.path / start), user)]
     assert found == list(recorded(sandbox.home)), f"seed {SEED + number}"

@@ -21,7 +21,7 @@ from types import ModuleType
 import pytest
 
 import csmd
-from csmd.embedding import models, token_ranks, worker
+from csmd.embedding import models, token_counter, worker
 from csmd.errors import BadInput, ConfigError, EmbeddingUnavailable
 
 PACKAGE = str(Path(csmd.__file__).parent.parent)
@@ -346,13 +346,13 @@ def test_tokens_are_counted_from_data_whose_hash_is_right_and_never_fetched(
 ) -> None:
     public = importlib.import_module("tiktoken_ext.openai_public")
     monkeypatch.setattr(public, "load_tiktoken_bpe", public.load_tiktoken_bpe)  # put back afterwards
-    data = tmp_path / token_ranks.CL100K_FILE
-    assert worker.load_counter(data) is None
+    data = tmp_path / token_counter.CL100K_FILE
+    assert token_counter.load(data) is None
     ranks = [bytes([value]) for value in range(256)] + [b"to", b"en", b"ken"]
     data.write_bytes(b"".join(base64.b64encode(part) + b" %d\n" % rank for rank, part in enumerate(ranks)))
-    assert worker.load_counter(data) is None
+    assert token_counter.load(data) is None
     assert data.exists()
-    count = worker.load_counter(data, sha256=hashlib.sha256(data.read_bytes()).hexdigest())
+    count = token_counter.load(data, sha256=hashlib.sha256(data.read_bytes()).hexdigest())
     assert count is not None
     assert [count(text) for text in ("", "token", "to ken", "<|endoftext|>")] == [0, 2, 3, 12]
 

@@ -67,8 +67,8 @@ def test_a_report_is_read_without_what_the_host_puts_behind_it_and_only_when_the
     assert tool_calls.report("", f"{WHY}\n\nagentId: a1 (for resuming)\n<usage>total_tokens: 1</usage>") == WHY
     assert tool_calls.report("", "Async agent launched successfully.\nagentId: a1") == ""
     note = "<task-notification>\n<task-id>a</task-id>\n<status>completed</status>\n<result>{}</result>\n</task-notification>"
-    assert tool_calls.notified(note.format(WHY)) == WHY
-    assert tool_calls.notified(note.format(WHY).replace("completed", "failed")) == ""
+    assert tool_calls.report_in_notification(note.format(WHY)) == WHY
+    assert tool_calls.report_in_notification(note.format(WHY).replace("completed", "failed")) == ""
 
 
 def test_of_a_summary_only_what_was_learned_is_read() -> None:
@@ -76,7 +76,7 @@ def test_of_a_summary_only_what_was_learned_is_read() -> None:
         "This session is being continued from a previous conversation that ran out of context.\nAnalysis:\nfirst\nSummary:\n"
         f"1. Primary Request and Intent:\n   The user asked for a thing.\n\n4. Errors and fixes:\n   - {WHY}\n\n6. All user messages:\n   - go on\n"
     )
-    assert tool_calls.summary(said) == f"## Errors and fixes\n- {WHY}"
+    assert tool_calls.learned_parts(said) == f"## Errors and fixes\n- {WHY}"
 
 
 def say(store: Store, number: int, kind: str, body: str, tool: str = "", tool_id: str = "") -> None:

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from machine import Machine, temporary_directory
 
-from csmd.capture import transcripts
+from csmd.capture import transcript_listing, transcripts
 from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.daemon import repair
 from csmd.daemon.context import now_iso
@@ -87,7 +87,7 @@ def save_memory(store: Store, said: str) -> str:
 
 
 def read_transcripts(store: Store, config: Config) -> None:
-    for path in transcripts.transcripts(config.assistant_dirs[0] / "projects"):
+    for path in transcript_listing.transcripts(config.assistant_dirs[0] / "projects"):
         transcripts.tail(store, path, now=now_iso, tool_limit=8192, quarantine=config.paths.quarantine)
 
 

@@ -16,7 +16,7 @@ from csmd import wire
 from csmd.capture import markdown_imports
 from csmd.errors import BadInput
 from csmd.extraction import chooser
-from csmd.hosts import adapter, csmd_sessions
+from csmd.hosts import csmd_sessions, transcript_reading
 from csmd.hosts.claude import environment, transcript
 from csmd.hosts.claude.hooks import HOOKS
 from csmd.hosts.hook_payloads import EVENT_OF
@@ -98,15 +98,15 @@ def line(data: bytes) -> None:
     """One transcript line: turns that can be stored, none of them holding what csmd injected."""
     if data.startswith(BUILT):
         data = Built(data[1:]).line()
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=200)
     try:
-        transcript.read_line(data, reading, tool_limit=200)
+        transcript.read_line(data, reading)
     except BadInput:
         assert not reading.turns, "what is malformed gives nothing"
         return
     finally:
         transcript.titles_in(data[:4096])
-        storable(adapter.started_in(data[:4096]))
+        storable(transcript_reading.started_in(data[:4096]))
     assert len({turn.uuid for turn in reading.turns}) == len(reading.turns)
     for turn in reading.turns:
         whole(turn)

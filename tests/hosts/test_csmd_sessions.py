@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from csmd.hosts import adapter, csmd_sessions
+from csmd.hosts import csmd_sessions, transcript_reading
 from csmd.hosts.claude import transcript
 from csmd.store import files
 
@@ -29,11 +29,11 @@ def loaded(*lines: bytes) -> list[tuple[str, str]]:
     return [(message.kind, message.text) for message in csmd_sessions.load(lines, session="s", key=KEY).messages]
 
 
-def turns(*lines: bytes, path: Path = HOME / "-p" / "s.jsonl") -> adapter.Reading:
-    reading = adapter.Reading()
+def turns(*lines: bytes, path: Path = HOME / "-p" / "s.jsonl") -> transcript_reading.Reading:
+    reading = transcript_reading.Reading(tool_limit=8192)
     read_line = csmd_sessions.reader(path, home=HOME, key=KEY) or transcript.read_line
     for one in lines:
-        read_line(one, reading, tool_limit=8192)
+        read_line(one, reading)
     return reading
 
 
@@ -81,9 +81,9 @@ def test_a_secret_does_not_reach_the_file() -> None:
 
 
 def test_the_host_reads_the_same_messages_from_the_file() -> None:
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=8192)
     for one in (line("user", "Hello", "u1"), line("assistant", "Hi!", "a1", parent="u1"), line("tombstone", "", "t1", names=["x"])):  # fmt: skip
-        transcript.read_line(one, reading, tool_limit=8192)
+        transcript.read_line(one, reading)
     assert [(turn.kind, turn.text) for turn in reading.turns] == [("user", "Hello"), ("assistant", "Hi!")]
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from csmd.hosts import adapter
+from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
 from csmd.hosts.tool_calls import transcripts_written
 
@@ -76,6 +76,6 @@ def test_a_call_that_writes_a_transcript_is_told_from_one_that_reads_it(
 def test_talk_about_writing_writes_nothing(kind: str) -> None:
     block = {"type": "text", "text": json.dumps(CASES[3][1])}
     value = {"type": kind, "uuid": "u", "sessionId": "s", "message": {"role": kind, "content": [block]}}
-    reading = adapter.Reading()
-    transcript.read_line(json.dumps(value).encode(), reading, tool_limit=8192)
+    reading = transcript_reading.Reading(tool_limit=8192)
+    transcript.read_line(json.dumps(value).encode(), reading)
     assert [turn.writes for turn in reading.turns] == [()]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from session_script import STEPS, WORDS, Client, Hook, Line, written
 
 from csmd import wire
-from csmd.capture import ingest, transcripts
+from csmd.capture import ingest, transcript_listing, transcripts
 from csmd.exclusions import Excludes
 from csmd.store import events, purge, tombstones
 from csmd.store.core import Store
@@ -48,7 +48,7 @@ class Home:
         )
 
     def read(self, tree: Path) -> None:
-        for path in transcripts.transcripts(tree):
+        for path in transcript_listing.transcripts(tree):
             self.tail(path)
 
     def hook(self, payload: dict[str, Any], *, at: str, ident: str = "") -> str:

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.embedding import token_ranks, worker
+from csmd.embedding import token_counter, worker
 from csmd.text import display
 from csmd.text.token_weights import weigh_tokens
 
@@ -27,8 +27,8 @@ DATA = Path(__file__).parents[1] / "data"
 @pytest.fixture(scope="module")
 def count(tmp_path_factory: pytest.TempPathFactory) -> worker.Counter:
     models = tmp_path_factory.mktemp("models")
-    assert token_ranks.take_installed(models), "the test extra brings them"
-    counter = worker.load_counter(token_ranks.place_of(models))
+    assert token_counter.take_installed(models), "the test extra brings them"
+    counter = token_counter.load(token_counter.ranks_file(models))
     assert counter is not None
     return counter
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from machine import CORRECTION, PREFERENCE
 
-from csmd.daemon import state
+from csmd.daemon import status_report
 from csmd.errors import BadInput, CsmdError, TooLarge
 from csmd.hosts.claude import environment, registration
 from csmd.store import files
@@ -53,7 +53,7 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
 def transcript_figures(parts: Parts) -> dict[str, Any]:
     """What status says of transcripts."""
     config, key, now = parts.machine.config(), parts.store.hash_key, datetime.now(UTC)
-    figures = parts.store.read(lambda rows: state.read_figures(rows, config, None, now=now, key=key))
+    figures = parts.store.read(lambda rows: status_report.read_figures(rows, config, None, now=now, key=key))
     return dict(figures["transcripts"])
 
 
@@ -251,7 +251,7 @@ def test_a_session_file_behind_a_wall_is_none_outside(parts: Parts) -> None:
     uuid = write(parts, "The heron queue is the client's.")
     take_in(parts)
     inside, outside = str(parts.machine.project), str(parts.machine.root)
-    parts.call("csm_project_workspace", name="client", places=inside, by_person=True)
+    parts.call("csm_project_lens", name="client", places=inside, wall=True, by_person=True)
     for tool, more in (
         ("csm_session_load", {}),
         ("csm_session_path", {}),

@@ -22,29 +22,29 @@ from csmd.vocabulary import INDEX_LINES, INDEX_UNITS
 
 
 def settings_files(config_dir: str, *, platform: str, project: str = "") -> list[str]:
-    """The files that may hold a setting, the one that decides first; without `project` those that hold everywhere."""
+    """The files that may hold a setting, in order of precedence; without `project` those that apply everywhere."""
     managed = FILES.managed_file(platform)
     own = [f"{project}/.claude/settings.local.json", f"{project}/.claude/settings.json"] if project else []
     return [managed, *own, f"{config_dir}/settings.json"]
 
 
 def cleanup_days(texts: Sequence[str | None]) -> int | None:
-    """The days that the first of these settings that names any gives transcripts; None when none does."""
+    """The days that transcripts are kept, by the first of these settings that states it; None if none does."""
     for settings in texts:
-        found = settings_in(settings).get("cleanupPeriodDays")
-        if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < 2**31:
-            return int(found)
+        days = settings_in(settings).get("cleanupPeriodDays")
+        if isinstance(days, int | float) and not isinstance(days, bool) and 0 <= days < 2**31:
+            return int(days)
     return None
 
 
 def days_kept(folder: str, project: str, read: Callable[[str], str | None]) -> int:
-    """The days after which transcripts of a project ("" for any) are deleted, by the settings of a directory."""
+    """The days after which transcripts of a project ("" for any) are deleted, by the settings in a configuration directory."""
     days = cleanup_days([read(path) for path in settings_files(folder, platform=sys.platform, project=project)])
     return CLEANUP_DAYS if days is None else days
 
 
 def settings_in(text: str | None) -> dict[str, Any]:
-    """The settings in a file's text; {} where there are none."""
+    """The settings in a file's text; {} if there are none."""
     return _read(text) or {}
 
 
@@ -55,7 +55,7 @@ def _read(text: str | None) -> dict[str, Any] | None:
 def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksState:
     """Whether a user's settings run csmd's hooks (`script`, or its plugin), by the user's and the managed file.
 
-    A file that is not there has none; one that cannot be read as JSON says nothing.
+    A missing file has no settings; with one that is not JSON the state is unknown.
     """
     mine, above = settings_in(own), settings_in(managed)
     if above.get("disableAllHooks") is True or above.get("allowManagedHooksOnly") is True:
@@ -71,78 +71,79 @@ def hooks_state(own: str | None, managed: str | None, *, script: str) -> HooksSt
 
 
 def hooks_state_in(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether the settings of one of the assistant's directories run the hooks of a csmd home."""
+    """Whether the settings in one of the assistant's directories run the hooks of a csmd home."""
     managed, own = settings_files(str(folder), platform=sys.platform)
     return hooks_state(read(own), read(managed), script=str(script_in(home, HOOK_SCRIPT)))
 
 
-#: Marks of a person's session in a terminal; one without hooks (`--bare`) does not list what it may call.
+#: Marks of a person's session in a terminal; a session without hooks (`--bare`) does not list agents or skills.
 _TERMINAL = re.compile(rb'"entrypoint":\s?"cli"')
 _LISTING = re.compile(rb'"type":\s?"(?:agent_listing_delta|skill_listing)"')
 _HOOK_RAN = re.compile(rb'"command":\s?"[^"]{0,2000}csmd_hook\.py')
 
 
 def expects_hooks(beginning: bytes) -> bool:
-    """Whether hooks should run in a session and csmd's have not, by its transcript's first bytes."""
+    """Whether csmd's hooks should have run in a session and did not, by its transcript's first bytes."""
     return all(mark.search(beginning) for mark in (_TERMINAL, _LISTING)) and not _HOOK_RAN.search(beginning)
 
 
 def latest_versions(turns: Iterable[Turn]) -> dict[str, str]:
-    """Of each version in these turns the time of its last; not the one that csmd gives to what it exports."""
-    found: dict[str, str] = {}
+    """Version -> the time of its last turn among these, without the version that csmd writes into exports."""
+    latest: dict[str, str] = {}
     for turn in turns:
         if turn.version != OUR_OWN and display.version_of(turn.version) is not None:
-            found[turn.version] = max(turn.at, found.get(turn.version, ""))
-    return found
+            latest[turn.version] = max(turn.at, latest.get(turn.version, ""))
+    return latest
 
 
 USUAL, LARGE = 200_000, 1_000_000
-#: Beginning of a model's id -> its window; the first that fits. Every other model has the usual one.
+#: Beginning of a model's id -> its window. Every other model has the usual one.
 WINDOWS: tuple[tuple[str, int], ...] = (
     ("claude-2.0", 100_000),
     ("claude-instant", 100_000),
 )
-#: What the host puts behind the id of a model that is used with the large window.
+#: What the host appends to the id of a model that is used with the large window.
 MARK = "[1m]"
 
 
 def window(model: str, used: int) -> int:
-    """The window of a model; where more is in use than fits into the usual one, it is the large one."""
-    found = next((size for beginning, size in WINDOWS if model.startswith(beginning)), USUAL)
-    return LARGE if MARK in model or used > found else found
+    """The window of a model; if more is in use than fits into the usual one, it is the large one."""
+    size = next((tokens for beginning, tokens in WINDOWS if model.startswith(beginning)), USUAL)
+    return LARGE if MARK in model or used > size else size
 
 
-#: How many files are listed, the newest first, and how many bytes of one are read for it.
+#: The largest number of memory files that is listed, newest first.
 MOST_FILES = 200
+#: How many bytes of each are read for the list.
 READ_BYTES = 1024 * 1024
 TYPES = ("user", "feedback", "project", "reference")
 FIELD_CHARACTERS = 400
-#: How much of the first line of the index that was cut off is quoted.
+#: How many characters of the first line that was cut off the index are quoted.
 EXCERPT = 80
 
 
 def memo(filename: str, data: bytes, *, modified: str, size: int) -> Memo:
-    """The head of a memory file; `type` is at the top level (earlier clients) or below `metadata`."""
+    """The head of a memory file; `type` is at the top level (earlier clients) or in `metadata`."""
     problems: list[str] = []
     if size > len(data):
         problems.append(f"it is {size} bytes long; the first {len(data)} were read")
-    found, _, problem = markdown.split_memo(data.decode("utf-8", "replace"))
+    head, _, problem = markdown.split_memo(data.decode("utf-8", "replace"))
     if problem:
         problems.append(problem)
-    elif not found:
+    elif not head:
         problems.append("it has no head")
     if b"\xef\xbf\xbd" not in data and "\ufffd" in data.decode("utf-8", "replace"):
         problems.append("it is not UTF-8")
-    more = mapping(found, "metadata")
-    kind = _field(found.get("type", more.get("type")))
-    if found and kind not in TYPES:
+    more = mapping(head, "metadata")
+    kind = _field(head.get("type", more.get("type")))
+    if head and kind not in TYPES:
         problems.append(f"its type is {kind!r}, not {', '.join(TYPES)}" if kind else "it has no type")
     return Memo(
         filename=filename,
-        name=_field(found.get("name", more.get("name"))),
-        description=_field(found.get("description", more.get("description"))),
+        name=_field(head.get("name", more.get("name"))),
+        description=_field(head.get("description", more.get("description"))),
         type=kind if kind in TYPES else "",
-        modified=_field(found.get("modified", more.get("modified"))) or modified,
+        modified=_field(head.get("modified", more.get("modified"))) or modified,
         size=size,
         problems=tuple(problems),
     )
@@ -191,5 +192,5 @@ def cut_index(content: str) -> str:
 
 
 def memory_folder(config_dir: str, root: str) -> str:
-    """The memory directory of the project in a directory, below a configuration directory."""
+    """The memory directory of the project in a directory, by a configuration directory."""
     return f"{config_dir}/projects/{folder_name(root)}/memory"

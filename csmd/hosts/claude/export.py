@@ -1,10 +1,9 @@
-"""Stored turns as a transcript that `claude --resume` takes.
+"""Stored turns as a transcript that `claude --resume` accepts.
 
-The lines are what the client reads back: one chain by `parentUuid`, each tool call answered by its result
-right behind it, a compaction as boundary and summary. Where that cannot be kept, because a result never came, or
-its call's input was trimmed or dropped, the traffic is told as text, for the API refuses half a pair; on a line
-that is the host's (`isMeta`), so that whoever reads the file takes a tool's words for nobody's. Lines keep the
-uuids they came with, and turns of one line share one again: reading the file brings nothing new.
+The lines form one chain by `parentUuid`; each tool call is directly followed by its result, and a compaction is a boundary and a
+summary. A call without a result, or one whose input was cut or dropped, is written as text, because the API rejects half a
+pair; its line is the host's (`isMeta`), so that a reader of the file does not attribute a tool's words to a person. Lines keep
+their original uuids, and turns of one line share one again: capturing the file adds nothing.
 """
 
 from __future__ import annotations
@@ -23,36 +22,36 @@ from csmd.text import display
 from csmd.values import SaidTurn
 from csmd.vocabulary import TOOL_KINDS
 
-#: Of names that are made here: what has no uuid of its own gets the same one at each export.
+#: The namespace of derived uuids: a line without a uuid gets the same one at each export.
 _NAMES = uuid.UUID("c5e4d3a2-6f0b-5b7e-9a51-0c1d2e3f4a5b")
-#: What the client accepts as a version when the session's is not known.
+#: The version in the lines of a session without one; the client accepts it.
 VERSION = "2.0.0"
 MODEL = "unknown"
-#: Characters of a call or result without its other half that are written as text.
+#: How many characters of a call or result are written as text if its other half is missing.
 FOLDED_CHARACTERS = 2000
 
 
 @dataclass(slots=True)
 class _Line:
-    """A line to be written: its uuid, role and turns; `told` where it is tool traffic as text."""
+    """A line to be written: its uuid, role and turns; `is_narrated` if a tool call or result is written as text."""
 
     uuid: str
     role: str
     message_id: str
-    told: bool = False
+    is_narrated: bool = False
     turns: list[SaidTurn] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Pairs:
-    """By turn: the input of each call that is whole with its result ({} for the result), and its result's turn."""
+    """Complete calls by uuid: the input of each call and {} for its result, and each call's result."""
 
     whole: dict[str, dict[str, Any]] = field(default_factory=dict)
     results: dict[str, str] = field(default_factory=dict)
 
 
 def resumable_id(session_id: str) -> str:
-    """The id to resume a session by: its own when it is a uuid, as the client demands, else one made of it."""
+    """The id that resumes a session: its own if it is a uuid, as the client requires, else one derived from it."""
     try:
         return str(uuid.UUID(session_id))
     except ValueError:
@@ -60,7 +59,7 @@ def resumable_id(session_id: str) -> str:
 
 
 def _without_answers(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
-    """The turns without the user's answers in place of a tool's result: the result holds their words."""
+    """The turns without the user's answers in a tool's result: the result contains their words."""
     results = {turn.uuid.partition("/")[0] for turn in turns if turn.kind == "tool_result"}
     return [
         turn
@@ -72,7 +71,7 @@ def _without_answers(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
 def export(
     turns: Sequence[SaidTurn], *, session_id: str, cwd: str, version: str = "", model: str = "", title: str = ""
 ) -> Export:
-    """The lines of a transcript that the client resumes, from a session's turns in order."""
+    """A transcript that the client resumes, from a session's turns in order."""
     ident = resumable_id(session_id)
     kept = _without_answers(_live_branch(turns))
     pairs = _pairs(kept)
@@ -102,7 +101,7 @@ def export(
 
 
 def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
-    """The turns without those a rewind left behind: of two prompts with one parent the later is the conversation's."""
+    """The turns without those that a rewind abandoned: of two prompts with one parent the later is valid."""
     kept: list[SaidTurn] = []
     prompts: dict[str, int] = {}
     for turn in turns:
@@ -116,58 +115,56 @@ def _live_branch(turns: Sequence[SaidTurn]) -> list[SaidTurn]:
 
 
 def _lines(turns: Sequence[SaidTurn], pairs: _Pairs) -> list[_Line]:
-    """The lines that the turns came from; what the client itself wrote for the user to read is none."""
-    found: dict[str, _Line] = {}
+    """The lines that the turns came from, without text that the client wrote for the user."""
+    lines: dict[str, _Line] = {}
     for turn in turns:
         role = _role(turn)
-        told = turn.kind in TOOL_KINDS and turn.uuid not in pairs.whole
+        is_narrated = turn.kind in TOOL_KINDS and turn.uuid not in pairs.whole
         if not role or not (turn.text.strip() or turn.kind == "tool_result"):
             continue
         own = turn.uuid.partition("/")[0]
-        if told or own.startswith("hook:"):
-            own, role = _derived_uuid("turn", turn.uuid), "user" if told else role
-        if own in found and found[own].role != role:  # one line has one speaker, whatever its turns are called
+        if is_narrated or own.startswith("hook:"):
+            own, role = _derived_uuid("turn", turn.uuid), "user" if is_narrated else role
+        if own in lines and lines[own].role != role:  # one line has one speaker
             own = _derived_uuid("turn", turn.uuid)
-        line = found.setdefault(own, _Line(own, role, turn.message_id or f"msg_{own.replace('-', '')}", told))
-        line.turns.append(turn)
-    for line in found.values():  # the API wants results before words
+        message_id = turn.message_id or f"msg_{own.replace('-', '')}"
+        lines.setdefault(own, _Line(own, role, message_id, is_narrated)).turns.append(turn)
+    for line in lines.values():  # the API requires results before words
         line.turns.sort(key=lambda turn: turn.kind != "tool_result" if line.role == "user" else False)
-    return list(found.values())
+    return list(lines.values())
 
 
 def _role(turn: SaidTurn) -> str:
     if turn.kind in ("assistant", "tool_call"):
         return "assistant"
-    if (
-        turn.kind == "notification"
-    ):  # an error that the client wrote in the assistant's name was never said to the model
+    if turn.kind == "notification":  # an error that the client wrote in the assistant's name never reached the model
         return "user" if turn.text.lstrip().startswith("<task-notification") else ""
     return "user"
 
 
 def _pairs(turns: Sequence[SaidTurn]) -> _Pairs:
     """The tool calls whose input is complete and whose one result follows before any compaction."""
-    found = _Pairs()
+    pairs = _Pairs()
     waiting: dict[str, tuple[SaidTurn, dict[str, Any]]] = {}
-    known: set[str] = set()
+    called: set[str] = set()
     for turn in turns:
         if turn.kind == "summary":
             waiting.clear()
-        elif turn.kind == "tool_call" and turn.tool_id and turn.tool_name and turn.tool_id not in known:
-            known.add(turn.tool_id)
-            given = json_object(turn.text)
-            if given is not None:
-                waiting[turn.tool_id] = turn, given
+        elif turn.kind == "tool_call" and turn.tool_id and turn.tool_name and turn.tool_id not in called:
+            called.add(turn.tool_id)
+            arguments = json_object(turn.text)
+            if arguments is not None:
+                waiting[turn.tool_id] = turn, arguments
         elif turn.kind == "tool_result" and turn.tool_id in waiting:
-            call, given = waiting.pop(turn.tool_id)
-            found.whole[call.uuid] = given
-            found.whole[turn.uuid] = {}
-            found.results[call.uuid] = turn.uuid
-    return found
+            call, arguments = waiting.pop(turn.tool_id)
+            pairs.whole[call.uuid] = arguments
+            pairs.whole[turn.uuid] = {}
+            pairs.results[call.uuid] = turn.uuid
+    return pairs
 
 
 def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
-    """The lines in an order the API takes: a message's blocks together, then the results of its calls, then the rest."""
+    """The lines in an order that the API accepts: the blocks of a message, then the results of its calls, then the rest."""
     blocks: dict[str, list[_Line]] = {}
     holding: dict[str, _Line] = {}
     for line in lines:
@@ -180,9 +177,9 @@ def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
         if line.uuid in ordered or line.uuid in waiting:
             continue
         together = blocks[line.message_id] if line.role == "assistant" else [line]
-        said = [turn.uuid for block in together for turn in block.turns]
-        answers = [holding[pairs.results[uuid]] for uuid in said if uuid in pairs.results]
-        # One that also holds words goes last: no words may stand between a call and its result.
+        uuids = [turn.uuid for block in together for turn in block.turns]
+        answers = [holding[pairs.results[uuid]] for uuid in uuids if uuid in pairs.results]
+        # A line that also holds words goes last: words must not separate a call from its result.
         answers.sort(key=lambda answer: answer.turns[-1].kind != "tool_result")
         ordered.update({each.uuid: each for each in (*together, *answers)})
     return list(ordered.values())
@@ -200,18 +197,18 @@ def _message(line: _Line, whole: dict[str, Any], model: str) -> dict[str, Any]:
         }  # fmt: skip
         return {"type": "assistant", "message": message}
     alone = len(blocks) == 1 and blocks[0]["type"] == "text"
-    said: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "type": "user",
         "message": {"role": "user", "content": blocks[0]["text"] if alone else blocks},
     }
-    if line.told:
-        said["isMeta"] = True
-    # Who hands a prompt in is told as the client tells it, so that a prompt that nobody typed stays one.
+    if line.is_narrated:
+        entry["isMeta"] = True
+    # As the client records who submits a prompt, so that a prompt that no one typed remains one.
     relayed = any(turn.kind == "relayed" for turn in line.turns)
-    said |= {"entrypoint": "sdk-cli"} if relayed else {"permissionMode": "default"}
+    entry |= {"entrypoint": "sdk-cli"} if relayed else {"permissionMode": "default"}
     if line.turns[0].kind == "summary":
-        said |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
-    return said
+        entry |= {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+    return entry
 
 
 def _block(turn: SaidTurn, whole: dict[str, Any]) -> dict[str, Any]:

@@ -9,29 +9,29 @@ from typing import Any
 from csmd import wire
 from csmd.hook_events import EVENTS, EventName
 from csmd.hosts import hook_payloads
-from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, prompt_kind, spoken
+from csmd.hosts.claude.transcript import FOREIGN_TOOL, HOST, SHELL, clean, prompt_kind
 from csmd.hosts.hook_payloads import Hooks
-from csmd.hosts.json_fields import string
+from csmd.hosts.json_fields import mapping, string
 from csmd.hosts.labels import label
 from csmd.privacy.redaction import redact
 from csmd.text import display
 from csmd.values import Failure
 
-#: Bytes of a failure that are read, from both ends: more than is stored of the same output by default.
+#: How many bytes of a failure are read, from both ends: more than is stored of the same output by default.
 MOST_BYTES = 32_768
 
 
 def decode_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | None:
-    """The failure of a tool call; None where somebody interrupted it, and for tools whose failures are not recognised."""
-    tool, given = label(value, "tool_name", 120), value.get("tool_input")
+    """The failure of a tool call; None if it was interrupted, and for tools whose failures are not recognised."""
+    tool, arguments = label(value, "tool_name", 120), mapping(value, "tool_input")
     if value.get("is_interrupt") is True or not (tool == SHELL or tool.startswith(FOREIGN_TOOL)):
         return None
-    command = string(given, "command")[:MOST_BYTES] if tool == SHELL and isinstance(given, dict) else ""
-    said = display.cut_middle(string(value, "error"), limit=MOST_BYTES)
+    command = string(arguments, "command")[:MOST_BYTES] if tool == SHELL else ""
+    error = display.cut_middle(string(value, "error"), limit=MOST_BYTES)
     return Failure(
         tool=tool,
         command=redact(wire.clean(command), counts),
-        said=redact(wire.clean(display.strip_fenced(said)), counts),
+        output=redact(wire.clean(display.strip_fenced(error)), counts),
     )
 
 
@@ -42,14 +42,13 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
 
 
 def _answer(name: EventName, text: str, notice: str) -> bytes:
-    if (
-        name == "pre_compact"
-    ):  # plain text, which is appended to the summariser's instructions (facts: claude-code 1.10)
+    # Plain text, which is appended to the summariser's instructions (facts: claude-code 1.10).
+    if name == "pre_compact":
         return text.encode("utf-8", "replace") + b"\n"
     return hook_payloads.answer(name, text, notice)
 
 
 HOOKS = Hooks(
-    host=HOST, events=frozenset(EVENTS), spoken=spoken, typed=partial(spoken, as_typed=True), prompt_kind=prompt_kind,
+    host=HOST, events=frozenset(EVENTS), clean=clean, clean_prompt=partial(clean, as_typed=True), prompt_kind=prompt_kind,
     prepare=_prepare, failure=decode_failure, session_id=str, answer=_answer,
 )  # fmt: skip

@@ -1,8 +1,8 @@
 """csmd's entries in Claude Code's settings files; pure.
 
-Each kind has a function that merges its entry into the text of a JSON object and one that takes it out. Merging what
-was merged, and removing where nothing of this home stands, changes nothing; every other byte stays as it is. `where` is
-the file's name in errors: ConfigError where the file cannot hold the entry.
+Each kind of entry has a function that merges it into the text of a JSON object and one that removes it. Merging twice equals
+merging once, removing an entry that is not there changes nothing, and every other byte is kept. `where` is the file's name in
+errors: ConfigError if the file cannot hold the entry.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ from csmd.text.json_edits import Item
 
 #: Event -> seconds that the assistant grants the hook; known to every version since 1.0.85.
 EVENTS: Mapping[str, int] = granted("session_start", "prompt", "stop", "subagent_stop", "pre_compact", "session_end")
-#: Event -> the first version of the assistant that knows it; registered where every client in use does.
-#: StopFailure: a turn that ended in an error has ended too, and what came before it is read. PostCompact: the
-#: summary that goes on in the user's place is read at once, not at the next sweep.
-#: PostToolUseFailure: a failure that was solved before is answered with what solved it. (2.0.77 knows it at the latest.)
+#: Event -> the first version of the assistant that knows it; registered if every client in use does.
+#: StopFailure: a turn that ended in an error is read like any other. PostCompact: the summary that continues the session is
+#: read at once, not at the next sweep. PostToolUseFailure: a failure that was solved before is answered with its solution.
+#: (2.0.77 knows it at the latest.)
 NEWER: Mapping[str, str] = {"PostCompact": "2.1.76", "StopFailure": "2.1.78", "PostToolUseFailure": "2.0.77"}
 TIMEOUTS: Mapping[str, int] = {**EVENTS, **granted("post_compact", "stop_failure", "tool_failure")}
-#: Event -> for which tools it runs: no process is started where csmd has nothing to say. The others have none.
+#: Event -> the tools that it runs for, so that no process is started for others.
 MATCHERS: Mapping[str, str] = {"PostToolUseFailure": "^(Bash$|mcp__)"}
 
-#: Where an organisation puts settings that nobody can change, by platform; any other is like Linux.
+#: Platform -> the file of an organisation's settings, which users cannot change; other platforms are like Linux.
 MANAGED = {
     "darwin": "/Library/Application Support/ClaudeCode/managed-settings.json",
     "linux": "/etc/claude-code/managed-settings.json",
 }
-#: Days after which the client deletes a transcript, where nobody chose another number.
+#: Days after which the client deletes a transcript by default.
 CLEANUP_DAYS = 30
 
 STATUS_LINE_SCRIPT = "csmd_line.py"
@@ -55,13 +55,13 @@ STATUS_LINE_SCRIPT = "csmd_line.py"
 
 
 def hook_command(interpreter: str, home: Path, event: str) -> str:
-    """The command line registered for `event`; it ends with 0 even where the script or the interpreter is gone."""
+    """The command line registered for an event; it exits with 0 even if the script or the interpreter is gone."""
     return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, HOOK_SCRIPT)), str(home), event])} || true"
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How hooks are registered: the script that our entries run, and the group of an event."""
+    """How hooks are registered: the script that csmd's entries run, and the group for an event."""
 
     script: str
     group: Callable[[Registration, str], dict[str, Any]]
@@ -80,10 +80,10 @@ CLAUDE = Form(HOOK_SCRIPT, lambda wanted, event: _group(wanted.interpreter, want
 
 
 def merge_hooks(text: str, wanted: Registration, where: str, form: Form = CLAUDE) -> str:
-    """The settings with our hooks in them.
+    """The settings with csmd's hooks.
 
-    An entry of ours is replaced where it stands, a second one goes, so does that of an event which is not wanted; a
-    missing one is added behind the others'.
+    An entry of csmd's is updated in place; a second one, and one for an event that is not wanted, is removed. A missing one is
+    added after others.
     """
     text = remove_hooks(text, wanted.home, where, keep=wanted, form=form)
     for event in wanted.events:
@@ -95,14 +95,14 @@ def merge_hooks(text: str, wanted: Registration, where: str, form: Form = CLAUDE
         elif groups is None:
             text = json_edits.append(text, hooks.value, event, [group])
         else:
-            handlers = [one for each in json_edits.items(text, groups.value) for one in _handlers(text, each)]
-            if not any(runs(json_edits.value_of(text, one), wanted.home, form.script) for one in handlers):
+            handlers = [item for each in json_edits.items(text, groups.value) for item in _handlers(text, each)]
+            if not any(runs(json_edits.value_of(text, item), wanted.home, form.script) for item in handlers):
                 text = json_edits.append(text, groups.value, None, group)
     return text
 
 
 def _hooks(text: str, where: str) -> Item | None:
-    """The member `hooks`; ConfigError when it is not an object of lists."""
+    """The member `hooks`; ConfigError if it is not an object of lists."""
     hooks = json_edits.member(text, json_edits.root(text), "hooks")
     if hooks is not None and not (
         text[hooks.value] == "{" and all(text[event.value] == "[" for event in json_edits.items(text, hooks.value))
@@ -112,18 +112,18 @@ def _hooks(text: str, where: str) -> Item | None:
 
 
 def _handlers(text: str, group: Item) -> list[Item]:
-    """The handlers in a group of an event; none where a group has another shape."""
-    found = json_edits.member(text, group.value, "hooks") if text[group.value] == "{" else None
-    return json_edits.items(text, found.value) if found is not None and text[found.value] == "[" else []
+    """The handlers in a group of an event; [] if the group has another form."""
+    handlers = json_edits.member(text, group.value, "hooks") if text[group.value] == "{" else None
+    return json_edits.items(text, handlers.value) if handlers is not None and text[handlers.value] == "[" else []
 
 
 def remove_hooks(
     text: str, home: Path, where: str, *, events: Collection[str] | None = None, keep: Registration | None = None,
     form: Form = CLAUDE,
 ) -> str:  # fmt: skip
-    """The settings without the hooks of this home (for `events` only); groups, lists and `hooks` that held nothing else go too.
+    """The settings without the hooks of this home (for `events` only), and without groups, lists and `hooks` that had no others.
 
-    With `keep` the first hook of each wanted event stays and is brought up to date.
+    With `keep` the first hook of each wanted event is kept and updated.
     """
     hooks = _hooks(text, where)
     if hooks is None:
@@ -131,7 +131,7 @@ def remove_hooks(
     edits: list[json_edits.Edit] = []
     kept: set[str] = set()
 
-    def goes(event: str, handler: Item) -> bool:
+    def is_removed(event: str, handler: Item) -> bool:
         if not runs(json_edits.value_of(text, handler), home, form.script) or (
             events is not None and event not in events
         ):
@@ -149,7 +149,7 @@ def remove_hooks(
         groups_gone = []
         for group in groups:
             handlers = _handlers(text, group)
-            gone = [goes(each.key, handler) for handler in handlers]
+            gone = [is_removed(each.key, handler) for handler in handlers]
             groups_gone.append(bool(gone) and all(gone))
             edits += json_edits.cuts(handlers, gone)
         lists_gone.append(bool(groups) and all(groups_gone))
@@ -165,38 +165,38 @@ STATUS_LINE = "statusLine"
 
 
 def status_line_command(interpreter: str, home: Path) -> str:
-    """The command line that is registered; it ends with 0 even where the script or the interpreter is gone."""
+    """The registered command line; it exits with 0 even if the script or the interpreter is gone."""
     return f"{shlex.join([interpreter, '-I', '-S', str(script_in(home, STATUS_LINE_SCRIPT)), str(home)])} || true"
 
 
 def merge_status_line(text: str, wanted: Registration, _where: str) -> str:
-    """The settings with our status line: added where there is none, ours brought up to date, a foreign one left."""
+    """The settings with csmd's status line: added or updated, unless the user has another."""
     value = {"type": "command", "command": status_line_command(wanted.interpreter, wanted.home)}
-    found, ours = _status_line(text, wanted.home)
-    if found is None:
+    current, is_ours = _status_line(text, wanted.home)
+    if current is None:
         return json_edits.append(text, json_edits.root(text), STATUS_LINE, value)
-    return json_edits.apply(text, json_edits.replacement(text, found, value)) if ours else text
+    return json_edits.apply(text, json_edits.replacement(text, current, value)) if is_ours else text
 
 
 def remove_status_line(text: str, home: Path, _where: str) -> str:
-    """The settings without our status line; a foreign one stays."""
-    ours = _status_line(text, home)[1]
-    return json_edits.without_member(text, json_edits.root(text), STATUS_LINE) if ours else text
+    """The settings without csmd's status line; any other is kept."""
+    is_ours = _status_line(text, home)[1]
+    return json_edits.without_member(text, json_edits.root(text), STATUS_LINE) if is_ours else text
 
 
 def foreign_status_line(text: str, wanted: Registration, _where: str) -> str:
-    """What to show a user who has a status line of their own, else ""; the second line is to be copied, and never broken."""
-    found, ours = _status_line(text, wanted.home)
-    if found is None or ours:
+    """The message for a user who has a status line of their own, else ""; its second line is to be copied, so never broken."""
+    current, is_ours = _status_line(text, wanted.home)
+    if current is None or is_ours:
         return ""
     command = status_line_command(wanted.interpreter, wanted.home)
     return f"your status line stays as it is; to show csmd's in it, have its script run\n{command}"
 
 
 def _status_line(text: str, home: Path) -> tuple[Item | None, bool]:
-    """The status line in the settings, and whether it is ours."""
-    found = json_edits.member(text, json_edits.root(text), STATUS_LINE)
-    return found, found is not None and runs(json_edits.value_of(text, found), home, STATUS_LINE_SCRIPT)
+    """The status line in the settings, and whether it is csmd's."""
+    item = json_edits.member(text, json_edits.root(text), STATUS_LINE)
+    return item, item is not None and runs(json_edits.value_of(text, item), home, STATUS_LINE_SCRIPT)
 
 
 # --- the memory server
@@ -210,17 +210,17 @@ def server_entry(home: Path, arguments: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def merge_server(text: str, wanted: Registration, where: str) -> str:
-    """The file with our server in it: an entry of ours is brought up to date where it stands, a second one goes."""
+    """The file with csmd's server: its entry is added or updated in place, a second one is removed."""
     entry = server_entry(wanted.home, wanted.server_arguments)
     servers, items, ours = _servers(text, wanted.home, where)
     if servers is None:
         return json_edits.append(text, json_edits.root(text), SERVERS, {NAME: entry})
     if not ours:
-        taken = any(item.key == NAME for item in items)
-        return text if taken else json_edits.append(text, servers.value, NAME, entry)
+        is_taken = any(item.key == NAME for item in items)
+        return text if is_taken else json_edits.append(text, servers.value, NAME, entry)
     edits = json_edits.cuts(items, [item in ours[1:] for item in items])
     value = json_edits.value_of(text, ours[0])
-    # Keys that the user added to it are theirs, and so are the tools that they chose.
+    # The user may have added keys and chosen tools.
     if not wanted.server_arguments and "--tools" in value.get("args", []):
         entry["args"] = value["args"]
     if any(value.get(key) != entry[key] for key in ("command", "args")) or value.get("type", "stdio") != "stdio":
@@ -229,7 +229,7 @@ def merge_server(text: str, wanted: Registration, where: str) -> str:
 
 
 def remove_server(text: str, home: Path, where: str) -> str:
-    """The file without our server; `mcpServers` goes too when it held nothing else."""
+    """The file without csmd's server, and without `mcpServers` if that had no others."""
     _, items, ours = _servers(text, home, where)
     if ours and len(ours) == len(items):
         return json_edits.without_member(text, json_edits.root(text), SERVERS)
@@ -237,14 +237,14 @@ def remove_server(text: str, home: Path, where: str) -> str:
 
 
 def foreign_server(text: str, wanted: Registration, where: str) -> str:
-    """That another server has the place of ours; "" where ours is in the file."""
+    """Tells the user that another server has the name of csmd's; "" if csmd's is in the file."""
     if _servers(text, wanted.home, where)[2]:
         return ""
     return f"{where} has another server named {NAME}, which stays: csmd's is not there until that is renamed"
 
 
 def _servers(text: str, home: Path, where: str) -> tuple[Item | None, list[Item], list[Item]]:
-    """The member `mcpServers`, its entries, and those that run this home's server, whatever they are called."""
+    """The member `mcpServers`, its entries, and those that run this home's server, whatever their name."""
     servers = json_edits.member(text, json_edits.root(text), SERVERS)
     if servers is None:
         return None, [], []
@@ -265,12 +265,12 @@ def settings_file(folder: Path) -> Path:
 def state_file(folder: Path) -> Path:
     """The file with the assistant's MCP servers, for one of its configuration directories.
 
-    For ~/.claude that is ~/.claude.json, unless CLAUDE_CONFIG_DIR names the directory, or only the file in it exists.
+    For ~/.claude that is ~/.claude.json, unless CLAUDE_CONFIG_DIR names the directory or only the file in it exists.
     """
     usual = config.user_home() / ".claude"
-    beside, inside = usual.parent / ".claude.json", folder / ".claude.json"
-    chosen = folder != usual or config.is_chosen(folder) or (inside.exists() and not beside.exists())
-    return inside if chosen else beside
+    in_home, inside = usual.parent / ".claude.json", folder / ".claude.json"
+    is_inside = folder != usual or config.is_chosen(folder) or (inside.exists() and not in_home.exists())
+    return inside if is_inside else in_home
 
 
 FILES = HostFiles(

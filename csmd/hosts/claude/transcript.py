@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,31 +15,34 @@ from typing import Any
 from csmd import wire
 from csmd.errors import BadInput
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Left, Opened, Reading, ReadLine, Took, cut_long, tokens, without_injections
-from csmd.hosts.json_fields import json_object, mapping, moment, string
+from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
 from csmd.hosts.labels import label
+from csmd.hosts.stored_text import cut_long, is_slash_command, quote_answers, without_injections
 from csmd.hosts.tool_calls import transcripts_written
-from csmd.privacy.redaction import Removed, redact, redact_tree
+from csmd.hosts.transcript_reading import Line, OpenTranscript, QueueExit, Reading, ReadLine, TokenUse, path_in, tokens
+from csmd.privacy.redaction import redact, redact_tree
 from csmd.text import display
 from csmd.values import Turn
 from csmd.vocabulary import TOOL_KINDS, TurnKind
 
-#: The host's words for a tool that the user turned down with a reason, which follows them.
+#: The result of a tool that the user rejected, up to their reason.
 REJECTED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
     "new_string was NOT written to the file). To tell you how to proceed, the user said:\n"
 )
-#: What may follow a reason: the host's own words to the assistant.
-_BEHIND_REASON = "\n\nNote: The user's next message may contain a correction or preference."
-#: The tool that puts questions before the user, the host's words for the answers, and for questions turned down.
+#: The host's own words to the assistant that may follow the reason.
+_AFTER_REASON = "\n\nNote: The user's next message may contain a correction or preference."
+#: The tool that asks the user questions.
 ASKING = "AskUserQuestion"
+#: Its result with the answers, and one answer in it.
 _ANSWERED = re.compile(r"User has answered your questions: (.*)\. You can now continue\b.*", re.DOTALL)
 _ANSWER = re.compile(r'"(.*?)"="(.*?)"(?=, "|\Z)', re.DOTALL)
-#: More quotation marks stand in no answers; the time to look for them grows with their square.
+#: Answers hold no more quotation marks; the time to match them grows with the square of their number.
 MOST_QUOTES = 400
+#: Its result when the user rejected the questions to clarify them, and one answer in it.
 _CLARIFY = "The user wants to clarify these questions.\n"
 _CLARIFIED = re.compile(r'^- "((?:(?!"\n).)*)"\n +Answer: (.*?)(?=\n- "|\Z)', re.DOTALL | re.MULTILINE)
-#: The host's words for a prompt that somebody's hook turned down; it has no `user` line.
+#: The host's words for a prompt that a hook blocked, which has no `user` line, and what precedes the prompt in them.
 BLOCKED, PROMPT_WAS = "UserPromptSubmit operation blocked by hook:", "\n\nOriginal prompt: "
 #: Text that the host wrote in the user's name: the turn states nothing.
 WRITTEN_FOR_USER = re.compile(
@@ -50,13 +53,13 @@ WRITTEN_FOR_USER = re.compile(
 HOST = "claude"
 #: The tool whose input is a shell line.
 SHELL = "Bash"
-#: A tool of a server's: whatever it answers, and be it the host's own words, is not the host's.
+#: The prefix of an MCP server's tools: their results are not the host's, even if they have its words.
 FOREIGN_TOOL = "mcp__"
-#: The parts of what a model was given for a message, as the host adds them up for its context window.
+#: The parts of a model's input for a message, which the host adds up for its context window.
 CONTEXT = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-#: What the first versions ask their own agents at a start: not a conversation.
+#: The first prompt of agents that the first versions start for themselves: their lines are not a conversation.
 WARMUP = "Warmup"
-#: Stands for the line that the first prompt of a conversation goes on from.
+#: The parent of the first prompt of a conversation.
 ROOT = "root"
 
 _MARKUP = re.compile(
@@ -65,155 +68,171 @@ _MARKUP = re.compile(
 _COMMAND = re.compile(r"^\s*<command-(?:name|message|args)>")
 _NAME = re.compile(r"<command-name>\s*/?(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>(.*)</command-args>", re.DOTALL)
-#: A note to remember, which early versions take behind a `#`.
+#: A note to remember, which early versions accept after a `#`.
 _NOTE = re.compile(r"\s*<user-memory-input>(.*)</user-memory-input>\s*", re.DOTALL)
-_SLASH = re.compile(r"^/[a-zA-Z][\w:.-]*(?:\s|$)")
-#: What another agent, session or service sent: it comes as a prompt of no user (the queue has no origin).
+#: A message of another agent, session or service, which arrives as a prompt (the queue records no origin).
 _NOTIFICATION = re.compile(
     r"^\s*<(?:(?:task|agent)-notification|(?:agent|teammate|cross-session)-message|channel|fork-boilerplate)[\s>]"
 )
-#: What the host notes of a task in the background, as an object in the place of words.
+#: The host's note about a background task: an object instead of words.
 _TASK = re.compile(r'^\s*\{(?=.*"task_id"\s*:)(?=.*"(?:tool_use_id|task_type)"\s*:).*\}\s*$', re.DOTALL)
-#: How a session was begun by a program that hands in its prompts (`claude -p`, an SDK).
+#: The entrypoint of a session whose prompts a program submits (`claude -p`, an SDK).
 _BY_PROGRAM = "sdk-"
-#: Versions that do not record how a session was begun, and the fields of which each prompt that a person typed has one
-#: (589 prompts of 20 versions, and runs of 2.0.77 with and without a terminal).
-_SILENT_VERSIONS, _TYPED = ((2, 0, 76), (2, 1, 63)), ("thinkingMetadata", "permissionMode")
-#: What an editor hands in with a prompt: the file that is open, what is selected in it, what its checks find.
+#: The first and last version that do not record how a session was begun.
+_SILENT_VERSIONS = ((2, 0, 76), (2, 1, 63))
+#: In those versions each prompt that a person typed has one of these fields (589 prompts of 20 versions, and runs of 2.0.77
+#: with and without a terminal).
+_TYPED = ("thinkingMetadata", "permissionMode")
+#: An editor's additions to a prompt: the open file, the selection, the results of its checks.
 _EDITOR = re.compile(r"^[ \t]*(?:<post-tool-use-hook>\s*)?<(ide_\w{1,40})>", re.MULTILINE)
-_BEHIND_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
-#: More tags are no editor's.
+_AFTER_EDITOR = re.compile(r"\s*(?:</post-tool-use-hook>\s*)?")
+#: More tags are not an editor's.
 MOST_TAGS = 100
 _INTERRUPTED = re.compile(r"^\[Request interrupted by user(?: for tool use)?\]\s*$")
 _REMINDER = ("<system-reminder>", "</system-reminder>")
 
-#: (kind, text, tool, the call's id, transcripts that the call writes) of one turn in a line.
-Found = list[tuple[TurnKind, str, str, str, tuple[str, ...]]]
 
-
-def message_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
-    """The turns in a line in which somebody speaks or a tool works: `user` and `assistant` lines.
-
-    What a tool has to do with an excluded file is `withheld`.
-    """
-    message = value.get("message")
-    bare = bare_turn(value, counts)
-    if not isinstance(message, dict) or bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
+def message_turns(line: Line) -> list[Turn]:
+    """The turns of a `user` or `assistant` line: of a message, or of tool calls or results."""
+    value, message = line.value, mapping(line.value, "message")
+    bare = bare_turn(line)
+    if not message or bare is None or (value.get("isMeta") and not value.get("isCompactSummary")):
         return []
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(blocks, list):
-        return []
-    found: Found = []
-    said = [string(block, "text") for block in blocks if isinstance(block, dict) and block.get("type") == "text"]
+    blocks = mappings([{"type": "text", "text": content}] if isinstance(content, str) else content)
     is_prompt = value["type"] == "user"
-    said = [part for text in said if (part := withheld.typed(without_editor(text)) if is_prompt else text)]
-    words = spoken("\n\n".join(said), counts, as_typed=is_prompt) if said else ""
-    if words and not _INTERRUPTED.match(words):
-        found.append((_kind(value, message, words), words, "", "", ()))
-    for block in blocks:
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") == "tool_use":
-            whole = block.get("input") or {}
-            body = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), whole), counts)))
-            name = label(block, "name", 120)
-            # Of the call as it was made: what is trimmed, redacted or withheld may be where it writes.
-            writes = transcripts_written(string(block, "name"), whole)
-            found.append(("tool_call", body, name, label(block, "id", 120), writes))
-        elif block.get("type") == "tool_result":
-            content = flat(block.get("content"))
-            shown = withheld.shown(string(block, "tool_use_id"), content, value.get("toolUseResult"))
-            body = redact(wire.clean(display.strip_fenced(shown)), counts)
-            found.append(("tool_result", body, "", label(block, "tool_use_id", 120), ()))
-    picked = _picked(value, blocks)
-    answer = spoken(_pairs_quoted(picked) or _reason(value, blocks), counts)
+    turns = [*_text_turns(line, bare, message, blocks), *_tool_turns(line, bare, blocks)]
     usage = message.get("usage")
-    made, given = tokens(usage, "output_tokens"), sum(tokens(usage, name) for name in CONTEXT)
+    context = sum(tokens(usage, name) for name in CONTEXT)
+    is_prompt_line = is_prompt and len(turns) == 1 and turns[0].kind not in TOOL_KINDS
     turns = [
         replace(
-            bare,
+            turn,
             uuid=uuid,
-            kind=kind,
-            text=display.cut_middle(body, limit=tool_limit, of=f"turn {uuid}") if kind in TOOL_KINDS else body,
-            message_id=label(message, "id", 200),
-            tool_name=tool,
-            tool_id=tool_id,
-            writes=writes,
+            text=_cut(turn, uuid, line.reading.tool_limit),
+            message_id=label(message, "id"),
             model=label(message, "model", 100),
-            tokens=made if place == 0 else 0,
-            context=given,
-            is_prompt_line=is_prompt and len(found) == 1 and kind not in TOOL_KINDS,
+            tokens=tokens(usage, "output_tokens") if number == 0 else 0,
+            context=context,
+            is_prompt_line=is_prompt_line,
             mode=label(value, "permissionMode", 40) if is_prompt else "",
         )
-        for place, (kind, body, tool, tool_id, writes) in enumerate(found)
-        for uuid in [_numbered(bare.uuid, place)]
+        for number, turn in enumerate(turns)
+        for uuid in [_numbered(bare.uuid, number)]
     ]
-    if answer:
-        call = label(value, "sourceToolAssistantUUID", 200) or label(value, "parentUuid", 200)
-        kind: TurnKind = "relayed" if _is_by_program(value) else "user"
-        uuid = _numbered(bare.uuid, len(turns))
-        turns.append(replace(bare, uuid=uuid, kind=kind, text=answer, answers=call or "?", is_pick=bool(picked)))
+    return [*turns, *_answer_turns(line, bare, blocks, len(turns))]
+
+
+def _cut(turn: Turn, uuid: str, limit: int) -> str:
+    return display.cut_middle(turn.text, limit=limit, of=f"turn {uuid}") if turn.kind in TOOL_KINDS else turn.text
+
+
+def _text_turns(line: Line, bare: Turn, message: dict[str, Any], blocks: list[dict[str, Any]]) -> list[Turn]:
+    """The turn of the texts in a line."""
+    texts = [string(block, "text") for block in blocks if block.get("type") == "text"]
+    is_prompt = line.value["type"] == "user"
+    if is_prompt:
+        texts = [line.reading.withheld.typed(without_editor(text)) for text in texts]
+    text = clean("\n\n".join(filter(None, texts)), line.removed, as_typed=is_prompt)
+    if not text or _INTERRUPTED.match(text):
+        return []
+    return [replace(bare, kind=_kind(line.value, message, text), text=text)]
+
+
+def _tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Turn]:
+    """The turns of the tool calls and results in a line, whole."""
+    withheld, turns = line.reading.withheld, list[Turn]()
+    for block in blocks:
+        if block.get("type") == "tool_use":
+            arguments = block.get("input") or {}
+            text = wire.clean(
+                wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), arguments), line.removed))
+            )
+            # From the original input: what is cut, redacted or withheld may be the path that is written.
+            writes = transcripts_written(string(block, "name"), arguments)
+            turn = replace(bare, kind="tool_call", text=text, writes=writes)
+            turns.append(replace(turn, tool_name=label(block, "name", 120), tool_id=label(block, "id", 120)))
+        elif block.get("type") == "tool_result":
+            content = flat(block.get("content"))
+            shown = withheld.shown(string(block, "tool_use_id"), content, line.value.get("toolUseResult"))
+            text = redact(wire.clean(display.strip_fenced(shown)), line.removed)
+            turns.append(replace(bare, kind="tool_result", text=text, tool_id=label(block, "tool_use_id", 120)))
     return turns
 
 
-def worktrees_entered(value: dict[str, Any], counts: Counter[str]) -> list[tuple[str, str]]:
-    """(worktree, directory it was entered from) of a line that says in which worktree a session goes on."""
-    entered = mapping(value, "worktreeSession")
-    tree, main = (redact(wire.clean(string(entered, name)), counts) for name in ("worktreePath", "originalCwd"))
+def _answer_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]], number: int) -> list[Turn]:
+    """The turn of what the user said in the result of a tool: answers, or why they rejected it."""
+    value = line.value
+    picked = _picked(value, blocks)
+    text = clean(quote_answers(picked) or _reason(value, blocks), line.removed)
+    if not text:
+        return []
+    call = label(value, "sourceToolAssistantUUID") or label(value, "parentUuid")
+    kind: TurnKind = "relayed" if _is_by_program(value) else "user"
+    uuid = _numbered(bare.uuid, number)
+    return [replace(bare, uuid=uuid, kind=kind, text=text, answers=call or "?", is_pick=bool(picked))]
+
+
+def worktrees_entered(line: Line) -> list[tuple[str, str]]:
+    """(worktree, directory from which it was entered) of a line that says in which worktree a session goes on."""
+    entered = mapping(line.value, "worktreeSession")
+    tree, main = (path_in(entered, name, line.removed) for name in ("worktreePath", "originalCwd"))
     return [(tree, main)] if tree.startswith("/") and main.startswith("/") else []
 
 
-def queued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
-    """A prompt that was typed while the assistant worked and was taken up in its turn: it has no `user` line."""
-    queued = mapping(value, "attachment")
+def queued_turns(line: Line) -> list[Turn]:
+    """A prompt typed while the assistant worked and taken into the running turn: it has no `user` line."""
+    queued = mapping(line.value, "attachment")
     kind = queued.get("type"), queued.get("commandMode")
     if kind != ("queued_command", "prompt") or not _is_human(queued.get("origin")):
         return []
-    said = spoken(flat(queued.get("prompt")), counts, as_typed=True)
-    bare = bare_turn(value, counts)
-    return [replace(bare, kind=_prompted(value, said), text=said, form="absorbed")] if bare is not None and said else []
+    text, bare = clean(flat(queued.get("prompt")), line.removed, as_typed=True), bare_turn(line)
+    if bare is None or not text:
+        return []
+    return [replace(bare, kind=_prompt_kind_of(line.value, text), text=text, form="absorbed")]
 
 
-def enqueued_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
-    """What was put into the queue of prompts: known by its session, time and words; the line has no uuid."""
-    session, at = label(value, "sessionId", 200), moment(value)
-    said = spoken(flat(value.get("content")), counts, as_typed=True)
-    if value.get("operation") != "enqueue" or not session or not said:
+def enqueued_turns(line: Line) -> list[Turn]:
+    """A prompt that entered the queue. Its line has no uuid: it is identified by its session, time and words."""
+    value, session, at = line.value, label(line.value, "sessionId"), moment(line.value)
+    text = clean(flat(value.get("content")), line.removed, as_typed=True)
+    if value.get("operation") != "enqueue" or not session or not text:
         return []
     uuid = f"queue:{session}:{at}"
-    return [Turn(uuid=uuid, session_id=session, kind=prompt_kind(said), text=said, at=at, form="queued")]
+    return [Turn(uuid=uuid, session_id=session, kind=prompt_kind(text), text=text, at=at, form="queued")]
 
 
-def progress_turns(value: dict[str, Any], counts: Counter[str], tool_limit: int, withheld: Withheld) -> list[Turn]:
-    """A sub-agent's turns in the session's file: written by versions without a file for it, or in addition to that."""
-    data = mapping(value, "data")
-    line, agent = mapping(data, "message"), label(data, "agentId", 200)
-    if data.get("type") != "agent_progress" or not agent or line.get("type") not in ("user", "assistant"):
+def progress_turns(line: Line) -> list[Turn]:
+    """A sub-agent's turns in the session's file: some versions write them only there, others also in a file of its own."""
+    data = mapping(line.value, "data")
+    message, agent = mapping(data, "message"), label(data, "agentId")
+    if data.get("type") != "agent_progress" or not agent or message.get("type") not in ("user", "assistant"):
         return []
-    around = {key: value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
-    return message_turns({**around, **line, "isSidechain": True, "agentId": agent}, counts, tool_limit, withheld)
+    around = {key: line.value.get(key) for key in ("sessionId", "cwd", "version", "timestamp")}
+    value = {**around, **message, "isSidechain": True, "agentId": agent}
+    return message_turns(Line(value, line.reading, line.removed))
 
 
-def blocked_turns(value: dict[str, Any], counts: Counter[str]) -> list[Turn]:
-    """A prompt that some hook turned down: the user wrote it all the same."""
-    content = string(value, "content")
+def blocked_turns(line: Line) -> list[Turn]:
+    """A prompt that a hook blocked: the user wrote it all the same."""
+    value, content = line.value, string(line.value, "content")
     if value.get("subtype") != "informational" or not content.startswith(BLOCKED) or PROMPT_WAS not in content:
         return []
-    said = spoken(content.partition(PROMPT_WAS)[2], counts, as_typed=True)
-    bare = bare_turn(value, counts)
-    if bare is None or not said:
+    text, bare = clean(content.partition(PROMPT_WAS)[2], line.removed, as_typed=True), bare_turn(line)
+    if bare is None or not text:
         return []
-    # The conversation never had it: the next prompt, which goes on from the same line, does not take its place.
-    return [replace(bare, kind=_prompted(value, said), text=said, parent_uuid="")]
+    # The conversation never contained it: the next prompt has the same parent and must not replace it.
+    return [replace(bare, kind=_prompt_kind_of(value, text), text=text, parent_uuid="")]
 
 
-def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
-    """A turn with the line's ids, time and directory and no text; None for a line without ids."""
-    uuid, session = label(value, "uuid", 200), label(value, "sessionId", 200)
-    agent = agent_of(value)
+def bare_turn(line: Line) -> Turn | None:
+    """A turn with the line's ids, time and directory and without text; None for a line without ids."""
+    value = line.value
+    uuid, session, agent = label(value, "uuid"), label(value, "sessionId"), agent_of(value)
     if not uuid or not session or agent is None:
         return None
+    # Of two prompts that begin a conversation the first was edited, so both have the same parent.
+    is_first = value.get("type") == "user" and "parentUuid" in value and not value.get("isSidechain")
     return Turn(
         uuid=uuid,
         session_id=session,
@@ -221,58 +240,47 @@ def bare_turn(value: dict[str, Any], counts: Counter[str]) -> Turn | None:
         text="",
         at=moment(value),
         agent_id=agent,
-        cwd=redact(wire.clean(string(value, "cwd")), counts),
-        parent_uuid=label(value, "parentUuid", 200) or _root(value),
+        cwd=path_in(value, "cwd", line.removed),
+        parent_uuid=label(value, "parentUuid") or (ROOT if is_first else ""),
         version=label(value, "version", 40),
     )
 
 
-def _root(value: dict[str, Any]) -> str:
-    """What a prompt goes on from that begins a conversation: where two do, the first one was edited."""
-    begins = value.get("type") == "user" and "parentUuid" in value and not value.get("isSidechain")
-    return ROOT if begins else ""
-
-
-def prompt_kind(said: str) -> TurnKind:
-    """Whether a prompt is the user's own words, a command of the host or finished background work."""
-    if _NOTIFICATION.match(said) or _TASK.match(said):
+def prompt_kind(prompt: str) -> TurnKind:
+    """Whether a prompt is the user's own words, a command to the host, or a notification."""
+    if _NOTIFICATION.match(prompt) or _TASK.match(prompt):
         return "notification"
-    return "command" if _MARKUP.match(said) or _SLASH.match(said) else "user"
+    return "command" if _MARKUP.match(prompt) or is_slash_command(prompt) else "user"
 
 
-def spoken(text: str, counts: Counter[str], *, as_typed: bool = False) -> str:
+def clean(text: str, removed: Counter[str], *, as_typed: bool = False) -> str:
     """A text without csmd's injections and the host's reminders, redacted.
 
-    With `as_typed` without what an editor puts before it; a command or a note that the host has spelt out in tags is
-    what was typed, as its hook reports it.
+    With `as_typed` also without an editor's additions, and a command or a note that the host wrote in tags becomes what
+    was typed, as its hook reports it.
     """
     plain = display.without_spans(wire.clean(text), *_REMINDER)
-    plain = cut_long(without_editor(plain) if as_typed else plain, counts)
+    plain = cut_long(without_editor(plain) if as_typed else plain, removed)
     if as_typed and _COMMAND.match(plain) and (name := _NAME.search(plain)):
         arguments = _ARGUMENTS.search(plain)
         plain = f"/{name.group(1)} {arguments.group(1) if arguments else ''}"
     elif as_typed and (note := _NOTE.fullmatch(plain)):
         plain = f"# {display.squeeze(note[1])}"
-    return without_injections(plain, counts)
+    return without_injections(plain, removed)
 
 
-def without_editor(said: str) -> str:
-    """A text without what an editor puts before it or behind it."""
+def without_editor(text: str) -> str:
+    """A text without what an editor adds before or after it."""
     kept: list[str] = []
     at = 0
-    for opened in itertools.islice(_EDITOR.finditer(said), MOST_TAGS):
+    for opened in itertools.islice(_EDITOR.finditer(text), MOST_TAGS):
         closing = f"</{opened[1]}>"
-        end = said.find(closing, opened.end())
+        end = text.find(closing, opened.end())
         if opened.start() >= at and end >= 0:
-            kept.append(said[at : opened.start()])
-            behind = _BEHIND_EDITOR.match(said, end + len(closing))
-            at = behind.end() if behind else end + len(closing)
-    return "".join(kept) + said[at:]
-
-
-def quoted(said: str) -> str:
-    """A text quoted as somebody else's words: each line behind a `>`."""
-    return "\n".join(f"> {line}" for line in said.splitlines())
+            kept.append(text[at : opened.start()])
+            after = _AFTER_EDITOR.match(text, end + len(closing))
+            at = after.end() if after else end + len(closing)
+    return "".join(kept) + text[at:]
 
 
 def flat(content: Any) -> str:
@@ -282,46 +290,46 @@ def flat(content: Any) -> str:
     return "\n".join(string(block, "text") if isinstance(block, dict) else "" for block in content)
 
 
-def _numbered(uuid: str, place: int) -> str:
-    return uuid if place == 0 else f"{uuid}/{place}"
+def _numbered(uuid: str, number: int) -> str:
+    return uuid if number == 0 else f"{uuid}/{number}"
 
 
-def _kind(value: dict[str, Any], message: dict[str, Any], said: str) -> TurnKind:
+def _kind(value: dict[str, Any], message: dict[str, Any], text: str) -> TurnKind:
     if value["type"] != "user":
-        ours = value.get("isApiErrorMessage") or message.get("model") == "<synthetic>"
-        return "notification" if ours else "assistant"
+        is_hosts = value.get("isApiErrorMessage") or message.get("model") == "<synthetic>"
+        return "notification" if is_hosts else "assistant"
     if value.get("isCompactSummary"):
         return "summary"
-    # Whatever else the host hands in as a prompt, only a person's words may carry a person's authority.
-    return _prompted(value, said) if _is_human(value.get("origin")) else "notification"
+    # Whatever else the host submits as a prompt, only a person's words may have a person's authority.
+    return _prompt_kind_of(value, text) if _is_human(value.get("origin")) else "notification"
 
 
-def _prompted(value: dict[str, Any], said: str) -> TurnKind:
+def _prompt_kind_of(value: dict[str, Any], prompt: str) -> TurnKind:
     """As `prompt_kind`, but `relayed` for a prompt that no person is known to have typed, as in a program's session.
 
-    Neither has anybody typed the plan that the host hands to a new session.
+    No one types the plan that the host submits to a new session either.
     """
-    kind = prompt_kind(said)
-    handed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value, said)
-    return "relayed" if kind == "user" and handed else kind
+    kind = prompt_kind(prompt)
+    is_relayed = bool(string(value, "planContent")) or _is_by_program(value) or _is_untyped(value, prompt)
+    return "relayed" if kind == "user" and is_relayed else kind
 
 
 def _is_by_program(value: dict[str, Any]) -> bool:
     """Whether a program runs the client and the line has no origin; a fork's lines keep the origin they had."""
-    typed = isinstance(value.get("origin"), dict)  # any other than a person's is asked for before
-    return string(value, "entrypoint").startswith(_BY_PROGRAM) and not typed and not value.get("isSidechain")
+    has_origin = isinstance(value.get("origin"), dict)  # any but a person's is excluded before
+    return string(value, "entrypoint").startswith(_BY_PROGRAM) and not has_origin and not value.get("isSidechain")
 
 
-def _is_untyped(value: dict[str, Any], said: str) -> bool:
-    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else of its origin.
+def _is_untyped(value: dict[str, Any], prompt: str) -> bool:
+    """Whether a prompt's line lacks the fields of typed prompts, in versions that record nothing else about its origin.
 
-    Those versions take what begins with a slash for a command and leave the fields out, also where it is a path.
+    Those versions treat text that begins with a slash as a command and omit the fields, even if it is a path.
     """
     version = display.version_of(string(value, "version"))
-    if version is None or value["type"] != "user" or value.get("isSidechain") or said.startswith("/"):
+    if version is None or value["type"] != "user" or value.get("isSidechain") or prompt.startswith("/"):
         return False
     first, last = _SILENT_VERSIONS
-    # Words beside a tool's result are typed where a person lets the tool run.
+    # Words in the line of a tool's result are typed by the person who allows the tool.
     return first <= version <= last and not any(name in value for name in (*_TYPED, "entrypoint", "toolUseResult"))
 
 
@@ -330,124 +338,119 @@ def _is_human(origin: Any) -> bool:
     return not isinstance(origin, dict) or origin.get("kind", "human") == "human"
 
 
-def _result(value: dict[str, Any], blocks: list[Any]) -> dict[str, Any]:
+def _result(value: dict[str, Any], blocks: list[dict[str, Any]]) -> dict[str, Any]:
     """The only tool result of a line; {} in a line with none or several."""
-    results = [block for block in blocks if isinstance(block, dict) and block.get("type") == "tool_result"]
+    results = [block for block in blocks if block.get("type") == "tool_result"]
     return results[0] if value.get("type") == "user" and len(results) == 1 else {}
 
 
-def _picked(value: dict[str, Any], blocks: list[Any]) -> list[tuple[str, str]]:
-    """(question, answer) of what the user answered to the assistant's questions, with the notes beside an answer.
+def _picked(value: dict[str, Any], blocks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """(question, answer) of the user's answers to the assistant's questions, each with its notes.
 
-    Told by the shape that the host gives such a line; the store looks up whose tool it was (`Turn.answers`).
+    Recognised by the form of the line; the store looks up whose tool it was (`Turn.answers`).
     """
     result, outcome = _result(value, blocks), value.get("toolUseResult")
     content = result.get("content")
     if isinstance(outcome, dict) and isinstance(outcome.get("questions"), list):
         answers = {} if result.get("is_error") else mapping(outcome, "answers")
         notes = mapping(outcome, "annotations")
-        told = [(asked, answer, string(mapping(notes, asked), "notes")) for asked, answer in answers.items()]
-        return [(asked, f"{answer}\n{note}") for asked, answer, note in told if isinstance(answer, str) and answer]
+        return [
+            (question, f"{answer}\n{string(mapping(notes, question), 'notes')}")
+            for question, answer in answers.items()
+            if isinstance(answer, str) and answer
+        ]
     if not isinstance(content, str):
         return []
     if not result.get("is_error"):
-        found = _ANSWERED.fullmatch(content) if outcome is None else None
-        return _ANSWER.findall(found[1]) if found and found[1].count('"') <= MOST_QUOTES else []
-    reason = _turned_down(value, content)
+        match = _ANSWERED.fullmatch(content) if outcome is None else None
+        return _ANSWER.findall(match[1]) if match and match[1].count('"') <= MOST_QUOTES else []
+    reason = _rejection_reason(value, content)
     return _CLARIFIED.findall(reason) if reason.startswith(_CLARIFY) else []
 
 
-def _pairs_quoted(picked: Sequence[tuple[str, str]]) -> str:
-    """Answers, each below its question, which is quoted: it is the assistant's."""
-    return "\n\n".join(f"{quoted(question)}\n{answer.strip()}" for question, answer in picked)
-
-
-def _reason(value: dict[str, Any], blocks: list[Any]) -> str:
+def _reason(value: dict[str, Any], blocks: list[dict[str, Any]]) -> str:
     """Why the user did not let a tool run, in their words."""
     result = _result(value, blocks)
     content = result.get("content")
-    reason = _turned_down(value, content) if result.get("is_error") is True and isinstance(content, str) else ""
+    is_error = result.get("is_error") is True and isinstance(content, str)
+    reason = _rejection_reason(value, content) if is_error and isinstance(content, str) else ""
     return "" if reason.startswith(_CLARIFY) else reason
 
 
-def _turned_down(value: dict[str, Any], content: str) -> str:
-    """What follows the host's words for a tool that the user turned down; "" where these are not the host's."""
-    outcome, decision = value.get("toolUseResult"), value.get("permissionDecision")
-    ran = isinstance(decision, dict) and decision.get("decision") == "accept"
+def _rejection_reason(value: dict[str, Any], content: str) -> str:
+    """The text after the host's words for a rejected tool; "" if these words are not the host's."""
+    outcome, decision = value.get("toolUseResult"), mapping(value, "permissionDecision")
     denied = value.get("toolDenialKind", "user-rejected") == "user-rejected" and outcome == f"Error: {content}"
-    if not denied or ran or not content.startswith(REJECTED):
+    if not denied or decision.get("decision") == "accept" or not content.startswith(REJECTED):
         return ""
-    return content.removeprefix(REJECTED).partition(_BEHIND_REASON)[0]
+    return content.removeprefix(REJECTED).partition(_AFTER_REASON)[0]
 
 
-#: The name of the agents that have none in the session's own file.
+#: The name of agents without a name in the session's own file.
 UNNAMED = "sidechain"
 #: The host's names of what the store calls `input`, `output`, `cache_read` and `cache_write`.
 NAMES = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def tokens_spent(value: dict[str, Any]) -> Took | None:
-    """The tokens that an `assistant` line records for its message; None for none.
-
-    A sub-agent's are its own stream's.
-    """
+def tokens_used(value: dict[str, Any], turn: int) -> list[TokenUse]:
+    """The tokens that an `assistant` line records for its message; a sub-agent's belong to its own stream."""
     message = mapping(value, "message")
-    session, ident, agent = label(value, "sessionId", 200), label(message, "id", 200), agent_of(value)
-    given, made, read, written = (tokens(message.get("usage"), name) for name in NAMES)
-    is_told = value.get("type") == "assistant" and any((given, made, read, written))
-    if not is_told or not session or not ident or agent is None:
-        return None
-    return Took(f"{session}/{agent}" if agent else session, ident, (given, made, read, written))
+    session, ident, agent = label(value, "sessionId"), label(message, "id"), agent_of(value)
+    fresh, made, read, written = (tokens(message.get("usage"), name) for name in NAMES)
+    is_recorded = value.get("type") == "assistant" and any((fresh, made, read, written))
+    if not is_recorded or not session or not ident or agent is None:
+        return []
+    return [TokenUse(f"{session}/{agent}" if agent else session, ident, (fresh, made, read, written), turn)]
 
 
 def agent_of(value: dict[str, Any]) -> str | None:
-    """The sub-agent that a line is of, "" for the session's own, None for a name that cannot be one.
+    """The sub-agent that wrote a line, "" for the session itself, None for an impossible name.
 
-    Early versions wrote what their agents said into the session's file, all under no name.
+    Early versions wrote their agents' words into the session's file without a name.
     """
     if not value.get("isSidechain"):
         return ""
-    return (label(value, "agentId", 200) or None) if string(value, "agentId") else UNNAMED
+    return (label(value, "agentId") or None) if string(value, "agentId") else UNNAMED
 
 
-#: How far back a call is looked for.
+#: How far back a call is searched for that an excluded file withholds.
 BEFORE_BYTES = 64 * 1024
 
 
-def read_from(opened: Opened) -> ReadLine:
-    """How the lines of a transcript are read from a position on; in a sub-agent's file every line is the agent's."""
+def read_from(opened: OpenTranscript) -> ReadLine:
+    """Reads the lines of a transcript from a position on; in a sub-agent's file every line is the agent's."""
     if opened.withheld.excludes.files:
-        remember(opened.before(BEFORE_BYTES), opened.withheld)
-    agent = agent_of_file(opened.name)
+        note_withheld(opened.before(BEFORE_BYTES), opened.withheld)
+    agent = agent_of_file(opened.path.name)
     if not agent:
         return read_line
 
-    def read_agent_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
+    def read_agent_line(data: bytes, into: Reading) -> None:
         into.agent = agent
-        read_line(line, into, tool_limit=tool_limit)
+        read_line(data, into)
 
     return read_agent_line
 
 
-def remember(before: bytes, withheld: Withheld) -> None:
+def note_withheld(before: bytes, withheld: Withheld) -> None:
     """Adds to `withheld` the calls in a transcript's bytes that named an excluded file; a cut line holds none."""
     for line in before.split(b"\n"):
         if b'"tool_use"' in line:
             with contextlib.suppress(BadInput):
-                read_line(line, Reading(withheld=withheld), tool_limit=0)
+                read_line(line, Reading(withheld=withheld))
 
 
-#: A line's own type, or its own attachment's, where only scalars stand before it: walking the members from the
-#: brace on, no word of a prompt and no field of a tool's input is taken for it.
+#: A line's own type, or its own attachment's, if only scalars precede it: the members are matched one by one from the
+#: brace on, so that no word of a prompt and no field of a tool's input is mistaken for it.
 _OWN = re.compile(
     rb'\{\s?+(?:"[^"\\]*+":\s?+(?:"(?:[^"\\]|\\.)*+"|[-+.0-9A-Za-z]++),\s?+)*?'
     rb'(?:"type":\s?+"([a-z-]++)"|"attachment":\s?+\{\s?+"type":\s?+"([a-z_]++)")'
 )
-_SPEAKS = re.compile(rb'"type":\s?"(?:user|assistant)"')
-#: What is parsed; every other line is bookkeeping, known by its first bytes (facts: claude-code 1.14).
+_IS_MESSAGE = re.compile(rb'"type":\s?"(?:user|assistant)"')
+#: The types of lines that are parsed; all others are bookkeeping, recognised by their first bytes (facts: claude-code 1.14).
 PARSED_TYPES = frozenset(b"user assistant attachment custom-title ai-title queue-operation worktree-state".split())
 PARSED_ATTACHMENTS = frozenset({b"queued_command"})
-#: Types of which most lines are bookkeeping, and what a line holds that is not.
+#: Types of mostly bookkeeping lines -> what the other lines contain.
 PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
     b"progress": re.compile(rb'"type":\s?"agent_progress"'),
     b"system": re.compile(rb'"subtype":\s?"informational"'),
@@ -455,90 +458,85 @@ PARSED_WITH: dict[bytes, re.Pattern[bytes]] = {
 HEAD_BYTES = 600
 
 _TITLE = re.compile(rb'"type":\s?"(?:custom|ai)-title"')
-
-
 _AGENT_FILE = re.compile(r"agent-([\w-]{1,100})\.jsonl", re.ASCII)
 _BELONGS = re.compile(rb'"(?:sessionId|uuid|leafUuid|messageId)":\s?"')
 _HAS_TYPE = re.compile(rb'"type":\s?"')
 
 
-def is_one(beginning: bytes) -> bool:
-    """Whether a file's first bytes are those of a transcript: a line that has a type and belongs to something."""
+def is_transcript(beginning: bytes) -> bool:
+    """Whether a file with these first bytes is a transcript: a line has a type and the id of a session or line."""
     return any(_HAS_TYPE.search(line) and _BELONGS.search(line) for line in beginning.splitlines())
 
 
-def read_line(line: bytes, into: Reading, *, tool_limit: int) -> None:
-    """Adds what one transcript line holds; BadInput when it is malformed.
-
-    `tool_limit` is how many bytes of a tool's input or output are kept.
-    """
-    if _is_bookkeeping(line):
+def read_line(data: bytes, into: Reading) -> None:
+    """Adds the content of one transcript line; BadInput when it is malformed."""
+    if _is_bookkeeping(data):
         into.skipped += 1
         return
     try:
-        _read_value(json.loads(line.decode("utf-8", "replace")), into, tool_limit)
+        value = json.loads(data.decode("utf-8", "replace"))
+        if not isinstance(value, dict):
+            raise BadInput("a transcript line is not a JSON object")
+        if into.agent and not value.get("isSidechain"):
+            value = {"agentId": into.agent, **value, "isSidechain": True}
+        line = Line(value, into)
+        turns = _turns_in(line)
     except RecursionError:
         raise BadInput("nested too deeply") from None
     except ValueError as error:
         raise BadInput(f"not JSON: {error}") from error
+    line.note_removed(turns)
+    if value.get("type") == "assistant":
+        into.token_uses += tokens_used(value, len(into.turns) if turns else len(into.turns) - 1)
+    into.turns += turns
 
 
 def _is_bookkeeping(line: bytes) -> bool:
-    """Whether a line holds no turn, by its first bytes; False where they do not tell."""
+    """Whether a line holds no turn, by its first bytes; False if they do not decide it."""
     own = _OWN.match(line[:HEAD_BYTES])
     if own is None:
         return False
     kind, attachment = own.groups()
     if kind is None:
-        return attachment not in PARSED_ATTACHMENTS and _SPEAKS.search(line) is None
-    speaks = PARSED_WITH.get(kind)
-    return kind not in PARSED_TYPES if speaks is None else speaks.search(line) is None
+        return attachment not in PARSED_ATTACHMENTS and _IS_MESSAGE.search(line) is None
+    pattern = PARSED_WITH.get(kind)
+    return kind not in PARSED_TYPES if pattern is None else pattern.search(line) is None
 
 
-def _read_value(value: Any, into: Reading, tool_limit: int) -> None:
-    if not isinstance(value, dict):
-        raise BadInput("a transcript line is not a JSON object")
-    if into.agent and not value.get("isSidechain"):
-        value = {"agentId": into.agent, **value, "isSidechain": True}
-    kind = value.get("type")
-    counts = Removed()
-    turns: list[Turn] = []
-    if kind in ("user", "assistant"):
-        turns = message_turns(value, counts, tool_limit, into.withheld)
-    elif kind == "attachment":
-        turns = queued_turns(value, counts)
-    elif kind == "queue-operation":
-        turns = enqueued_turns(value, counts)
-        _note_left(value, into)
-    elif kind == "progress":
-        turns = progress_turns(value, counts, tool_limit, into.withheld)
-    elif kind == "system":
-        turns = blocked_turns(value, counts)
-    elif kind in ("custom-title", "ai-title"):
-        if title := redact(
-            display.squeeze(wire.clean(string(value, "customTitle") or string(value, "aiTitle"))), counts
-        ):
-            session = label(value, "sessionId", 200)
-            into.titles[session], into.title_at[session] = title[:200], len(into.turns)
-    elif kind == "worktree-state":
-        into.worktrees += worktrees_entered(value, counts)
-    else:
-        into.skipped += 1
-    if counts:
-        into.note_removed(turns, counts)
-    if kind == "assistant" and (spent := tokens_spent(value)) is not None:
-        into.spent.append(replace(spent, place=len(into.turns) if turns else len(into.turns) - 1))
-    into.turns += turns
+def _turns_in(line: Line) -> list[Turn]:
+    """The turns in a line."""
+    value = line.value
+    match value.get("type"):
+        case "user" | "assistant":
+            return message_turns(line)
+        case "attachment":
+            return queued_turns(line)
+        case "queue-operation":
+            _note_queue_exit(line)
+            return enqueued_turns(line)
+        case "progress":
+            return progress_turns(line)
+        case "system":
+            return blocked_turns(line)
+        case "custom-title" | "ai-title":
+            title = string(value, "customTitle") or string(value, "aiTitle")
+            line.reading.note_title(label(value, "sessionId"), title, line.removed)
+            return []
+        case "worktree-state":
+            line.reading.worktrees += worktrees_entered(line)
+            return []
+    return line.skip()
 
 
-def _note_left(value: dict[str, Any], into: Reading) -> None:
-    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, taken up in a turn it may have none."""
+def _note_queue_exit(line: Line) -> None:
+    """Notes a prompt that leaves the queue: as the next prompt it has a line of its own, in a running turn it may have none."""
+    value, queue_exits = line.value, line.reading.queue_exits
     if value.get("operation") not in ("dequeue", "remove"):
         return
-    session, at = label(value, "sessionId", 200), moment(value)
-    nth = sum(1 for one in into.left if (one.session_id, one.at) == (session, at))
-    said = spoken(flat(value.get("content")), Counter(), as_typed=True)
-    into.left.append(Left(session, at, value["operation"] == "remove", said, nth, len(into.turns)))
+    session, at = label(value, "sessionId"), moment(value)
+    nth = sum(1 for earlier in queue_exits if (earlier.session_id, earlier.at) == (session, at))
+    text = clean(flat(value.get("content")), Counter(), as_typed=True)
+    queue_exits.append(QueueExit(session, at, value["operation"] == "remove", text, nth, len(line.reading.turns)))
 
 
 def may_answer(tools: list[str], is_pick: bool = False) -> bool:
@@ -552,46 +550,46 @@ def may_answer(tools: list[str], is_pick: bool = False) -> bool:
 
 
 def agent_of_file(name: str) -> str:
-    """The sub-agent that a transcript is of, by the file's name; "" for a session's.
+    """The sub-agent whose transcript a file is, by its name; "" for a session's.
 
-    Some versions do not mark an agent's lines: then only the name says that its prompt is the assistant's.
+    Some versions do not mark an agent's lines: then only the name shows that its prompt is the assistant's.
     """
-    found = _AGENT_FILE.fullmatch(name)
-    return found[1] if found else ""
+    match = _AGENT_FILE.fullmatch(name)
+    return match[1] if match else ""
 
 
 def warmups(beginning: bytes) -> frozenset[str]:
-    """What the agents are known by that the host started for itself: names, and uuids of the lines of the unnamed.
+    """The agents that the host started for itself: their names, and the uuids of the lines of unnamed ones.
 
-    Their lines are no conversation. Such an agent has a file of its own, or speaks at the beginning of a session's.
+    Such an agent has a file of its own, or its lines are at the beginning of a session's.
     """
-    found: set[str] = set()
+    agents: set[str] = set()
     for line in beginning.split(b"\n") if WARMUP.encode() in beginning else ():
         value = json_object(line) or {}
-        agent, known = agent_of(value), label(value, "parentUuid", 200) in found
-        if agent and (known or mapping(value, "message").get("content") == WARMUP):
-            found.add(label(value, "uuid", 200) if agent == UNNAMED else agent)
-    return frozenset(found)
+        agent, continues = agent_of(value), label(value, "parentUuid") in agents
+        if agent and (continues or mapping(value, "message").get("content") == WARMUP):
+            agents.add(label(value, "uuid") if agent == UNNAMED else agent)
+    return frozenset(agents)
 
 
-def dropped(beginning: bytes) -> Callable[[Turn], bool] | None:
-    """Which turns are those of agents that the host started for itself; None where there are none."""
-    known = warmups(beginning)
-    if not known:
+def is_warmup_turn(beginning: bytes) -> Callable[[Turn], bool] | None:
+    """Gives the test for turns of agents that the host started for itself, by a transcript's first bytes; None without any."""
+    agents = warmups(beginning)
+    if not agents:
         return None
-    return lambda turn: bool(turn.agent_id) and not known.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
+    return lambda turn: bool(turn.agent_id) and not agents.isdisjoint((turn.agent_id, turn.uuid.partition("/")[0]))
 
 
 def titles_in(beginning: bytes) -> dict[str, str]:
-    """The titles by session among a transcript's first bytes, as far as their lines are whole."""
+    """The titles by session in a transcript's first bytes, as far as their lines are whole."""
     reading = Reading()
     for line in beginning.split(b"\n"):
         if _TITLE.search(line[:HEAD_BYTES]):
             with contextlib.suppress(BadInput):
-                read_line(line, reading, tool_limit=0)
+                read_line(line, reading)
     return reading.titles
 
 
 def places(folder: Path) -> list[Path]:
-    """Where the assistant with this configuration directory keeps transcripts and the list of projects."""
+    """Where the assistant with this configuration directory stores transcripts and the list of projects."""
     return [folder, folder.parent / ".claude.json"] if folder.name == ".claude" else [folder]

@@ -1,7 +1,7 @@
-"""Codex' hook payloads, which have Claude Code's form, with differences.
+"""Codex' hook payloads, which have Claude Code's form with differences.
 
-A sub-agent's prompt is reported as a prompt of its parent's session, but is the model's: its rollout tells it. Whether a
-person or `codex exec` asked is not reported; the rollout says it.
+A sub-agent's prompt is reported as a prompt of its parent's session, but the model wrote it: the rollout holds it. Whether a
+person or `codex exec` asked is in the rollout, not in the payload.
 """
 
 from __future__ import annotations
@@ -21,5 +21,5 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "subagent_stop", "session_end"}),
-    spoken=words, prompt_kind=partial(prompt_kind, by_person=True), prepare=_prepare,
+    clean=words, prompt_kind=partial(prompt_kind, by_person=True), prepare=_prepare,
 )  # fmt: skip

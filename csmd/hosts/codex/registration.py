@@ -1,8 +1,8 @@
 """csmd's entries in Codex' `hooks.json`, which has the form of Claude Code's hooks; pure.
 
-Codex runs a hook only after its user has trusted it, and trusts it by a hash of its definition and its place: an entry
-that changes in one byte stops without a word. So the command, its timeout and the list of events stay as they are over
-csmd's versions; what may change is in the script that it runs (`hooks/assistant`).
+Codex runs a hook only after its user has trusted it, which it remembers by a hash of its definition and its position: an entry
+that changes in one byte silently stops. So the command, its timeout and the list of events are the same for all versions of
+csmd; what may change is in the script that it runs (`hooks/assistant`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from csmd.hosts.claude.registration import Form, merge_hooks, remove_hooks
 from csmd.hosts.host_files import HooksState, HostFiles, Kind, Question, Registration, granted, script_in
 from csmd.hosts.json_fields import json_object
 
-#: Event -> seconds that Codex grants the hook; more than 3 at a session's end brings a warning at each.
+#: Event -> seconds that Codex grants the hook; with more than 3 it warns at the end of each session.
 EVENTS: Mapping[str, int] = {
     **granted("session_start", "prompt", "stop", "subagent_stop", "session_end"),
     "SessionEnd": 3,
@@ -32,7 +32,7 @@ def script(home: Path) -> Path:
 
 
 def hook_command(home: Path, event: str) -> str:
-    """The command line registered for an event: the same for every version of csmd."""
+    """The command line registered for an event, the same for every version of csmd."""
     return f"{shlex.join([str(script(home)), event])} || true"
 
 
@@ -45,31 +45,31 @@ FORM = Form(HOOK_SCRIPT, _group)
 
 
 def merge_codex_hooks(text: str, wanted: Registration, where: str) -> str:
-    """The settings with our hooks in them, behind others'."""
+    """The settings with csmd's hooks, after others."""
     return merge_hooks(text, replace(wanted, events=tuple(EVENTS)), where, FORM)
 
 
 def remove_codex_hooks(text: str, home: Path, where: str) -> str:
-    """The settings without our hooks."""
+    """The settings without csmd's hooks."""
     return remove_hooks(text, home, where, form=FORM)
 
 
 def hooks_file(folder: Path) -> Path:
-    """Where Codex keeps a user's hooks, below its configuration directory."""
+    """The file of a user's hooks in Codex' configuration directory."""
     return folder / "hooks.json"
 
 
 def hooks_state(folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether Codex runs the hooks of a csmd home: there, and its user was asked about each.
+    """Whether Codex runs the hooks of a csmd home: they are in the file, and its user was asked about each.
 
-    Whether a hook has changed since it was trusted only Codex knows.
+    Only Codex knows whether a hook has changed since it was trusted.
     """
     file = hooks_file(folder)
     text = read(str(file))
     if text is None or str(script(home)) not in text:
         return "gone"
-    asked = read(str(folder / "config.toml")) or ""
-    trusted = [event for event in EVENTS if f'"{file}:{_snake(event)}:' in asked]
+    config = read(str(folder / "config.toml")) or ""
+    trusted = [event for event in EVENTS if f'"{file}:{_snake(event)}:' in config]
     return "there" if len(trusted) == len(EVENTS) else "untrusted"
 
 
@@ -77,8 +77,8 @@ def _snake(event: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event).lower()
 
 
-def _asked(cwd: Path) -> list[dict[str, Any]]:
-    """What its app server is asked, which then says of each hook whether it runs; no model is called."""
+def _requests(cwd: Path) -> list[dict[str, Any]]:
+    """Asks Codex' app server which hooks run; no model is called."""
     return [
         {"id": 1, "method": "initialize", "params": {"clientInfo": {"name": "csmd", "version": "1"}}},
         {"method": "initialized"},
@@ -91,7 +91,7 @@ def _trust(line: str, home: Path) -> dict[str, str] | None:
     answer = json_object(line) or {}
     if answer.get("id") != 2:
         return None
-    hooks = [hook for place in answer["result"]["data"] for hook in place["hooks"]]
+    hooks = [hook for directory in answer["result"]["data"] for hook in directory["hooks"]]
     ours = {hook["eventName"].lower(): hook["trustStatus"] for hook in hooks if str(script(home)) in hook["command"]}
     return {event: str(ours[event.lower()]) for event in EVENTS if event.lower() in ours}
 
@@ -103,7 +103,7 @@ FILES = HostFiles(
         Kind(name="codex hooks", what="hooks", file=hooks_file, merge=merge_codex_hooks, remove=remove_codex_hooks),
     ),
     question=Question(
-        arguments=("app-server",), asked=_asked, read=_trust, runs=frozenset({"trusted", "managed"}),
+        arguments=("app-server",), requests=_requests, read=_trust, runs=frozenset({"trusted", "managed"}),
     ),
     to_do='start `codex` and choose "Trust all and continue"',
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """Copilot CLI's hook payloads, and injected text to its answers.
 
-Events that are registered by Claude Code's names bring its payload. A sub-agent's prompt and its end are reported as a
-prompt and a stop under the agent's id in place of the session's: its transcript tells them.
+Events registered by Claude Code's names bring its payload. A sub-agent's prompt and its end are reported as a prompt and a stop
+with the agent's id instead of the session's: they are read from the transcript.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 from csmd import wire
 from csmd.hook_events import EventName
-from csmd.hosts.adapter import spoken
 from csmd.hosts.copilot.transcript import HOST, prompt_kind
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.json_fields import string
+from csmd.hosts.stored_text import clean_text
 
-#: Copilot's words for how a process began. What its start is told stands before the whole conversation and in no
-#: transcript: a process that resumes a session has nothing of what the one before was told.
+#: Copilot's words for how a process began. Text injected at the start precedes the whole conversation and is in no
+#: transcript: a process that resumes a session has none of what an earlier process was given.
 _BEGAN = {"new": "startup", "resume": "startup"}
 
 
@@ -29,11 +29,11 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
 
 
 def _answer(_name: EventName, text: str, _notice: str) -> bytes:
-    """Copilot shows its user nothing of a hook's."""
+    """Without the notice: Copilot shows its user nothing from a hook."""
     return wire.dumps({"additionalContext": text}).encode("utf-8", "replace") if text else b""
 
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "subagent_stop", "session_end"}),
-    spoken=spoken, prompt_kind=partial(prompt_kind, by_person=True), prepare=_prepare, answer=_answer,
+    clean=clean_text, prompt_kind=partial(prompt_kind, by_person=True), prepare=_prepare, answer=_answer,
 )  # fmt: skip

@@ -7,39 +7,40 @@ from typing import Any
 
 from csmd.hosts.json_fields import mapping, string
 from csmd.hosts.labels import label
-from csmd.hosts.stored_calls import TURNED_DOWN, Call, patched_files, with_exit_code
+from csmd.hosts.stored_calls import REJECTED, Call, patched_files, with_exit_code
 
-#: Copilot's name of a tool -> the name that is stored.
+#: Copilot's name of a tool -> the stored name.
 _NAMES = {
     "bash": "Bash", "local_shell": "Bash", "view": "Read", "create": "Write", "edit": "Edit", "grep": "Grep", "glob": "Glob",
     "task": "Task", "exit_plan_mode": "ExitPlanMode",
 }  # fmt: skip
-#: Copilot's name of a field -> the name that is stored.
+#: Copilot's name of a field -> the stored name.
 _FIELDS = {"path": "file_path", "file_text": "content", "old_str": "old_string", "new_str": "new_string"}
-#: What Copilot adds to a command's output, and what hooks of other programs do to any.
-_BEHIND = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d+>\s*\Z")
+#: What Copilot appends to a command's output.
+_AFTER_OUTPUT = re.compile(r"\n*<shellId: \S{1,40} completed with exit code -?\d+>\s*\Z")
+#: What the hooks of other programs append to any output.
 _GUIDANCE = re.compile(r'\n\nTool "[^"\n]{1,200}" \w+\. Additional guidance from \w+ hooks:\n.*', re.DOTALL)
 
 
 def calls_in(data: dict[str, Any]) -> list[Call]:
     """The stored calls of an event that holds one: several for a patch of several files."""
     name, server = label(data, "toolName", 120), label(data, "mcpServerName", 60)
-    given = data.get("arguments")
-    given = given if isinstance(given, dict) else {"input": given} if isinstance(given, str) else {}
+    arguments = data.get("arguments")
+    arguments = arguments if isinstance(arguments, dict) else {"input": arguments} if isinstance(arguments, str) else {}
     if server:
-        return [(f"mcp__{server}__{label(data, 'mcpToolName', 60)}", given)]
+        return [(f"mcp__{server}__{label(data, 'mcpToolName', 60)}", arguments)]
     if name == "apply_patch":
-        return patched_files(string(given, "input") or string(given, "patch")) or [(name, given)]
+        return patched_files(string(arguments, "input") or string(arguments, "patch")) or [(name, arguments)]
     if name in ("view", "create", "edit"):
-        given = {_FIELDS.get(key, key): value for key, value in given.items()}
-    return [(_NAMES.get(name, name), given)] if name else []
+        arguments = {_FIELDS.get(key, key): value for key, value in arguments.items()}
+    return [(_NAMES.get(name, name), arguments)] if name else []
 
 
 def stored_result(data: dict[str, Any]) -> str:
-    """What a call gave back: what it printed, below its exit code where that is not 0."""
+    """A call's result: its output, below its exit code unless that is 0."""
     error, code = mapping(data, "error"), mapping(data, "shellExecution").get("exitCode")
     if error:
-        said = string(error, "message")
-        return f"{TURNED_DOWN}. {said}" if error.get("code") == "denied" else f"Error: {said}"
+        message = string(error, "message")
+        return f"{REJECTED}. {message}" if error.get("code") == "denied" else f"Error: {message}"
     printed = _GUIDANCE.sub("", string(mapping(data, "result"), "content"))
-    return with_exit_code(_BEHIND.sub("", printed), str(code)) if type(code) is int else printed
+    return with_exit_code(_AFTER_OUTPUT.sub("", printed), str(code)) if type(code) is int else printed

@@ -1,12 +1,12 @@
 """Copilot CLI's transcripts to turns and token usage.
 
 A session's transcript is `session-state/<session>/events.jsonl`, one event a line; the first one names the session. A resumed
-session goes on in it. A fork's file begins with the lines of the session that it left, under their ids; a rewind takes
-the lines that it undoes out of the file. A sub-agent's events stand among its session's and carry its id.
+session continues its file. A fork's file begins with the lines of the original session, under their ids; a rewind removes the
+lines that it undoes from the file. A sub-agent's events are among its session's and carry its id.
 
-Of a prompt `content` is what was typed; `transformedContent` beside it is what the model got, with what hooks said. That a
-program handed the prompts in (`copilot -p`) stands nowhere but in the first words of the prompt of the model
-(`system.message`), which is written behind the prompt, and again only where it has changed.
+`content` of a prompt is what was typed; `transformedContent` is what the model got, including the output of hooks. Only the
+first words of the model's prompt (`system.message`) show that a program submitted the prompts (`copilot -p`). That line is
+written after the prompt, and again only when it has changed.
 """
 
 from __future__ import annotations
@@ -18,240 +18,221 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from csmd import wire
-from csmd.hosts import adapter
-from csmd.hosts.adapter import (
-    BACK_BYTES,
-    Opened,
-    Reading,
-    ReadLine,
-    Took,
-    quoted_answers,
-    refuse,
-    spoken,
-    tokens,
-    took,
-)  # fmt: skip
+from csmd.hosts import stored_text
 from csmd.hosts.copilot import tool_forms
-from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string, strings
-from csmd.hosts.labels import label
-from csmd.hosts.stored_calls import call_turns, result_turn
-from csmd.hosts.stored_ids import LONGEST_ID, session_id, stream, uuid_in
-from csmd.privacy.redaction import Removed, redact
+from csmd.hosts.json_fields import json_object, mapping, moment, string, strings
+from csmd.hosts.labels import label, session_id, uuid_in
+from csmd.hosts.stored_text import clean_text, quote_answers
+from csmd.hosts.transcript_reading import (
+    BACK_BYTES,
+    Conversation,
+    Line,
+    OpenTranscript,
+    ReadLine,
+    path_in,
+    read_objects,
+    refuse,
+    response_tokens,
+    tokens,
+)
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "copilot"
-#: The context window that Copilot reckons with where its catalogue names no other.
+#: The context window that Copilot assumes for a model without one in its catalogue.
 WINDOW = 128_000
-#: Stands for what the first prompt of a session goes on from.
+FIRST_LINE = re.compile(rb'\s*\{"type":\s?"session\.start",\s?"data":\s?\{"sessionId":')
+#: Each session has a directory, whatever its project.
+PATH = re.compile(r"([\w-]+)/events\.jsonl", re.ASCII)
+#: The parent of a session's first prompt.
 ROOT = "root"
 #: The longest first line.
 FIRST_LINE_BYTES = 1024 * 1024
-#: In how much of the file's beginning it is looked for what a line depends on and no longer stands shortly before it.
+#: How much of the file's beginning is searched for what a line depends on, if it is not shortly before the line.
 BEGINNING_BYTES = 1024 * 1024
 
-_FIRST = re.compile(rb'\s*\{"type":\s?"session\.start",\s?"data":\s?\{"sessionId":')
-_FILE = re.compile(r"(?P<session>[\w-]+)/events\.jsonl", re.ASCII)
-#: Events that change what later lines depend on: where the session is, who hands in its prompts, what was said last.
-_PLACES, _MODE = ("session.start", "session.resume", "session.context_changed"), "system.message"
-_SAID = (
-    "user.message",
-    "assistant.message",
-    "tool.execution_start",
-    "tool.execution_complete",
-    "session.compaction_complete",
-)
+#: Events that say in which directory the session is.
+_DIRECTORIES = ("session.start", "session.resume", "session.context_changed")
+#: The event that holds the model's prompt, which says who submits the session's prompts.
+_MODE = "system.message"
+#: Events that continue the conversation.
+_SPEECH = (
+    "user.message", "assistant.message", "tool.execution_start", "tool.execution_complete", "session.compaction_complete",
+)  # fmt: skip
 _TYPE = re.compile(rb'\s*\{"type":\s?"([\w.]{1,60})"')
-#: What the prompt of the model begins with where a program hands in the prompts.
+#: The beginning of the model's prompt when a program submits the prompts.
 _BY_PROGRAM = re.compile(r"[^\n]{0,400}\bnon-interactive mode\b")
-#: Of a message's source: nobody but the user has typed it.
+#: The sources of a message that the user typed.
 _TYPED = ("", "user")
 #: Text that Copilot writes in the user's name.
 WRITTEN_FOR_USER = re.compile(r"\s*<(?:system_notification|system_reminder|skill-context)[\s>]")
 
 
-def is_transcript(beginning: bytes) -> bool:
-    """Whether a file's first bytes are those of a session's events."""
-    return _FIRST.match(beginning) is not None
+prompt_kind = partial(stored_text.prompt_kind, WRITTEN_FOR_USER)
 
 
-def place_of(root: str, inside: str) -> tuple[str, str] | None:
-    """(project directory, session) of a transcript: each has a directory, whatever its project is."""
-    found = _FILE.fullmatch(inside)
-    return (root, found["session"]) if found else None
+@dataclass(slots=True, kw_only=True)
+class Session(Conversation):
+    """The session whose lines are read, with the state that earlier lines set."""
 
-
-prompt_kind = partial(adapter.prompt_kind, WRITTEN_FOR_USER)
-
-
-@dataclass(slots=True)
-class Session:
-    """Whose lines are read, and how far the reading is."""
-
-    ident: str
-    version: str
-    cwd: str = ""
     by_person: bool = True
     last: str = ROOT
-    """The line in which the session's own conversation went on last: the next prompt goes on from there."""
+    """The last line of the session's own conversation: the parent of the next prompt."""
     prompt: Turn | None = None
-    """The prompt in the line before. A program's waits for the line behind it, which may say that a person goes on."""
+    """The prompt in the line before. A program's prompt waits for the next line, which may say that a person goes on."""
     context: int = 0
 
     def follow(self, value: dict[str, Any], data: dict[str, Any]) -> None:
-        """Takes up what later lines depend on in a line of this decoded content."""
+        """Takes from a line what later lines depend on."""
         kind = value.get("type")
-        if kind in _PLACES:
-            self.cwd = redact(wire.clean(string(mapping(data, "context") or data, "cwd")), Counter()) or self.cwd
+        if kind in _DIRECTORIES:
+            self.cwd = path_in(mapping(data, "context") or data, "cwd") or self.cwd
         elif value.get("agentId"):
             return
         elif kind == _MODE:
             self.by_person = _BY_PROGRAM.match(string(data, "content")) is None
-        elif kind in _SAID:
+        elif kind in _SPEECH:
             self.last = uuid_in(HOST, value, "id") or self.last
 
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of the line."""
-        is_assistant = kind == "assistant"
         return Turn(
-            uuid=uuid_in(HOST, value, "id"), session_id=session_id(HOST, self.ident), agent_id=label(value, "agentId", LONGEST_ID),
-            kind=kind, text=text, at=moment(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
-            context=self.context if is_assistant else 0, **more,
+            uuid=uuid_in(HOST, value, "id"), session_id=self.session, agent_id=label(value, "agentId"), kind=kind, text=text,
+            at=moment(value), cwd=self.cwd, version=self.version, parent_uuid=self.last,
+            context=self.context if kind == "assistant" else 0, **more,
         )  # fmt: skip
 
 
-def session_of(line: bytes) -> Session | None:
-    """The session of a transcript by its first line; None where that names none."""
-    value = json_object(line) or {}
+def session_of(first_line: bytes) -> Session | None:
+    """The session of a transcript by its first line; None if the line names none."""
+    value = json_object(first_line) or {}
     data = mapping(value, "data")
-    ident = label(data, "sessionId", LONGEST_ID)
+    ident = label(data, "sessionId")
     if value.get("type") != "session.start" or not ident:
         return None
-    session = Session(ident=ident, version=label(data, "copilotVersion", 40))
+    session = Session(session=session_id(HOST, ident), version=label(data, "copilotVersion", 40))
     session.follow(value, data)
     return session
 
 
-def read_from(opened: Opened) -> ReadLine:
-    """How the lines of a transcript are read from a position on."""
+def read_from(opened: OpenTranscript) -> ReadLine:
+    """Reads the lines of a transcript from a position on."""
     session = session_of(opened.first_line(FIRST_LINE_BYTES))
     if session is None:
         return refuse
     for line in _lines_depended_on(opened):
         value = json_object(line) or {}
         data = mapping(value, "data")
-        session.prompt = (
-            _prompt(value, data, session, Counter()) if opened.before(len(line) + 1) == line + b"\n" else None
-        )
+        is_directly_before = opened.before(len(line) + 1) == line + b"\n"
+        session.prompt = _prompt(value, data, session, Counter()) if is_directly_before else None
         session.follow(value, data)
-    return partial(read_line, session=session)
+    return read_objects(partial(_turns_in, session))
 
 
 def _type_of(line: bytes) -> str:
-    """The type of the event in a line; "" for none."""
-    found = _TYPE.match(line)
-    return found[1].decode() if found else ""
+    """The type of the event in a line; "" if there is none."""
+    match = _TYPE.match(line)
+    return match[1].decode() if match else ""
 
 
-def _lines_depended_on(opened: Opened) -> list[bytes]:
-    """The lines before the position that say where the session is and who types, and the last two in which something was said.
+def _lines_depended_on(opened: OpenTranscript) -> list[bytes]:
+    """The lines before the position that set the directory and the submitter of prompts, and the last two of the conversation.
 
-    What says it lies within 8 MiB before the position or 1 MiB of the beginning, else it goes unseen: the work of one reading
-    must not grow with the file.
+    They are found within 8 MiB before the position or in the first 1 MiB of the file, and missed elsewhere: the work of one
+    reading must not grow with the file.
     """
     for size in BACK_BYTES:
         before = opened.before(size).splitlines()
         types = [_type_of(line) for line in before]
-        state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_PLACES, _MODE)]
-        # A sub-agent's prompt of the model says nothing of its session's.
+        state = [(kind, line) for line, kind in zip(before, types, strict=True) if kind in (*_DIRECTORIES, _MODE)]
+        # A sub-agent's model prompt says nothing about its session.
         own_state = {kind == _MODE for kind, line in state if b'"agentId":' not in line}
         if size >= opened.position or own_state == {True, False}:
             break
     else:
         opened.file.seek(0)
         *beginning, _ = opened.file.read(BEGINNING_BYTES).split(b"\n")
-        state = [*((kind, line) for line in beginning if (kind := _type_of(line)) in (*_PLACES, _MODE)), *state]
-    said = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SAID)
-    own = (line for line in said if not (json_object(line) or {"agentId": ""}).get("agentId"))
+        state = [*((kind, line) for line in beginning if (kind := _type_of(line)) in (*_DIRECTORIES, _MODE)), *state]
+    speech = (line for line, kind in zip(reversed(before), reversed(types), strict=True) if kind in _SPEECH)
+    own = (line for line in speech if not (json_object(line) or {"agentId": ""}).get("agentId"))
     return [*(line for _, line in state), *reversed(list(itertools.islice(own, 2)))]
 
 
-def read_line(line: bytes, into: Reading, session: Session, *, tool_limit: int) -> None:
-    """Adds what one line of a session's transcript holds; BadInput when it is malformed."""
-    value = object_in(line)
-    data, counts = mapping(value, "data"), Removed()
-    prompt, session.prompt = session.prompt, None
-    turns: list[Turn] = []
-    match value.get("type"):
+def _turns_in(session: Session, line: Line) -> list[Turn]:
+    """The turns in a line of a session's transcript, with the prompt that waited for it."""
+    before, session.prompt = session.prompt, None
+    turns = _own_turns(session, line, mapping(line.value, "data"))
+    session.follow(line.value, mapping(line.value, "data"))
+    line.note_removed(turns or ([session.prompt] if session.prompt else []))
+    if before is None:
+        return turns
+    if before.kind == "relayed":
+        return [replace(before, kind="user" if session.by_person else "relayed"), *turns]
+    if before.kind == "user" and not (before.agent_id or session.by_person):
+        stored = line.reading.turns
+        if before not in stored:  # it was stored by an earlier reading, with its parent
+            return [replace(before, kind="relayed", parent_uuid="")]
+        stored[stored.index(before)] = replace(before, kind="relayed")
+    return turns
+
+
+def _own_turns(session: Session, line: Line, data: dict[str, Any]) -> list[Turn]:
+    """The turns in a line itself, except a prompt that waits for the next line."""
+    value, reading, kind, text = line.value, line.reading, line.value.get("type"), ""
+    more: dict[str, str] = {}
+    turn_kind: TurnKind = "assistant"
+    match kind:
         case "user.message":
-            session.prompt = _prompt(value, data, session, counts)
-            turns = [session.prompt] if session.prompt and session.prompt.kind != "relayed" else []
+            session.prompt = _prompt(value, data, session, line.removed)
+            return [session.prompt] if session.prompt and session.prompt.kind != "relayed" else []
         case "assistant.message":
-            said = spoken(string(data, "content"), counts)
-            names = {"model": label(data, "model", 100), "message_id": label(data, "messageId", LONGEST_ID)}
-            turns = [session.turn(value, "assistant", said, **names)] if said else []
+            text = string(data, "content")
+            more = {"model": label(data, "model", 100), "message_id": label(data, "messageId")}
         case "tool.execution_start" | "tool.user_requested":
-            bare, ident = session.turn(value, "tool_call", ""), label(data, "toolCallId", LONGEST_ID)
-            turns = call_turns(bare, ident, tool_forms.calls_in(data), counts, into.withheld, tool_limit)
+            bare = session.turn(value, "tool_call", "")
+            return line.call_turns(bare, label(data, "toolCallId"), tool_forms.calls_in(data))
         case "tool.execution_complete":
-            if ident := label(data, "toolCallId", LONGEST_ID):
-                bare, result = session.turn(value, "tool_result", ""), tool_forms.stored_result(data)
-                turns = [result_turn(bare, ident, result, counts, into.withheld, tool_limit)]
+            ident, bare = label(data, "toolCallId"), session.turn(value, "tool_result", "")
+            return [line.result_turn(bare, ident, tool_forms.stored_result(data))] if ident else []
         case "human_response.recorded" | "permission.completed":
-            said = spoken(_answer(data), counts)
-            turns = [session.turn(value, "user" if session.by_person else "relayed", said)] if said else []
+            text, turn_kind = _answer(data), "user" if session.by_person else "relayed"
         case "session.compaction_complete":
-            said = spoken(string(data, "summaryContent"), counts)
-            turns = [session.turn(value, "summary", said)] if said else []
+            text, turn_kind = string(data, "summaryContent"), "summary"
         case "session.usage_record":
             usage = mapping(data, "usage")
             session.context = tokens(usage, "inputTokens")
-            into.spent += _spent(value, usage, session, len(into.turns) - 1)
+            stream = session.turn(value, "assistant", "").stream  # a sub-agent's own, by the id on its line
+            reading.token_uses += response_tokens(
+                stream, label(usage, "apiCallId"), len(reading.turns) - 1,
+                used=session.context, made=tokens(usage, "outputTokens"),
+                read=tokens(usage, "cacheReadTokens"), written=tokens(usage, "cacheWriteTokens"),
+            )  # fmt: skip
         case _:
-            into.skipped += 1
-    session.follow(value, data)
-    if counts:
-        into.note_removed(turns or ([session.prompt] if session.prompt else []), counts)
-    if prompt and prompt.kind == "relayed":
-        turns = [replace(prompt, kind="user" if session.by_person else "relayed"), *turns]
-    elif prompt and prompt.kind == "user" and not (prompt.agent_id or session.by_person):
-        if prompt in into.turns:
-            into.turns[into.turns.index(prompt)] = replace(prompt, kind="relayed")
-        else:  # it is stored already, with what it goes on from
-            turns = [replace(prompt, kind="relayed", parent_uuid="")]
-    into.turns += [turn for turn in turns if turn.uuid]
+            return line.skip()
+    text = line.clean(text)
+    return [session.turn(value, turn_kind, text, **more)] if text else []
 
 
-def _prompt(value: dict[str, Any], data: dict[str, Any], session: Session, counts: Counter[str]) -> Turn | None:
-    """The prompt in a line; None where there is none."""
-    said = spoken(string(data, "content"), counts) if value.get("type") == "user.message" else ""
-    if not said:
+def _prompt(value: dict[str, Any], data: dict[str, Any], session: Session, removed: Counter[str]) -> Turn | None:
+    """The prompt in a line; None if there is none."""
+    text = clean_text(string(data, "content"), removed) if value.get("type") == "user.message" else ""
+    if not text:
         return None
     is_agents = bool(value.get("agentId"))
-    # A sub-agent's prompt is told from the user's by its conversation, as everywhere.
-    kind = prompt_kind(said, by_person=session.by_person or is_agents)
+    # A sub-agent's prompt is distinguished from the user's by its conversation, as for every assistant.
+    kind = prompt_kind(text, by_person=session.by_person or is_agents)
     if not is_agents and (string(data, "source") not in _TYPED or data.get("isAutopilotContinuation")):
         kind = "notification"
-    return session.turn(value, kind, said, is_prompt_line=True)
+    return session.turn(value, kind, text, is_prompt_line=True)
 
 
 def _answer(data: dict[str, Any]) -> str:
-    """What the user answered to a question, or said when they turned a tool or a plan down; "" where nobody did."""
+    """The user's answer to a question, or their words when they rejected a tool or a plan; "" for anything else."""
     response, result = mapping(data, "response"), mapping(data, "result")
     if data.get("decisionSource") == "human_response":
         return string(result, "feedback")
     if data.get("actor") != "human_response":
         return ""
     answer = string(response, "answer") or "\n".join(strings(response.get("content")))
-    asked = string(response, "question") or string(response, "message")
-    return quoted_answers([(asked, answer)]) or string(response, "feedback")
-
-
-def _spent(value: dict[str, Any], usage: dict[str, Any], session: Session, place: int) -> list[Took]:
-    """The tokens of one response."""
-    names = ("inputTokens", "outputTokens", "cacheReadTokens", "cacheWriteTokens")
-    given, made, read, written = (tokens(usage, name) for name in names)
-    where = stream(session_id(HOST, session.ident), label(value, "agentId", LONGEST_ID))
-    ident = label(usage, "apiCallId", LONGEST_ID)
-    return took(where, ident, place, given=given, made=made, read=read, written=written)
+    question = string(response, "question") or string(response, "message")
+    return quote_answers([(question, answer)]) or string(response, "feedback")

@@ -1,6 +1,6 @@
 """Droid's hook payloads, which have Claude Code's form.
 
-The end of a turn is reported without its words: the transcript tells them.
+The end of a turn is reported without its words, which are in the transcript.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ from csmd.hosts.hook_payloads import Hooks
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "session_end"}),
-    spoken=words, prompt_kind=partial(prompt_kind, by_person=True),
+    clean=words, prompt_kind=partial(prompt_kind, by_person=True),
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""csmd's hooks in Droid's `settings.json`, which may hold comments; pure.
+"""csmd's hooks in Droid's `settings.json`, which may contain comments; pure.
 
-Droid also reads `hooks.json`, which it makes where its user adds a hook in a session. What that file has of an event takes
-the place of all that the settings have of it: an entry of csmd's there could silence a user's own here, so there is none.
+Droid also reads `hooks.json`, which it creates when its user adds a hook in a session. That file's hooks for an event replace
+all of the settings' hooks for it: an entry of csmd's there could silence a user's own hook here, so csmd writes none.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries, parsed
-from csmd.hosts.host_files import MARKERS, HostFiles, granted
+from csmd.hosts.host_files import granted
 from csmd.hosts.json_fields import mapping
 
 EVENTS = granted("session_start", "prompt", "stop", "session_end")
@@ -22,10 +22,9 @@ def _is_off(settings: dict[str, Any], _script: Path, hooks_json: str | None) -> 
 
 
 HOOKS = HookEntries(
-    host="droid", file=lambda folder: folder / "settings.json", second=1, events=EVENTS, is_off=_is_off, beside="hooks.json",
+    host="droid", file=lambda folder: folder / "settings.json", second=1, events=EVENTS, is_off=_is_off, second_file="hooks.json",
 )  # fmt: skip
-FILES = HostFiles(
-    host="droid", title="Droid", folder=".factory", program="droid", launcher="droid", events=EVENTS,
-    hook_command=lambda _, home, event: HOOKS.command(home, event), kinds=(HOOKS.kind,), state=HOOKS.state, markers=MARKERS,
+FILES = HOOKS.files(
+    title="Droid", folder=".factory",
     switched_off="switch hooks on there, and move what hooks.json has of csmd's events into settings.json",
 )  # fmt: skip

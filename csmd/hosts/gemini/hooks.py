@@ -1,7 +1,7 @@
 """Gemini CLI's hook payloads, which have Claude Code's form under other names.
 
-A prompt is reported with what SessionStart's hooks put before it and the files that it names; the end of a turn with all
-that was said in it. A sub-agent is not reported.
+A prompt is reported with the output of SessionStart's hooks and the files that it names; the end of a turn with everything that
+was said in it. A sub-agent is not reported.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ def _answer(name: EventName, text: str, notice: str) -> bytes:
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "session_end"}),
-    spoken=gemini_parts.spoken, prompt_kind=gemini_parts.prompt_kind, prepare=_prepare, answer=_answer,
+    clean=gemini_parts.clean, prompt_kind=gemini_parts.prompt_kind, prepare=_prepare, answer=_answer,
 )  # fmt: skip

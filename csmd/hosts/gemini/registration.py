@@ -1,6 +1,6 @@
-"""csmd's hooks in Gemini CLI's `settings.json`, which may hold comments; pure.
+"""csmd's hooks in Gemini CLI's `settings.json`, which may contain comments; pure.
 
-The four events that a turn needs: each further one costs a process at every model call.
+Only the four events that a turn needs: each further event would start a process at every model call.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from csmd.hosts.hook_entries import HookEntries
-from csmd.hosts.host_files import HostFiles, granted
+from csmd.hosts.host_files import granted
 from csmd.hosts.json_fields import mapping
 
-#: Gemini CLI's name of an event -> the one on the hook's command line, where that is another.
+#: Gemini CLI's name of an event -> its name on the hook's command line, if it differs.
 NAMES: Mapping[str, str] = {"BeforeAgent": "UserPromptSubmit", "AfterAgent": "Stop"}
 OWN_NAMES = {ours: own for own, ours in NAMES.items()}
 
@@ -32,8 +32,7 @@ HOOKS = HookEntries(
         for event, seconds in granted("session_start", "prompt", "stop", "session_end").items()
     },
 )  # fmt: skip
-FILES = HostFiles(
-    host="gemini", title="Gemini CLI", folder=".gemini", program="gemini", launcher="gemini", events=HOOKS.events,
-    hook_command=lambda _, home, event: HOOKS.command(home, event), kinds=(HOOKS.kind,), state=HOOKS.state,
+FILES = HOOKS.files(
+    title="Gemini CLI", folder=".gemini",
     markers={"BeforeAgent": ("prompt", "prompt"), "AfterAgent": ("stop", "prompt_response")},
 )  # fmt: skip

@@ -1,41 +1,51 @@
 """Gemini CLI's transcripts to turns, titles and token usage.
 
-A transcript is `tmp/<project>/chats/session-<minute>-<begin of the session's id>.jsonl`, a sub-agent's
-`tmp/<project>/chats/<session>/<agent>.jsonl`: a log of updates, not of messages. A header is written at each start of
-the client. A message comes again with more fields, tool calls among them; its turns have the same ids then. `$set` changes
-what belongs to the whole; in `$set.messages` the history stands anew, in another shape, and only a compaction's summary
-is new in it. `$rewindTo` names the prompt that is taken back with all behind it. The host deletes or empties the file
-of a resumed session; what was read of it stays.
+A transcript is `tmp/<project>/chats/session-<minute>-<beginning of the session's id>.jsonl`, a sub-agent's
+`tmp/<project>/chats/<session>/<agent>.jsonl`: a log of updates, not of messages. Each start of the client writes a header.
+A message is written again when it has more fields, for example tool calls; its turns keep their ids. `$set` changes the
+conversation as a whole; `$set.messages` repeats the history in another form, in which only a compaction's summary is new.
+`$rewindTo` names the prompt that is taken back with everything after it. The host deletes or empties the file of a resumed
+session; what was read from it stays.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from csmd import wire
-from csmd.errors import BadInput
 from csmd.hosts import gemini_parts
-from csmd.hosts.adapter import Opened, Reading, ReadLine, Took, quoted_answers, refuse, tokens, took
-from csmd.hosts.json_fields import json_object, mapping, moment, object_in, string
-from csmd.hosts.labels import label
-from csmd.hosts.stored_ids import LONGEST_ID, session_id, stream
-from csmd.privacy.redaction import Removed, redact
+from csmd.hosts.gemini_parts import parts_in, words_in
+from csmd.hosts.json_fields import json_object, mapping, mappings, moment, string
+from csmd.hosts.labels import label, session_id
+from csmd.hosts.transcript_reading import (
+    Conversation,
+    Line,
+    OpenTranscript,
+    ReadLine,
+    decoded_path,
+    read_objects,
+    refuse,
+    response_tokens,
+    tokens,
+)
+from csmd.privacy.redaction import Removed
 from csmd.values import Turn
 from csmd.vocabulary import TurnKind
 
 HOST = "gemini"
-#: The context window of the models of today.
+#: The context window of current models.
 WINDOW = 1_048_576
+FIRST_LINE = re.compile(rb'\s*\{"sessionId":\s?"[^"]*",\s?"projectHash":')
+#: A session is located by the first eight characters of its id.
+PATH = re.compile(
+    r"(?P<project>[^/]+)/chats/(?:session-[\w-]+-([0-9a-f]{8})|([\w-]{1,8})[\w-]*/[\w-]+)\.jsonl", re.ASCII
+)
 #: The longest header.
 FIRST_LINE_BYTES = 64 * 1024
 
-_FIRST = re.compile(rb'\s*\{"sessionId":\s?"[^"]*",\s?"projectHash":')
-_CHAT = re.compile(r"([^/]+)/chats/(?:session-[\w-]+-([0-9a-f]{8})|([\w-]+)/[\w-]+)\.jsonl", re.ASCII)
-#: Where a sub-agent's header, or the host's first message, names the directory: in JSON, a line's end is two signs.
+#: The directory in a sub-agent's header or in the host's first message; in JSON, a line break is two characters.
 _DIRECTORY = re.compile(
     rb'(?:"directories":\s?\["|"<session_context>(?:[^"\\]|\\.)*?'
     rb'(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)(/(?:[^"\\]|\\[^n])*+)'
@@ -46,71 +56,56 @@ WRITTEN_FOR_USER = re.compile(r"\s*<(?:session_context|loaded_context)[\s>]")
 _NO_ANSWER = "[no response text]"
 
 
-def is_transcript(beginning: bytes) -> bool:
-    """Whether a file's first bytes are those of a transcript."""
-    return _FIRST.match(beginning) is not None
-
-
-def place_of(root: str, inside: str) -> tuple[str, str] | None:
-    """(project directory, session) of a transcript; a session is known by the beginning of its id."""
-    found = _CHAT.fullmatch(inside)
-    return (f"{root}/{found[1]}", found[2] or found[3][:8]) if found else None
-
-
 def started_in(beginning: bytes) -> str:
-    """The directory a session was started in, redacted; "" where its first bytes name none."""
-    found = _DIRECTORY.search(beginning)
-    try:
-        return redact(wire.clean(wire.loads(f'"{found[1].decode("utf-8", "replace")}"')), Counter()) if found else ""
-    except BadInput:
-        return ""
+    """The directory in which a session was started, redacted; "" if its first bytes name none."""
+    match = _DIRECTORY.search(beginning)
+    return decoded_path(b'"%b"' % match[1]) if match else ""
 
 
 def final_message(value: dict[str, Any]) -> str:
-    """All that the assistant said in a turn, by the hook's payload at its end."""
-    said = string(value, "prompt_response")
-    return "" if said == _NO_ANSWER else said
+    """Everything that the assistant said in a turn, by the hook's payload at its end."""
+    text = string(value, "prompt_response")
+    return "" if text == _NO_ANSWER else text
 
 
-@dataclass(slots=True)
-class Chat:
-    """Whose lines are read, and how far the reading is."""
+@dataclass(slots=True, kw_only=True)
+class Chat(Conversation):
+    """The conversation whose lines are read, with the state that earlier lines set."""
 
     ident: str
-    session: str
-    agent: str
-    cwd: str
     prompt: str = ""
-    """The uuid of the last prompt: what follows answers it."""
-    taken: str = ""
-    """The place of the prompt that was taken back, which the next one takes."""
-    places: dict[str, str] = field(default_factory=dict)
-    """The places of prompts that took another's, by message."""
+    """The uuid of the last prompt, which the following messages answer."""
+    taken_back: str = ""
+    """The parent of the prompt that was taken back, which becomes the parent of the next prompt."""
+    parents: dict[str, str] = field(default_factory=dict)
+    """Message -> the parent that its prompt has from one that was taken back."""
 
     def turn(self, value: dict[str, Any], kind: TurnKind, text: str, **more: Any) -> Turn:
         """A turn of a message."""
-        uuid = session_id(HOST, f"{self.ident}:{label(value, 'id', LONGEST_ID)}")
         return Turn(
-            uuid=uuid, session_id=self.session, agent_id=self.agent, kind=kind, text=text, at=moment(value), cwd=self.cwd, **more,
+            uuid=session_id(HOST, f"{self.ident}:{label(value, 'id')}"), session_id=self.session, agent_id=self.agent,
+            kind=kind, text=text, at=moment(value), cwd=self.cwd, **more,
         )  # fmt: skip
 
 
-def chat_of(line: bytes, folder: str, cwd: str) -> Chat | None:
-    """The conversation that a header names, in a file of this directory; None for no header."""
-    head = json_object(line) or {}
-    ident, is_agent = label(head, "sessionId", LONGEST_ID), string(head, "kind") == "subagent"
+def chat_of(header: bytes, folder: str, cwd: str) -> Chat | None:
+    """The conversation that a header names, in a file of this directory; None if it is not a header."""
+    head = json_object(header) or {}
+    ident, is_agent = label(head, "sessionId"), string(head, "kind") == "subagent"
     if not ident:
         return None
-    return Chat(ident, session_id(HOST, folder if is_agent else ident), ident if is_agent else "", cwd)
+    session = session_id(HOST, folder if is_agent else ident)
+    return Chat(ident=ident, session=session, agent=ident if is_agent else "", cwd=cwd)
 
 
-def read_from(opened: Opened) -> ReadLine:
-    """How the lines of a transcript are read from a position on; what was said last is gone through again."""
-    chat = chat_of(opened.first_line(FIRST_LINE_BYTES), opened.folder, started_in(opened.beginning))
+def read_from(opened: OpenTranscript) -> ReadLine:
+    """Reads the lines of a transcript from a position on; first the last prompts again."""
+    folder, started = opened.path.parent.name, started_in(opened.beginning)
+    chat = chat_of(opened.first_line(FIRST_LINE_BYTES), folder, started)
     if chat is None:
         return refuse
-    read = partial(read_line, chat=chat)
-    opened.go_through(opened.look_back(_last_prompts), read)
+    read = read_objects(partial(_turns_in, chat))
+    opened.reread(opened.look_back(_last_prompts), read)
     return read
 
 
@@ -119,102 +114,98 @@ def _last_prompts(before: bytes) -> list[bytes]:
     return [line for line in before.splitlines() if _PROMPT.search(line) or line.startswith(b'{"$rewindTo"')]
 
 
-def read_line(line: bytes, into: Reading, chat: Chat, *, tool_limit: int) -> None:
-    """Adds what one line of a transcript holds; BadInput when it is malformed."""
-    value = object_in(line)
-    counts, turns, changed = Removed(), list[Turn](), mapping(value, "$set")
-    match value.get("type") if label(value, "id", LONGEST_ID) else None:
+def _turns_in(chat: Chat, line: Line) -> list[Turn]:
+    """The turns in a line of a transcript."""
+    value, changes = line.value, mapping(line.value, "$set")
+    match value.get("type") if label(value, "id") else None:
         case "user":
-            turns = _prompt_turns(value, chat, counts)
+            return _prompt_turns(line, chat)
         case "gemini":
-            turns = _answer_turns(value, chat, counts, into, tool_limit)
-            into.spent += _spent(value, chat, len(into.turns) + len(turns) - 1)
-        case _ if taken := string(value, "$rewindTo"):
-            chat.taken = chat.places.get(taken, _place(f"{HOST}:{chat.ident}:{taken}"))
-        case _ if changed:
-            turns = _summary_turns(changed.get("messages"), chat, counts)
+            turns = _answer_turns(line, chat)
+            _note_tokens(line, chat, len(line.reading.turns) + len(turns) - 1)
+            return turns
+        case _ if target := string(value, "$rewindTo"):
+            chat.taken_back = chat.parents.get(target, _parent(f"{HOST}:{chat.ident}:{target}"))
+        case _ if changes:
             if not chat.agent:
-                into.note_title(chat.session, string(changed, "summary"), counts)
+                line.reading.note_title(chat.session, string(changes, "summary"), line.removed)
+            return _summary_turns(line, mappings(changes.get("messages")), chat)
         case _:
-            into.skipped += 1
-    if counts:
-        into.note_removed(turns, counts)
-    into.turns += turns
+            return line.skip()
+    return []
 
 
-def _prompt_turns(value: dict[str, Any], chat: Chat, counts: Counter[str]) -> list[Turn]:
-    """The prompt in a message of the user's name; [] for tools' results and the host's own context."""
-    parts = gemini_parts.parts_in(value.get("content"))
-    content = gemini_parts.words_in(parts)
-    shown = gemini_parts.words_in(gemini_parts.parts_in(value.get("displayContent")))
+def _prompt_turns(line: Line, chat: Chat) -> list[Turn]:
+    """The prompt in a message in the user's name; [] for results of tools and the host's own context."""
+    value, parts = line.value, parts_in(line.value.get("content"))
+    content, shown = words_in(parts), words_in(parts_in(line.value.get("displayContent")))
     if gemini_parts.is_summary(content):
-        return _summary_turns([value], chat, counts)
-    said = gemini_parts.spoken(content, counts)
-    typed = gemini_parts.spoken(shown, Counter()) if shown else said
+        return _summary_turns(line, [value], chat)
+    text = gemini_parts.clean(content, line.removed)
+    typed = gemini_parts.clean(shown, Removed()) if shown else text
     kind = gemini_parts.prompt_kind(typed)
-    if kind == "user" and not said.startswith(typed) and gemini_parts.REFERENCED not in content:
-        kind, typed = "notification", said  # how the host has the model go on: what it shows is the prompt before
+    if kind == "user" and not text.startswith(typed) and gemini_parts.REFERENCED not in content:
+        kind, typed = "notification", text  # the host makes the model go on, and displays the prompt before
     if not typed:
         return []
-    if kind == "notification":  # what the assistant says next goes on with its answer
+    if kind == "notification":  # what the assistant says next belongs to its earlier answer
         return [chat.turn(value, kind, typed)]
-    kind = "relayed" if kind == "user" and gemini_parts.is_handed_in(parts) else kind
+    kind = "relayed" if kind == "user" and gemini_parts.is_submitted_by_program(parts) else kind
     turn = chat.turn(value, kind, typed, is_prompt_line=True)
-    place = chat.taken or _place(turn.uuid)
-    if chat.taken:
-        chat.places[label(value, "id", LONGEST_ID)], chat.taken = chat.taken, ""
+    parent = chat.taken_back or _parent(turn.uuid)
+    if chat.taken_back:
+        chat.parents[label(value, "id")], chat.taken_back = chat.taken_back, ""
     chat.prompt = turn.uuid
-    return [replace(turn, parent_uuid=place)]
+    return [replace(turn, parent_uuid=parent)]
 
 
-def _place(uuid: str) -> str:
-    """What a prompt goes on from: two that have the same are one in the place of the other."""
+def _parent(uuid: str) -> str:
+    """The parent of a prompt: of two prompts with the same parent the later replaces the earlier."""
     return f"{uuid}^"
 
 
-def _answer_turns(value: dict[str, Any], chat: Chat, counts: Counter[str], into: Reading, limit: int) -> list[Turn]:
-    """What the assistant says in a message, and its tools' calls and results as far as they are there."""
-    said = gemini_parts.spoken(gemini_parts.words_in(gemini_parts.parts_in(value.get("content"))), counts)
-    used = mapping(value, "tokens")
-    bare = chat.turn(value, "assistant", said, message_id=chat.prompt, model=label(value, "model", 100), context=tokens(used, "input"))  # fmt: skip
-    turns: list[Turn | None] = [bare] if said else []
-    for call in gemini_parts.parts_in(value.get("toolCalls")):
-        turns.append(gemini_parts.call_turn(bare, call, counts, into.withheld, limit))
+def _answer_turns(line: Line, chat: Chat) -> list[Turn]:
+    """The assistant's words in a message, and its tools' calls and results so far."""
+    value, used = line.value, mapping(line.value, "tokens")
+    text = gemini_parts.clean(words_in(parts_in(value.get("content"))), line.removed)
+    model, context = label(value, "model", 100), tokens(used, "input")
+    bare = chat.turn(value, "assistant", text, message_id=chat.prompt, model=model, context=context)
+    turns = [bare] if text else []
+    for call in mappings(value.get("toolCalls")):
+        turns += gemini_parts.call_turns(line, bare, call)
         rejected = string(call, "status") == "cancelled"
-        for part in gemini_parts.parts_in(call.get("result")):
+        for part in parts_in(call.get("result")):
             response = {"id": label(call, "id", 120), **mapping(part, "functionResponse")}
-            turns.append(gemini_parts.response_turn(bare, response, counts, into.withheld, limit, rejected=rejected))
+            turns += gemini_parts.response_turns(line, bare, response, rejected=rejected)
             if string(call, "name") == "ask_user":
-                turns.append(_picked(bare, call, response, counts))
-    return [turn for turn in turns if turn is not None]
+                pairs = _answers(call, response)
+                turns += gemini_parts.answer_turns(line, bare, f"/{label(call, 'id', 120)}?", pairs)
+    return turns
 
 
-def _picked(bare: Turn, call: dict[str, Any], response: dict[str, Any], counts: Counter[str]) -> Turn | None:
-    """What the user answered to the assistant's questions; None where they did not."""
+def _answers(call: dict[str, Any], response: dict[str, Any]) -> list[tuple[str, str]]:
+    """(question, answer) of each of the assistant's questions that the user answered."""
     answers = mapping(json_object(string(mapping(response, "response"), "output")) or {}, "answers")
-    questions = gemini_parts.parts_in(mapping(call, "args").get("questions"))
-    pairs = [
-        (string(asked, "question"), answer)
-        for number, asked in enumerate(questions)
-        if isinstance(answer := answers.get(str(number)), str)
+    questions = mappings(mapping(call, "args").get("questions"))
+    return [(string(question, "question"), string(answers, str(number))) for number, question in enumerate(questions)]
+
+
+def _summary_turns(line: Line, messages: list[dict[str, Any]], chat: Chat) -> list[Turn]:
+    """The summaries of compactions among messages; the other messages have lines of their own."""
+    texts = [
+        (message, words_in(parts_in(message.get("content")))) for message in messages if message.get("type") == "user"
     ]
-    said = gemini_parts.spoken(quoted_answers(pairs), counts)
-    return replace(gemini_parts.beside(bare, f"/{label(call, 'id', 120)}?"), text=said) if said else None
+    turns = [
+        chat.turn(message, "summary", gemini_parts.summary_in(text, line.removed))
+        for message, text in texts
+        if gemini_parts.is_summary(text)
+    ]
+    return [turn for turn in turns if turn.text]
 
 
-def _summary_turns(messages: Any, chat: Chat, counts: Counter[str]) -> list[Turn]:
-    """The summaries of compactions among messages; the others have lines of their own."""
-    found = []
-    for message in gemini_parts.parts_in(messages if isinstance(messages, list) else None):
-        said = gemini_parts.words_in(gemini_parts.parts_in(message.get("content")))
-        if message.get("type") == "user" and gemini_parts.is_summary(said):
-            found.append(chat.turn(message, "summary", gemini_parts.summary_in(said, counts)))
-    return [turn for turn in found if turn.text]
-
-
-def _spent(value: dict[str, Any], chat: Chat, place: int) -> list[Took]:
-    """The tokens of one message, as it is known so far."""
-    used = mapping(value, "tokens")
-    given, made, thought, read = (tokens(used, name) for name in ("input", "output", "thoughts", "cached"))
-    ident, where = label(value, "id", LONGEST_ID), stream(chat.session, chat.agent)
-    return took(where, ident, place, given=given, made=made + thought, read=read)
+def _note_tokens(line: Line, chat: Chat, turn: int) -> None:
+    used = mapping(line.value, "tokens")
+    line.reading.token_uses += response_tokens(
+        chat.stream, label(line.value, "id"), turn, used=tokens(used, "input"),
+        made=tokens(used, "output") + tokens(used, "thoughts"), read=tokens(used, "cached"),
+    )  # fmt: skip

@@ -1,24 +1,24 @@
-"""What csmd's plugin in OpenCode and Kilo reports, in Claude Code's form.
+"""The reports of csmd's plugin in OpenCode and Kilo, which have Claude Code's form.
 
-The plugin (`hooks/opencode.js`) reports no sub-agent's prompt, and no words at a turn's end: the database has them.
+The plugin (`hooks/opencode.js`) reports no sub-agent's prompt, and no words at the end of a turn: these are in the database.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 
-from csmd.hosts.adapter import spoken
 from csmd.hosts.hook_payloads import Hooks
 from csmd.hosts.opencode.transcript import DATABASES, typed
+from csmd.hosts.stored_text import clean_text
 
 
-def _typed(text: str, counts: Counter[str]) -> str:
-    return spoken(typed(text)[0], counts)  # the database says whether a person typed it
+def _clean(text: str, removed: Counter[str]) -> str:
+    return clean_text(typed(text)[0], removed)  # the database says whether a person typed it
 
 
 HOOKS = {
     host: Hooks(
-        host=host, events=frozenset({"session_start", "prompt", "stop"}), spoken=_typed, prompt_kind=lambda _: "user"
+        host=host, events=frozenset({"session_start", "prompt", "stop"}), clean=_clean, prompt_kind=lambda _: "user"
     )
     for host in DATABASES
 }

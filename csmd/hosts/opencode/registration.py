@@ -1,7 +1,6 @@
 """csmd's plugin for OpenCode and Kilo: a file of its own in the directory of plugins.
 
-It only loads the plugin that lies in csmd's home, so it is the same for every version of csmd; where that is gone, it
-does nothing.
+The file only loads the plugin in csmd's home, so it is the same for every version of csmd; without that it does nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ from csmd.hosts.host_files import HooksState, HostFiles, Kind, Question, Registr
 from csmd.paths import is_directory
 from csmd.text import json_edits
 
-#: The plugin, which runs the host's launcher, and the events that it reports, with the seconds that it waits.
+#: The plugin, which runs the host's launcher.
 PLUGIN = "opencode.js"
+#: Event that it reports -> seconds that it waits.
 EVENTS: Mapping[str, int] = {"SessionStart": 2, "UserPromptSubmit": 2, "Stop": 2}
 TITLES = {"opencode": "OpenCode", "kilo": "Kilo"}
-#: What each wants beside a plugin, and fetches where it is missing.
+#: The package that each needs for plugins, and fetches if it is missing.
 _PACKAGES = {"opencode": "@opencode-ai/plugin", "kilo": "@kilocode/plugin"}
 
 
@@ -31,12 +31,12 @@ def script(home: Path) -> Path:
 
 
 def plugin_file(host: str, _folder: Path | None = None) -> Path:
-    """The file in the assistant's directory of plugins, which lies apart from the one of its data."""
+    """The file in the assistant's directory of plugins, which is not in its directory of data."""
     return config.folder_of("XDG_CONFIG_HOME", ".config") / host / "plugins" / "csmd.js"
 
 
 def plugin_text(host: str, home: Path) -> str:
-    """What stands in that file."""
+    """The content of that file."""
     return (
         f"// csmd's memory for {TITLES[host]}; `csmd uninstall` removes this file.\n"
         "export const csmd = async (input) => {\n"
@@ -50,7 +50,7 @@ def plugin_text(host: str, home: Path) -> str:
 
 
 def package_wait(host: str) -> str:
-    """That the assistant will wait for the registry before it loads any plugin, for the user; "" where it will not."""
+    """Tells the user that the assistant will wait for the registry before it loads any plugin; "" if it will not."""
     folder, name = plugin_file(host).parent.parent, _PACKAGES[host]
     try:
         if is_directory(folder / "node_modules") and f'"{name}"' in (folder / "package-lock.json").read_text():
@@ -64,7 +64,7 @@ def package_wait(host: str) -> str:
 
 
 def decode(data: bytes | None, where: str) -> str:
-    """The text of the file, "" for none; ConfigError where it is another program's, and no text."""
+    """The text of the file, "" if there is none; ConfigError if it is another program's and not text."""
     try:
         return (data or b"").decode()
     except UnicodeDecodeError as error:
@@ -72,12 +72,12 @@ def decode(data: bytes | None, where: str) -> str:
 
 
 def merge_plugin(host: str, text: str, wanted: Registration, _where: str) -> str:
-    """The file with the plugin; another one of that name stays, and ours as somebody changed it."""
+    """The file with the plugin; a file with that name is kept, another program's as well as an edited one of csmd's."""
     return plugin_text(host, wanted.home) if json_edits.is_blank(text) else text
 
 
 def remove_plugin(host: str, text: str, home: Path, where: str) -> str:
-    """The file without the plugin of this home; ConfigError where somebody changed it."""
+    """The file without the plugin of this home; ConfigError if it was edited."""
     if text.strip() == plugin_text(host, home).strip():
         return ""
     if str(script(home)) in text:
@@ -88,20 +88,20 @@ def remove_plugin(host: str, text: str, home: Path, where: str) -> str:
 
 
 def foreign_plugin(text: str, wanted: Registration, where: str) -> str:
-    """That another file has the place of ours, for the user; "" where none has."""
+    """Tells the user that another program's file has the name of csmd's; "" if none has."""
     if json_edits.is_blank(text) or str(script(wanted.home)) in text:
         return ""
     return f"{where} is not csmd's and stays: csmd's plugin is not there until that is renamed"
 
 
 def hooks_state(host: str, _folder: Path, home: Path, read: Callable[[str], str | None]) -> HooksState:
-    """Whether the plugin of a csmd home is there."""
+    """Whether the plugin of a csmd home is installed."""
     text = read(str(plugin_file(host)))
     return "there" if text is not None and str(script(home)) in text else "gone"
 
 
 def _loaded(host: str, line: str, _home: Path) -> dict[str, str] | None:
-    """Event -> that csmd's plugin is among those that the assistant has loaded."""
+    """Event -> "loaded", if csmd's plugin is among those that the assistant has loaded."""
     return dict.fromkeys(EVENTS, "loaded") if plugin_file(host).as_uri() in line else None
 
 

@@ -1,7 +1,7 @@
-"""Qwen Code's hook payloads, which have Claude Code's form, with differences.
+"""Qwen Code's hook payloads, which have Claude Code's form with differences.
 
-The event of a prompt fires after each result of a tool, too, without words: what is answered there, the model is sent as
-a user's message. What the user typed stands beside the prompt, which has files and other hooks' text in it.
+The prompt event also fires, without words, after each result of a tool; an answer to it reaches the model as a user's message.
+What the user typed is in a field next to the prompt, which contains files and the output of other hooks.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ def _prepare(value: dict[str, Any], name: EventName) -> dict[str, Any] | None:
     value.pop("agent_transcript_path", None)  # it names the session's
     if name == "prompt":
         value["prompt"] = string(value, "submitted_prompt") or string(value, "prompt")
-        return value if gemini_parts.spoken(words_in(value, name), Counter()) else None
+        return value if gemini_parts.clean(words_in(value, name), Counter()) else None
     return value
 
 
 HOOKS = Hooks(
     host=HOST, events=frozenset({"session_start", "prompt", "stop", "subagent_stop", "session_end"}),
-    spoken=gemini_parts.spoken, prompt_kind=gemini_parts.prompt_kind, prepare=_prepare,
+    clean=gemini_parts.clean, prompt_kind=gemini_parts.prompt_kind, prepare=_prepare,
 )  # fmt: skip

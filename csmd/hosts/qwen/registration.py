@@ -1,17 +1,13 @@
-"""csmd's hooks in Qwen Code's `settings.json`, which may hold comments; pure."""
+"""csmd's hooks in Qwen Code's `settings.json`, which may contain comments; pure."""
 
 from __future__ import annotations
 
 from csmd.hosts.hook_entries import HookEntries
-from csmd.hosts.host_files import MARKERS, HostFiles, granted
+from csmd.hosts.host_files import granted
 
 HOOKS = HookEntries(
     host="qwen", file=lambda folder: folder / "settings.json",
     events=granted("session_start", "prompt", "stop", "subagent_stop", "session_end"),
     is_off=lambda settings, *_: settings.get("disableAllHooks") is True,
 )  # fmt: skip
-FILES = HostFiles(
-    host="qwen", title="Qwen Code", folder=".qwen", variable="QWEN_HOME", program="qwen", launcher="qwen",
-    events=HOOKS.events, hook_command=lambda _, home, event: HOOKS.command(home, event), kinds=(HOOKS.kind,),
-    state=HOOKS.state, markers=MARKERS,
-)  # fmt: skip
+FILES = HOOKS.files(title="Qwen Code", folder=".qwen", variable="QWEN_HOME")

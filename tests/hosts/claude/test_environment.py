@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from csmd.capture import instruction_files
+from csmd.capture import claude_instructions
 from csmd.errors import BadInput
 from csmd.hosts.claude import environment
 from csmd.paths import folder_name
@@ -81,11 +81,11 @@ def test_the_newest_files_come_first_and_the_index_is_none_of_them(tmp_path: Pat
     (tmp_path / "notes.txt").write_text("x")
     (tmp_path / "sub.md").mkdir()
     os.mkfifo(tmp_path / "pipe.md")
-    found = instruction_files.scan(tmp_path)
+    found = claude_instructions.scan_notes(tmp_path)
     assert len(found) == environment.MOST_FILES - 1, "the pipe counts, and is not waited for"
     assert [one.name for one in found[:3]] == ["n204", "n203", "n202"]
     assert found[0].modified == "1970-01-12T13:50:04.000Z"
-    assert instruction_files.scan(tmp_path / "missing") == []
+    assert claude_instructions.scan_notes(tmp_path / "missing") == []
 
 
 @pytest.mark.invariant(
@@ -102,15 +102,15 @@ def test_only_what_is_inside_is_shown(tmp_path: Path) -> None:
     (folder / "in.md").symlink_to("a.md")
     (folder / "loop.md").symlink_to("loop.md")
     os.mkfifo(folder / "pipe.md")
-    assert instruction_files.load_memo(folder, "a.md") == "The fact."
-    assert instruction_files.load_memo(folder, "in.md") == "The fact."
-    assert instruction_files.load_memo(folder, "deep/b.md") == "plain"
+    assert claude_instructions.read_note(folder, "a.md") == "The fact."
+    assert claude_instructions.read_note(folder, "in.md") == "The fact."
+    assert claude_instructions.read_note(folder, "deep/b.md") == "plain"
     for name in ("../secret.md", "out.md", "way/secret.md", str(tmp_path / "secret.md"), "missing.md", "", ".", "a\0b",
                  "loop.md", "pipe.md", "deep", "x" * 300, "/etc/passwd"):  # fmt: skip
         with pytest.raises(BadInput) as refused:
-            instruction_files.load_memo(folder, name)
+            claude_instructions.read_note(folder, name)
         assert "secret\n" not in refused.value.what
-    assert "out.md" not in {one.filename for one in instruction_files.scan(folder)}
+    assert "out.md" not in {one.filename for one in claude_instructions.scan_notes(folder)}
 
 
 # --- the index, as the client cut it (2.1.329)

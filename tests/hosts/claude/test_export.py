@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from csmd.hosts import adapter
+from csmd.hosts import transcript_reading
 from csmd.hosts.claude import export, transcript
 from csmd.paths import folder_name
 from csmd.values import SaidTurn
@@ -134,9 +134,9 @@ def test_what_is_no_whole_pair_is_told_as_text_in_nobodys_name(turns: tuple[Said
     lines = exported(said("user", "Look.", "u1"), *turns)
     told = [line for line in lines if line.get("isMeta")]
     assert len(told) == sum(turn.kind != "summary" for turn in turns)
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=8192)
     for line in lines:
-        transcript.read_line(json.dumps(line).encode(), reading, tool_limit=8192)
+        transcript.read_line(json.dumps(line).encode(), reading)
     assert [turn.kind for turn in reading.turns if turn.kind != "summary"] == ["user"], "a tool's words become nobody's"
 
 
@@ -223,9 +223,9 @@ def test_whatever_was_said_the_export_is_a_chain_that_the_api_takes(rows: list[t
 )
 def test_real_transcripts_come_back_as_the_same_turns() -> None:
     for path in sorted((EVALUATION / "transcripts").rglob("*.jsonl"), key=lambda path: path.stat().st_size)[:40]:
-        first = adapter.Reading()
+        first = transcript_reading.Reading(tool_limit=10**9)
         for raw in path.read_bytes().splitlines():
-            transcript.read_line(raw, first, tool_limit=10**9)
+            transcript.read_line(raw, first)
         turns = {turn.uuid: turn for turn in first.turns if not turn.agent_id}
         if not turns:
             continue
@@ -233,8 +233,8 @@ def test_real_transcripts_come_back_as_the_same_turns() -> None:
             SaidTurn(uuid=t.uuid, kind=t.kind, text=t.text, at=t.at, parent_uuid=t.parent_uuid, message_id=t.message_id,
                      tool_name=t.tool_name, tool_id=t.tool_id, tokens=t.tokens) for t in turns.values()
         ]  # fmt: skip
-        again = adapter.Reading()
+        again = transcript_reading.Reading(tool_limit=10**9)
         for line in exported(*stored):
-            transcript.read_line(json.dumps(line).encode(), again, tool_limit=10**9)
+            transcript.read_line(json.dumps(line).encode(), again)
         for turn in again.turns:
             assert (turn.kind, turn.text) == (turns[turn.uuid].kind, turns[turn.uuid].text)

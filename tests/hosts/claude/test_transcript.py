@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from csmd.errors import BadInput
-from csmd.hosts import adapter, json_fields
+from csmd.hosts import json_fields, stored_text, transcript_reading
 from csmd.hosts.claude import hooks, transcript
 from csmd.hosts.hook_payloads import EVENT_OF
 from csmd.values import Turn
@@ -57,10 +57,10 @@ def queued(prompt: Any, **more: Any) -> bytes:
     )
 
 
-def read(*lines: bytes, limit: int = LIMIT) -> adapter.Reading:
-    reading = adapter.Reading()
+def read(*lines: bytes, limit: int = LIMIT) -> transcript_reading.Reading:
+    reading = transcript_reading.Reading(tool_limit=limit)
     for line in lines:
-        transcript.read_line(line, reading, tool_limit=limit)
+        transcript.read_line(line, reading)
     return reading
 
 
@@ -357,10 +357,10 @@ def test_what_left_the_queue_is_told_in_its_place_and_numbered_within_a_moment()
         operation("popAll"),
     )  # fmt: skip
     at = "2026-01-02T03:04:05.000Z"
-    assert reading.left == [
-        adapter.Left("s1", at, absorbed=False, text="", nth=0, place=1),
-        adapter.Left("s1", at, absorbed=True, text="", nth=1, place=2),
-        adapter.Left("s1", at, absorbed=True, text="b", nth=2, place=2),
+    assert reading.queue_exits == [
+        transcript_reading.QueueExit("s1", at, absorbed=False, text="", nth=0, turn=1),
+        transcript_reading.QueueExit("s1", at, absorbed=True, text="", nth=1, turn=2),
+        transcript_reading.QueueExit("s1", at, absorbed=True, text="b", nth=2, turn=2),
     ]
     assert read(queued("b")).turns[0].form == "absorbed"
 
@@ -403,7 +403,7 @@ def test_an_agent_that_the_host_starts_for_itself_is_known_by_its_name_or_by_its
     ])  # fmt: skip
     assert (transcript.warmups(named), transcript.warmups(unnamed)) == ({"a1"}, {"u1", "u2"})
     for lines, conversation in ((named, []), (unnamed, ["look for it", "fix it"])):
-        is_dropped = transcript.dropped(lines)
+        is_dropped = transcript.is_warmup_turn(lines)
         assert is_dropped is not None
         assert [turn.text for turn in read(*lines.split(b"\n")).turns if not is_dropped(turn)] == conversation
     others = (user("Warmup"), user("warm up", **aside), b"", b"{", b'{"Warmup', b'"Warmup"' + b"[" * DEEP)
@@ -505,9 +505,9 @@ def test_a_title_is_kept_by_session_redacted_and_short() -> None:
     ids=lambda line: repr(line[:20]),
 )  # fmt: skip
 def test_a_malformed_line_is_bad_input_and_brings_nothing(line: bytes) -> None:
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=LIMIT)
     try:
-        transcript.read_line(line, reading, tool_limit=LIMIT)
+        transcript.read_line(line, reading)
     except BadInput:
         assert not reading.turns
     else:  # nesting that this interpreter can follow to its end
@@ -624,10 +624,10 @@ def test_reading_any_bytes_ends_well_or_in_bad_input(noise: bytes, line: bytes, 
 
 def ends_well(data: bytes) -> None:
     """Lines and payloads: nothing but BadInput is raised, and what is brought can be stored."""
-    reading = adapter.Reading()
+    reading = transcript_reading.Reading(tool_limit=64)
     found: list[str] = []
     for perform in (
-        lambda: transcript.read_line(data, reading, tool_limit=64),
+        lambda: transcript.read_line(data, reading),
         lambda: found.extend(event_texts(data)),
     ):
         try:
@@ -734,17 +734,17 @@ def test_a_real_transcript_brings_its_conversation_in_order(path: Path) -> None:
 
 def test_a_session_that_moves_to_another_directory_is_known_by_where_it_began() -> None:
     data = (DATA / "2.1.329" / "session.jsonl").read_bytes()
-    assert adapter.started_in(data) == "/sandbox/misc_interactive/proj"
+    assert transcript_reading.started_in(data) == "/sandbox/misc_interactive/proj"
     assert read(*data.splitlines()).turns[-1].cwd == "/sandbox/misc_interactive/proj/sub"
     for nothing in (b"", b"{}", b'{"cwd":7}', b'{"cwd":"/p', b'{"text":"\\"cwd\\":\\"/x\\""}'):
-        assert adapter.started_in(nothing) == ""
+        assert transcript_reading.started_in(nothing) == ""
 
 
 def test_what_is_private_stays_out_where_the_half_of_it_with_its_beginning_is_cut_away() -> None:
-    most = adapter.MOST_CHARACTERS
+    most = stored_text.MOST_CHARACTERS
     said = f"{'begin ' * (most // 8)}<private>{'hidden ' * (most // 10)}</private> and the end"
     counts: Counter[str] = Counter()
-    kept = transcript.spoken(said, counts)
+    kept = transcript.clean(said, counts)
     assert "hidden" not in kept and kept.endswith("and the end") and counts == {"private-tag": 1}
     reminded = said.replace("private>", "system-reminder>")
-    assert "hidden" not in transcript.spoken(reminded, Counter())
+    assert "hidden" not in transcript.clean(reminded, Counter())

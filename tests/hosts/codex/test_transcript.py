@@ -9,7 +9,7 @@ import pytest
 from transcript_home import Home
 
 from csmd.extraction import verbatim_statements
-from csmd.hosts.codex import transcript
+from csmd.hosts import adapters
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "codex"
 #: A session of the real client that went back behind its second turn and was asked a question; in words of our own.
@@ -44,10 +44,11 @@ def test_what_a_session_has_gone_back_behind_counts_no_more(home: Home) -> None:
         ]  # fmt: skip
         assert not any(searchable for _, rewound, searchable in rows if rewound)
     kept = [text for text, rewound, _ in rows if not rewound]
-    first, part = (f"d/rollout-T-{REVERTED}{end}.jsonl" for end in ("", "_01a22611-f5af"))
-    assert transcript.place_of("/r", part) == transcript.place_of("/r", first), (
-        "the backlog reads it behind the first file"
-    )
+    first, part = (f"2026/11/29/rollout-T-{REVERTED}{end}.jsonl" for end in ("", "_01a22611-f5af"))
+    placed = {
+        adapters.CODEX.place_of("/r", path) for path in (first, part)
+    }  # the backlog reads it after the first file
+    assert placed == {("/r", f"rollout-T-{REVERTED}")}
     assert kept[0] == "Please list the coins that the ticket printer takes." and kept[-1] == "So it is."
 
 

@@ -10,8 +10,8 @@ import pytest
 from transcript_home import Home
 
 from csmd.exclusions import Withheld
-from csmd.hosts.adapter import Opened, Reading
 from csmd.hosts.copilot import transcript
+from csmd.hosts.transcript_reading import OpenTranscript, Reading
 
 DATA = Path(__file__).resolve().parents[2] / "data" / "hosts" / "copilot" / "session-state"
 MAIN, FORK, PROGRAM = (f"c0b11070-0000-4000-8000-00000000000{number}" for number in (1, 2, 3))
@@ -88,7 +88,7 @@ def test_tool_calls_are_stored_in_the_form_of_every_assistant(home: Home) -> Non
         "Exit code 1\nls: tables: no such directory", "Exit code 2\nfare_test.go:12: got 4.1, want 410",
     ]  # fmt: skip
     assert not any("shellId" in text or "never run make" in text for text in results)
-    assert any(text.startswith("The user doesn't want to take this action.") for text in results)
+    assert any(text.startswith("The user doesn't want to proceed with this tool use.") for text in results)
 
 
 def test_each_turn_belongs_to_the_directory_that_its_session_was_in_then(home: Home, tmp_path: Path) -> None:
@@ -125,17 +125,17 @@ def test_who_types_is_known_from_the_beginning_of_a_long_transcript_without_a_lo
     idle = b'{"type":"session.idle","data":{"text":"' + b"x" * 1000 + b'"}}\n'
     before = b"".join(lines[: mode + 1]) + idle * 24_000
     file = CountedFile(before + prompt)
-    opened = Opened(
+    opened = OpenTranscript(
         path=Path(PROGRAM, "events.jsonl"),
         file=file,
         beginning=before[:4096],
         position=len(before),
         withheld=Withheld(),
     )
-    reading = Reading()
+    reading = Reading(tool_limit=8192)
     read_line = transcript.read_from(opened)
     for line in (prompt, idle):
-        read_line(line.rstrip(), reading, tool_limit=8192)
+        read_line(line.rstrip(), reading)
     assert [(turn.kind, turn.cwd) for turn in reading.turns] == [("relayed", "/home/mira/ferry")]
     assert file.bytes_read < 12 * 1024 * 1024 < len(before)
 

@@ -17,7 +17,7 @@ import transcript_home
 from opencode_database import FROM_RUN, Database
 from transcript_home import NOW, Streams
 
-from csmd.capture import transcripts, whole_text
+from csmd.capture import transcript_listing, transcript_source, transcripts, whole_text
 from csmd.exclusions import Excludes
 from csmd.hosts import adapters
 from csmd.hosts.opencode import transcript
@@ -41,7 +41,7 @@ class Home(transcript_home.Home):
         self.ferry = str(root / "ferry")
 
     def read(self, path: Path | None = None, **more: Any) -> list[transcripts.Tail]:  # type: ignore[override]
-        return [self.tail(one, **more) for one in transcripts.transcripts(path or self.database.path)]
+        return [self.tail(one, **more) for one in transcript_listing.transcripts(path or self.database.path)]
 
     def tail(self, path: Path, **more: Any) -> transcripts.Tail:
         return super().tail(path, **{"now": lambda: self.now, **more})
@@ -182,13 +182,13 @@ def test_what_is_said_after_the_clock_was_set_back_is_read(home: Home) -> None:
     data.prompt(session, "Print the date.")
     data.answer(session, "It is printed.")
     known = home.store.read(cursors.file_positions)
-    assert [Path(one.path).name for one in transcripts.list_latest(data.path, known)] == [session]
+    assert [Path(one.path).name for one in transcript_listing.list_latest(data.path, known)] == [session]
     (report,) = home.read()
     assert (report.turns_new, report.turns_known) == (2, 2)
     assert sorted(text for _, text in home.streams()[f"opencode:{session}"]) == [
         "Fares are integers in cents.", "It is printed.", "Noted.", "Print the date.",
     ]  # fmt: skip
-    assert transcripts.list_latest(data.path, home.store.read(cursors.file_positions)) == []
+    assert transcript_listing.list_latest(data.path, home.store.read(cursors.file_positions)) == []
     (report,) = home.read()
     assert (report.turns_new, report.turns_known) == (0, 0)
 
@@ -225,9 +225,9 @@ def test_messages_of_one_millisecond_are_told_apart_and_a_forks_copies_are_known
 
 
 def test_a_long_session_is_read_in_pieces_and_each_of_them_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "READ_BYTES", 400)
+    monkeypatch.setattr(transcript_source, "READ_BYTES", 400)
     a_conversation(home)
-    (path, *_) = sorted(transcripts.transcripts(home.database.path))
+    (path, *_) = sorted(transcript_listing.transcripts(home.database.path))
     reports = [home.tail(path, most_pieces=1)]
     while reports[-1].more:
         reports.append(home.tail(path, most_pieces=1))
@@ -378,7 +378,7 @@ def test_a_message_of_which_a_part_is_damaged_keeps_the_others(home: Home) -> No
 
 
 def test_what_is_attached_is_not_read_and_takes_no_words_with_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transcripts, "MAX_LINE_BYTES", 50_000)
+    monkeypatch.setattr(transcript_source, "MAX_LINE_BYTES", 50_000)
     data = home.database
     session = data.session(home.ferry)
     image = {"type": "file", "mime": "image/png", "url": "data:image/png;base64," + "A" * 30_000}
@@ -443,7 +443,7 @@ def test_a_reading_holds_up_no_client_that_writes(home: Home) -> None:
     session = a_conversation(home)
     home.database.rows.execute("pragma busy_timeout = 0")
     pieces = 0
-    with transcripts.DatabaseSession.open(home.database.path / session, now=NOW) as opened:
+    with transcript_source.DatabaseSession.open(home.database.path / session, now=NOW) as opened:
         for _ in opened.pieces(0, lambda: False):
             pieces += 1
             home.database.prompt(session, "Written meanwhile.")
@@ -463,7 +463,7 @@ def test_a_log_whose_index_is_missing_is_left_alone_and_said_so(home: Home, tmp_
     (session,) = {one for (one,) in home.database.rows.execute("select id from session where parent_id is null")}
     with pytest.raises(OSError, match="the -shm to read them is missing"):
         home.tail(copied / "opencode.db" / session)
-    assert transcripts.transcripts(copied / "opencode.db") == []
+    assert transcript_listing.transcripts(copied / "opencode.db") == []
     assert sorted(one.name for one in copied.iterdir()) == ["opencode.db", "opencode.db-wal"]
 
 
@@ -472,7 +472,7 @@ def test_another_database_holds_no_transcripts(home: Home, tmp_path: Path) -> No
     with sqlite3.connect(path) as rows:
         rows.execute("create table message (id text)")
     rows.close()
-    assert list(transcripts.list_transcripts(path)) == []
+    assert list(transcript_listing.list_transcripts(path)) == []
 
 
 def test_a_session_is_known_by_its_first_line_and_its_place() -> None:

@@ -1,0 +1,493 @@
+"""The instruction files that Claude Code loads for a directory (CLAUDE.md files, rules, imports), and its own memory's notes."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+from csmd import config
+from csmd.capture import markdown_imports, project_identity
+from csmd.errors import BadInput
+from csmd.hosts.adapter import Memo
+from csmd.hosts.adapters import CLAUDE_MEMORY
+from csmd.hosts.json_fields import json_object, moment_of
+from csmd.paths import is_directory
+from csmd.store import files
+from csmd.text import markdown
+from csmd.text.markdown import SPACE
+from csmd.vocabulary import INDEX
+
+Kind = Literal["Managed", "User", "Project", "Local", "AutoMem"]
+
+#: Kind -> its description in the model's context.
+LABELS: dict[Kind, str] = {
+    "Managed": "organization-managed policy instructions",
+    "User": "user's private global instructions for all projects",
+    "Project": "project instructions, checked into the codebase",
+    "Local": "user's private project instructions, not checked in",
+    "AutoMem": "user's auto-memory, persists across conversations",
+}
+#: A longer file is not loaded.
+MAX_BYTES = 4 * 1024 * 1024
+#: A file deeper in a chain of imports (the first file counts) is not loaded.
+MAX_HOPS = 5
+#: Bounds of all files, directories and characters that are loaded.
+MAX_FILES = 1000
+MAX_FOLDERS = 500
+MAX_TOTAL_CHARACTERS = 16 * 1024 * 1024
+
+#: The endings of files that can be imported; a file without an ending can too.
+IMPORTED = frozenset(
+    """adoc asciidoc astro bash bat c cc cfg cjs clj cljc cljs cmake cmd conf cpp cs css csv cts cxx dart diff edn ejs
+    elm env erb erl ex exs f f90 f95 fish for go gql gradle graphql h hbs hpp hrl hs htm html hxx ini jade java js json
+    jsx kt kts latex less lhs lock log lua make makefile md mjs ml mli mts org patch php pl pm proto ps1 pug
+    py pyi pyw r rake rb rs rst sass sbt scala scss sh sql svelte swift tex text toml ts tsx txt vue xml yaml yml
+    zsh""".split()
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A name in a directory."""
+
+    name: str
+    is_folder: bool
+
+
+def read_start(path: str | Path, limit: int) -> bytes | None:
+    """The first bytes of a file, without waiting for the other end of a pipe; None if it cannot be read."""
+    try:
+        with files.open_regular(Path(path)) as file:
+            return file.read(limit)
+    except (OSError, ValueError):
+        return None
+
+
+def _read_whole(path: str) -> bytes | None:
+    data = read_start(path, MAX_BYTES + 1)
+    return data if data is not None and len(data) <= MAX_BYTES else None
+
+
+def list_entries(path: str) -> list[Entry]:
+    entries: list[Entry] = []
+    with suppress(OSError, ValueError), os.scandir(path) as listing:
+        for entry in islice(listing, MOST_NAMES):
+            with suppress(OSError):  # a circular link
+                entries.append(Entry(entry.name, entry.is_dir()))
+    return entries
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk: `read` gives a file's bytes, None if it is not a file or too long; `entries` the names in a directory, in its
+    own order; `real` a path without links."""
+
+    read: Callable[[str], bytes | None] = _read_whole
+    entries: Callable[[str], list[Entry]] = list_entries
+    real: Callable[[str], str] = os.path.realpath
+
+
+THE_DISK = Disk()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """The user whose files are read; every path is absolute."""
+
+    home: str
+    configs: tuple[str, ...]
+    """The assistant's configuration directories."""
+    managed: str = ""
+    """The directory of an organisation's files."""
+    others: tuple[tuple[str, str], ...] = ()
+    """(host, configuration directory) of the other assistants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a session starts, and its user's settings; every path is absolute, and `start` has no links."""
+
+    start: str
+    user: User
+    memories: tuple[str, ...] = ()
+    """The assistant's memory directories for this project."""
+    excludes: tuple[str, ...] = ()
+    worktree: str = ""
+    """The root of the git work tree of `start` if it is a linked one, else ""."""
+    main: str = ""
+    """The root of that repository's main work tree."""
+    outside: bool = False
+    """Whether the user allowed this project to import files from outside."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """A file that the host loads: `content` as the model reads it, and the directory `root` that it applies to."""
+
+    path: str
+    kind: Kind
+    content: str
+    root: str
+    is_conditional: bool = False
+    """Whether it is a rule for some files, which is loaded only when one of them is read."""
+
+
+def loaded(place: Place, disk: Disk = THE_DISK) -> list[Instruction]:
+    """The files that the host loads when a session starts, in its order; the memory's index is last."""
+    own = {f"{folder}/{name}" for folder in _ancestors(place.start) for name in (*MAIN_FILES, "CLAUDE.local.md")}
+    loader = _Loader(place, disk)
+    loader.load_start(MAIN_FILES)
+    if not any(file.path in own for file in loader.files):
+        loader = _Loader(place, disk)
+        loader.load_start(AGENTS_FILES)
+    indexes = (_memory_index(folder, disk) for folder in place.memories)
+    unconditional = [file for file in loader.files if not file.is_conditional]
+    return [*unconditional, *(index for index in indexes if index is not None)]
+
+
+def build(instructions: list[Instruction]) -> str:
+    """The loaded instructions as the model reads them."""
+    return "\n\n".join(f"Contents of {file.path} ({LABELS[file.kind]}):\n\n{file.content}" for file in instructions)
+
+
+#: A project's own files.
+MAIN_FILES = ("CLAUDE.md", ".claude/CLAUDE.md")
+#: The files that the host loads if a project has none of those.
+AGENTS_FILES = ("AGENTS.md", ".claude/AGENTS.md")
+
+
+class _Loader:
+    """Collects instruction files and the files that they import, each once."""
+
+    def __init__(self, place: Place, disk: Disk) -> None:
+        self.files: list[Instruction] = []
+        self._place = place
+        self._disk = disk
+        self._seen: set[str] = set()
+        self._folders: set[str] = set()
+        self._size = 0
+
+    def load_start(self, names: tuple[str, ...]) -> None:
+        """Loads the files for the start of a session; `names` are those of a project's directories."""
+        place, managed = self._place, self._place.user.managed
+        if managed:
+            self._load(f"{managed}/CLAUDE.md", "Managed", managed)
+            self._load_rules(f"{managed}/.claude/rules", "Managed", managed)
+        for folder in place.user.configs:
+            self._load(f"{folder}/CLAUDE.md", "User", folder)
+            self._load_rules(f"{folder}/rules", "User", folder)
+        for folder in _ancestors(place.start):
+            is_own, has_agents = not _is_of_main(place, folder), names == AGENTS_FILES
+            if is_own and has_agents:
+                self._load_rules(f"{folder}/.claude/rules", "Project", folder)
+            for name in names if is_own else ():
+                self._load(f"{folder}/{name}", "Project", folder)
+            if is_own and not has_agents:
+                self._load_rules(f"{folder}/.claude/rules", "Project", folder)
+            if not has_agents:
+                self._load(f"{folder}/CLAUDE.local.md", "Local", folder)
+
+    def _load(self, path: str, kind: Kind, root: str, *, is_rule: bool = False, hops: int = 0) -> None:
+        """Loads a file and the files that it imports, depth first."""
+        if path in self._seen or hops >= MAX_HOPS or len(self.files) >= MAX_FILES or "\0" in path:
+            return
+        if kind != "Managed" and markdown_imports.is_excluded(path, self._place.excludes):
+            return
+        real = self._disk.real(path)
+        if real in self._seen:
+            return
+        head, body = split_file(self._disk, path)
+        content, targets = markdown_imports.read(body)
+        content = content.strip(SPACE)
+        fits = self._size + len(content) <= MAX_TOTAL_CHARACTERS
+        if not content or not fits or any("\0" in target for target in targets):
+            return
+        self._seen |= {path, real}
+        self._size += len(content)
+        has_paths = is_rule and "paths" in head
+        is_conditional = has_paths and markdown_imports.is_conditional(markdown.parse_head(head)[0].get("paths"))
+        self.files.append(Instruction(path=path, kind=kind, content=content, root=root, is_conditional=is_conditional))
+        for target in targets:
+            goal = _import_path(target, posixpath.dirname(real), self._place.user.home)
+            if goal and (kind == "User" or self._place.outside or self._is_of_project(goal)):
+                self._load(goal, kind, root, is_rule=is_rule, hops=hops + 1)
+
+    def _is_of_project(self, path: str) -> bool:
+        return _inside(path, self._place.start) and _inside(self._disk.real(path), self._place.start)
+
+    def _load_rules(self, folder: str, kind: Kind, root: str) -> None:
+        """Loads the rules in a directory and its subdirectories, in the directory's own order; links are resolved."""
+        real = self._disk.real(folder)
+        if real in self._folders or len(self._folders) >= MAX_FOLDERS:
+            return
+        self._folders.add(real)
+        for entry in self._disk.entries(folder):
+            path = f"{folder}/{entry.name}"
+            if entry.is_folder:
+                self._load_rules(path, kind, root)
+            elif entry.name.endswith(".md"):
+                goal = self._disk.real(path)
+                if goal == path or kind != "Project" or _inside(goal, self._place.start):
+                    self._load(goal, kind, root, is_rule=True)
+
+
+def _is_of_main(place: Place, folder: str) -> bool:
+    """Whether a directory belongs to the main work tree and the session to a linked one in it, which has its own copy."""
+    if not place.worktree or place.worktree == place.main or not _inside(place.worktree, place.main):
+        return False
+    return _inside(folder or "/", place.main) and not _inside(folder or "/", place.worktree)
+
+
+def _ancestors(folder: str) -> list[str]:
+    """The directories from the root, which is "", down to `folder`."""
+    parts = folder.rstrip("/").split("/")
+    return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _import_path(target: str, base: str, home: str) -> str:
+    """The path of an import; "" for one that is never loaded."""
+    path = join_path(target, base, home)
+    stem, dot, ending = posixpath.basename(path).rpartition(".")
+    return path if not dot or not stem or ending.lower() in IMPORTED else ""
+
+
+def join_path(written: str, base: str, home: str) -> str:
+    """A path as written in a file of the directory `base`; `~/` means `home`."""
+    path = posixpath.join(home, written[2:]) if written.startswith("~/") else posixpath.join(base, written)
+    return posixpath.normpath(path)
+
+
+def split_file(disk: Disk, path: str) -> tuple[str, str]:
+    """A file's YAML head and its text; both "" if there is no such file."""
+    return markdown.split_head((disk.read(path) or b"").decode("utf-8", "replace").removeprefix("\ufeff"))
+
+
+def _memory_index(folder: str, disk: Disk) -> Instruction | None:
+    """The index of the assistant's own memory, cut as the host does."""
+    path = f"{folder}/{INDEX}"
+    content = markdown_imports.read(split_file(disk, path)[1])[0].strip(SPACE)
+    if not content:
+        return None
+    return Instruction(path=path, kind="AutoMem", content=CLAUDE_MEMORY.cut_index(content), root=folder)
+
+
+#: How many bytes of a settings file are read.
+SETTINGS_BYTES = 1024 * 1024
+#: How many bytes of the host's state are read.
+STATE_BYTES = 16 * 1024 * 1024
+#: How many names of a directory are read.
+MOST_NAMES = 5000
+#: Platform -> the directory of an organisation's files.
+MANAGED = {"darwin": "/Library/Application Support/ClaudeCode"}
+#: That directory on every other platform.
+MANAGED_ELSEWHERE = "/etc/claude-code"
+
+
+def user_of(settings: config.Config) -> User:
+    """The user whose files a daemon with this configuration reads."""
+    managed = MANAGED.get(sys.platform, MANAGED_ELSEWHERE)
+    configs = tuple(str(path) for path in settings.assistant_dirs)
+    others = tuple((host, str(folder)) for host, folder in settings.host_dirs)
+    return User(home=str(config.user_home()), configs=configs, managed=managed, others=others)
+
+
+def place_of(directory: str, user: User) -> Place:
+    """The place of a session that starts in `directory`; reads the disk."""
+    start = os.path.realpath(directory)
+    settings = _settings(start, user)
+    excludes = [each.get("claudeMdExcludes") for each in settings]
+    patterns = [pattern for listed in excludes if isinstance(listed, list) for pattern in listed]
+    worktree, main = _work_trees(start)
+    return Place(
+        start=start,
+        user=user,
+        memories=_memories(start, user, settings),
+        excludes=tuple([pattern for pattern in patterns if isinstance(pattern, str)][:1000]),
+        worktree=worktree,
+        main=main,
+        outside=any(_approved(config, user, {start, main}) for config in user.configs),
+    )
+
+
+def _memories(start: str, user: User, chosen: list[dict[str, Any]]) -> tuple[str, ...]:
+    """The assistant's memory directories for a project; all work trees use those of the main one."""
+    if any(each.get("autoMemoryEnabled") is False for each in chosen):
+        return ()
+    for each in chosen:
+        named = each.get("autoMemoryDirectory")
+        if isinstance(named, str) and named.startswith(("/", "~/")):
+            return (posixpath.normpath(posixpath.join(user.home, named[2:]) if named[0] == "~" else named),)
+    main = os.path.realpath(project_identity.identified(start).root)
+    return tuple(CLAUDE_MEMORY.folder(config, main) for config in user.configs)
+
+
+def _settings(start: str, user: User) -> list[dict[str, Any]]:
+    paths = [
+        f"{user.managed}/managed-settings.json",
+        f"{start}/.claude/settings.local.json",
+        f"{start}/.claude/settings.json",
+        *(f"{config}/settings.json" for config in user.configs),
+    ]
+    return [_read_object(path, SETTINGS_BYTES) for path in paths]
+
+
+def _read_object(path: str, limit: int) -> dict[str, Any]:
+    """The JSON object in one of the host's files; {} if it cannot be read."""
+    return json_object((files.read_small(path, limit) or "").removeprefix("\ufeff")) or {}
+
+
+def _approved(config: str, user: User, roots: set[str]) -> bool:
+    """Whether the user allowed one of these directories to import files from outside."""
+    for path in (f"{config}/.claude.json", f"{user.home}/.claude.json"):
+        states = _read_object(path, STATE_BYTES).get("projects")
+        entries = [states.get(root) for root in roots] if isinstance(states, dict) else []
+        if any(
+            isinstance(entry, dict) and entry.get("hasClaudeMdExternalIncludesApproved") is True for entry in entries
+        ):
+            return True
+    return False
+
+
+def _work_trees(start: str) -> tuple[str, str]:
+    """(the linked work tree of a directory, the main work tree), each "" if there is none."""
+    for folder in (Path(start), *Path(start).parents)[: project_identity.MAX_DEPTH]:
+        marker = files.read_small(str(folder / ".git"))
+        if marker is None:
+            continue
+        main = os.path.realpath(project_identity.identified(str(folder)).root)
+        return (str(folder) if marker.startswith("gitdir:") else ""), main
+    return "", ""
+
+
+def load(directory: str, user: User) -> list[Instruction]:
+    """The files that the host would load now for a session that starts in `directory`."""
+    return loaded(place_of(directory, user))
+
+
+# --- the merged view, with `@include`
+
+#: Includes that are nested deeper are left out.
+MAX_DEPTH = 10
+#: A longer file is left out.
+MAX_INCLUDE_BYTES = 40 * 1024
+
+_INCLUDE = re.compile(r"[ \t]*@include[ \t]+(\S.*?)[ \t]*\r?\n?")
+
+
+class Merged:
+    """Merges files and collects the includes that were left out, with the reasons."""
+
+    def __init__(self, place: Place, disk: Disk) -> None:
+        self._place = place
+        self._disk = disk
+        self.problems: list[str] = []
+        self._files = self._size = 0
+
+    def text(self, path: str, chain: tuple[str, ...] = ()) -> str | None:
+        """A file with its includes replaced by their text; None if there is no such file."""
+        if self._disk.read(path) is None:
+            return None
+        _, body = split_file(self._disk, path)
+        chain = (*chain, self._disk.real(path))
+        return "".join(self._line(line, path, chain) for line in body.splitlines(keepends=True)).strip()
+
+    def _line(self, line: str, path: str, chain: tuple[str, ...]) -> str:
+        include = _INCLUDE.fullmatch(line)
+        if include is None:
+            return line
+        written = include.group(1).strip("\"'<>")
+        goal = join_path(written, posixpath.dirname(chain[-1]), self._place.user.home)
+        reason = self._refusal(goal, chain)
+        text = None if reason else self.text(goal, chain)
+        if text is None:
+            self.problems.append(f"{path}: {written} was not included: {reason or 'there is no such file'}")
+            return ""
+        return text + "\n"
+
+    def _refusal(self, goal: str, chain: tuple[str, ...]) -> str:
+        self._files += 1
+        if "\0" in goal:
+            return "that is not a path"
+        if self._disk.real(goal) in chain:
+            return "it would include itself"
+        if len(chain) > MAX_DEPTH:
+            return f"more than {MAX_DEPTH} deep"
+        size = len(self._disk.read(goal) or b"")
+        self._size += size
+        if size > MAX_INCLUDE_BYTES:
+            return f"{size} bytes long; the limit is {MAX_INCLUDE_BYTES}"
+        if self._files > MAX_FILES or self._size > MAX_TOTAL_CHARACTERS:
+            return "too much was included already"
+        return ""
+
+
+def merged(place: Place, disk: Disk = THE_DISK) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """((scope, path, text) of each file, the most binding first; the includes that were left out, with the reasons)."""
+    reading = Merged(place, disk)
+    paths: list[tuple[str, str]] = []
+    for folder in place.user.configs:
+        names = sorted(entry.name for entry in disk.entries(f"{folder}/rules") if not entry.is_folder)
+        paths += [("managed", f"{folder}/rules/{name}") for name in names if name.endswith(".md")]
+    paths += [("user", f"{folder}/CLAUDE.md") for folder in place.user.configs]
+    paths += [("project", f"{place.start}/CLAUDE.md"), ("local", f"{place.start}/.claude/CLAUDE.md")]
+    texts = [(scope, path, reading.text(path)) for scope, path in paths[:MAX_FILES]]
+    return [(scope, path, body) for scope, path, body in texts if body], reading.problems
+
+
+# --- the notes of its own memory
+
+
+def memory_folder(directory: str, user: User) -> Path:
+    """The memory directory for a project: the first that exists, else the first that is configured."""
+    places = [Path(folder) for folder in place_of(directory, user).memories]
+    if not places:
+        raise BadInput("the assistant's own memory is switched off here", hint="set autoMemoryEnabled in its settings")
+    return next((folder for folder in places if is_directory(folder)), places[0])
+
+
+def scan_notes(folder: Path) -> list[Memo]:
+    """The files of a memory directory except its index, newest first, at most `CLAUDE_MEMORY.most_files`."""
+    stats: list[tuple[float, str, int]] = []
+    for entry in list_entries(str(folder)):
+        if not entry.is_folder and entry.name.endswith(".md") and entry.name != INDEX:
+            with suppress(OSError, BadInput):
+                info = _inside_folder(folder, entry.name).stat()
+                stats.append((info.st_mtime, entry.name, info.st_size))
+    memos: list[Memo] = []
+    for at, name, size in sorted(stats, key=lambda row: (-row[0], row[1]))[: CLAUDE_MEMORY.most_files]:
+        data = read_start(folder / name, CLAUDE_MEMORY.read_bytes)
+        if data is not None:
+            memos.append(CLAUDE_MEMORY.read_memo(name, data, modified=moment_of(at), size=size))
+    return memos
+
+
+def read_note(folder: Path, name: str) -> str:
+    """The text of a file of a memory directory without its head; BadInput for a file outside of it."""
+    path = _inside_folder(folder, name)
+    data = read_start(path, MAX_BYTES)
+    if data is None:
+        raise BadInput(f"{name}: there is no such file in {folder}", hint="`csmd instructions memory` lists them")
+    return CLAUDE_MEMORY.body(data)
+
+
+def _inside_folder(folder: Path, name: str) -> Path:
+    """The file of this name; BadInput if a `..`, a link or an absolute path leads out of the folder."""
+    try:
+        path = Path(os.path.realpath(folder / name))
+    except ValueError:
+        raise BadInput(f"{name!r} is not a file name") from None
+    if not path.is_relative_to(os.path.realpath(folder)):
+        raise BadInput(f"{name} is not inside {folder}", hint="`csmd instructions memory` lists what is")
+    return path

@@ -1,0 +1,124 @@
+"""Lists the transcripts on the disk, and says which have grown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from csmd.paths import is_directory, is_file
+from csmd.privacy.redaction import storable_path
+from csmd.store.session_databases import Listed, SessionDatabase
+
+#: Nanoseconds in a millisecond.
+MILLISECOND_NS = 1_000_000
+
+
+def written_ns(end: int, messages: int) -> int:
+    """When a session was last written, in nanoseconds; the part below a millisecond is its number of messages then."""
+    return end * MILLISECOND_NS + min(messages, MILLISECOND_NS - 1)
+
+
+#: Directories of the assistant without transcripts.
+LEFT_OUT = ("memory", "tool-results")
+
+
+@dataclass(frozen=True, slots=True)
+class OnDisk:
+    """A transcript in a listing; `end` is the position after its last line, -1 if that is its size."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    end: int = -1
+
+
+def transcripts(root: Path) -> list[Path]:
+    """Every transcript in a projects directory, the latest written first; for a file, the file itself."""
+    listed = sorted(list_transcripts(root), key=lambda file: (-file.mtime_ns, file.path))
+    return [Path(file.path) for file in listed]
+
+
+def list_transcripts(root: Path) -> Iterator[OnDisk]:
+    """Every transcript in a projects directory, in no order; for a file, the file itself.
+
+    A project's directory may be a link: it is followed if it leads outside of the directories that are walked, so that no
+    file is listed twice and no circle is walked. This runs four times an hour over up to twenty thousand files, so each
+    costs one system call.
+    """
+    if is_file(root):
+        if (listed := SessionDatabase.list_sessions(root)) is not None:
+            yield from (_in_database(root, session) for session in listed)
+            return
+        info = root.stat()
+        yield OnDisk(str(root), info.st_size, info.st_mtime_ns)
+        return
+    folders, links, walked = [str(root)], list[str](), {os.path.realpath(root)}
+    while folders or links:
+        if not folders:
+            folder = links.pop()
+            real = os.path.realpath(folder)
+            if any(os.path.commonpath((real, tree)) in (real, tree) for tree in walked):
+                continue
+            walked.add(real)
+        else:
+            folder = folders.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.name in LEFT_OUT:
+                        continue
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif folder == str(root) and entry.is_symlink() and is_directory(entry.path):
+                        links.append(entry.path)
+                    elif entry.name.endswith(".jsonl"):
+                        with suppress(OSError):  # deleted since the directory was read
+                            info = entry.stat()
+                            yield OnDisk(entry.path, info.st_size, info.st_mtime_ns)
+        except OSError:
+            continue  # a directory that was deleted, or that csmd may not read
+        links.sort(reverse=True)
+
+
+def list_latest(root: Path, positions: Mapping[str, tuple[int, int]]) -> list[OnDisk]:
+    """The transcripts in a database that may just have grown; OSError if it cannot be read now."""
+    with SessionDatabase.open(root) as database:
+        listed = [_in_database(root, session) for session in database.latest_sessions()]
+    return [file for file in listed if has_grown(file, positions)]
+
+
+#: The approximate size of a message in bytes, for the progress of a backlog.
+MESSAGE_BYTES = 4000
+
+
+def _in_database(root: Path, session: Listed) -> OnDisk:
+    return OnDisk(
+        f"{root}/{session.id}",
+        session.messages * MESSAGE_BYTES,
+        written_ns(session.end, session.messages),
+        session.end,
+    )
+
+
+def stat_transcript(path: str) -> OnDisk | None:
+    """A transcript as it is now; None if there is none."""
+    database, _, session = path.rpartition("/")
+    if is_file(database):
+        with suppress(OSError), SessionDatabase.open(Path(database)) as opened:
+            return _in_database(Path(database), listed) if (listed := opened.listed(session)) else None
+        return None
+    try:
+        info = os.stat(path)  # noqa: PTH116 - thousands of names, of which few become a Path
+    except OSError:
+        return None
+    return OnDisk(path, info.st_size, info.st_mtime_ns)
+
+
+def has_grown(file: OnDisk, positions: Mapping[str, tuple[int, int]]) -> bool:
+    """Whether a transcript may have unread lines, by its size and the time of its last change."""
+    state = (file.size if file.end < 0 else file.end, file.mtime_ns)
+    # Nearly every path is stored unchanged, so the stored form of another is looked up only if that fails.
+    return state != positions.get(file.path) and state != positions.get(storable_path(file.path))

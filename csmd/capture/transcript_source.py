@@ -1,0 +1,262 @@
+"""An open transcript, which is a file or a session in a database: where to read on, and its lines."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+from csmd import wire
+from csmd.capture.ingest import (
+    BEGINNING_BYTES,
+)
+from csmd.capture.transcript_listing import MILLISECOND_NS, written_ns
+from csmd.errors import BadInput, TooLarge
+from csmd.hosts.json_fields import moment_of
+from csmd.store.cursors import FileState
+from csmd.store.session_databases import Message, SessionDatabase, SessionRow
+
+READ_BYTES = 4 * 1024 * 1024
+
+#: Lines of a transcript with their offsets; None for a line beyond the limit.
+Lines = list[tuple[int, bytes | None]]
+#: A longer line is not part of a conversation: it is noted and never held in memory as a whole.
+MAX_LINE_BYTES = 32 * 1024 * 1024
+
+
+def pieces(file: BinaryIO, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+    """Complete lines of a file in pieces of about READ_BYTES, each with the offset after it.
+
+    A line beyond the limit is read past and given as None; until its end is written, the offset stays before it.
+    A last line without a newline is given if it is a whole JSON object.
+    """
+    file.seek(position)
+    while not stop():
+        lines, begin = Lines(), position
+        while position - begin < READ_BYTES and (line := file.readline(MAX_LINE_BYTES + 1)):
+            length = len(line)
+            if length > MAX_LINE_BYTES and not line.endswith(b"\n"):
+                while (line := file.readline(READ_BYTES)) and not line.endswith(b"\n"):
+                    length += len(line)
+                if not line:
+                    break
+                lines.append((position, None))
+                length += len(line)
+            elif not line.endswith(b"\n") and not is_complete(line):
+                break
+            elif line.strip():
+                lines.append((position, line.removesuffix(b"\n")))
+            position += length
+        if position == begin:
+            return
+        yield lines, position
+
+
+#: Enough of a file's beginning to distinguish it from another one.
+HEAD_BYTES = 1024
+#: Enough of the bytes read last to notice that they were rewritten.
+FOOT_BYTES = 256
+
+Reason = Literal["new", "unchanged", "grown", "shrunk", "replaced", "rewritten"]
+
+
+def head_of(data: bytes) -> str:
+    """A hash of a file's first bytes and their number, which shows whether it is still the same file."""
+    first = data[:HEAD_BYTES]
+    return f"{hashlib.sha256(first).hexdigest()[:16]}:{len(first)}" if first else ""
+
+
+def is_head_of(head: str, data: bytes) -> bool:
+    """Whether a file that begins with `data` can be the one with this `head`; True for ""."""
+    digits = head.partition(":")[2]
+    return not head or head_of(data[: int(digits)] if digits.isdecimal() else data) == head
+
+
+def where_to_start(
+    state: FileState | None, *, size: int, beginning: bytes, foot: str = "", inode: int = 0, mtime_ns: int = 0
+) -> tuple[int, Reason]:
+    """Where to read on in a file of `size` bytes, and why; `foot` is the present hash of the bytes before the stored position.
+
+    The beginning of a file shows whether it is the same; a file with another inode, or one that was written to without
+    growing, may differ anywhere. An edit far before the end of a file that has also grown is not noticed.
+    """
+    if state is None:
+        return 0, "new"
+    if size < state.position:
+        return 0, "shrunk"
+    if not is_head_of(state.head, beginning) or (state.inode and inode and state.inode != inode):
+        return 0, "replaced"
+    if state.foot and foot != state.foot:
+        return 0, "rewritten"
+    if size > state.position:
+        return state.position, "grown"
+    if state.mtime_ns and mtime_ns != state.mtime_ns:
+        return 0, "rewritten"
+    return state.position, "unchanged"
+
+
+def is_complete(line: bytes) -> bool:
+    """Whether a line without a newline is a whole object: no beginning of an object is one itself."""
+    if not line.rstrip().endswith(b"}"):
+        return False
+    try:
+        return isinstance(wire.loads(line), dict)
+    except BadInput:
+        return False
+
+
+class TranscriptFile:
+    """Owns an open transcript file: a position is an offset in it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self._info = os.fstat(file.fileno())
+        self.end, self.mtime_ns = self._info.st_size, self._info.st_mtime_ns
+        self.beginning = file.read(BEGINNING_BYTES)
+
+    def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
+        """Where to read on, and why."""
+        if b"\n" not in self.beginning and len(self.beginning) < BEGINNING_BYTES and not is_complete(self.beginning):
+            return 0, "unchanged"  # its first line, which shows what it is, is not complete
+        return where_to_start(
+            state,
+            size=self.end,
+            beginning=self.beginning,
+            foot=_foot(self.file, state.position) if state else "",
+            inode=self._info.st_ino,
+            mtime_ns=self.mtime_ns,
+        )
+
+    def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+        """The lines from a position on in pieces, each with the position after it."""
+        return pieces(self.file, position, stop)
+
+    def bytes_read(self, begin: int, position: int) -> int:
+        """How many bytes are between two positions."""
+        return position - begin
+
+    def state(self, name: str, position: int, bad_lines: int) -> FileState:
+        """How far the transcript has been read."""
+        return FileState(
+            path=name,
+            device=self._info.st_dev,
+            inode=self._info.st_ino,
+            position=position,
+            head=head_of(self.beginning),
+            foot=_foot(self.file, position),
+            mtime_ns=self.mtime_ns,
+            bad_lines=bad_lines,
+        )
+
+
+#: An unfinished message that has not changed for this long was left by a killed client: it is read as it is.
+ABANDONED_MS = 3_600_000
+
+
+class DatabaseSession:
+    """Owns a session in an assistant's database as a transcript: a position is the time of the last message that was read.
+
+    The number of messages up to that time is stored with it: after a clock was set back, more messages come before it.
+
+    A message becomes a line once it is finished. The first bytes are an object with the fields of the session's row.
+    """
+
+    @classmethod
+    @contextlib.contextmanager
+    def open(cls, path: Path, *, now: str) -> Iterator[DatabaseSession]:
+        """Opens a session by its database's path and its id; OSError if it does not exist or cannot be read now."""
+        with SessionDatabase.open(path.parent) as database:
+            session = database.session(path.name)
+            if session is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+            yield cls(database, path.parent, session, now=now)
+
+    def __init__(self, database: SessionDatabase, path: Path, session: SessionRow, *, now: str) -> None:
+        self._database = database
+        self._session = session
+        self._path = path
+        now_ms = datetime.fromisoformat(now).timestamp() * 1000
+        self._abandoned = int(now_ms) - ABANDONED_MS
+        listed = database.listed(session.id)
+        self.end = listed.end if listed else 0
+        self.mtime_ns = written_ns(self.end, listed.messages if listed else 0)
+        head = {
+            "database": path.name, "timestamp": moment_of(session.created / 1000), "cwd": session.directory,
+            "id": session.id, "root": session.root, "version": session.version, "permission": session.permission,
+            "title": session.title,
+        }  # fmt: skip
+        self.beginning = wire.dumps(head).encode("utf-8", "replace")
+        self.file: BinaryIO = io.BytesIO(self.beginning)
+        self._bytes_read = 0
+
+    def where_to_start(self, state: FileState | None) -> tuple[int, Reason]:
+        """After the last message that was read; at the beginning if there are now more messages before it than were read."""
+        if state is None:
+            return 0, "new"
+        if self._database.count(self._session.id, upto=state.position) > state.mtime_ns % MILLISECOND_NS:
+            return 0, "rewritten"
+        return state.position, "grown" if self.end > state.position else "unchanged"
+
+    def pieces(self, position: int, stop: Callable[[], bool]) -> Iterator[tuple[Lines, int]]:
+        """The finished messages after a position as lines in pieces, each with the position after it."""
+        lines, size = Lines(), 0
+        finished = self._database.finished(self._session.id, after=position, abandoned=self._abandoned)
+        before = self._database.messages_before(self._session.id)
+        for place, (ident, at) in enumerate(finished):
+            if stop():
+                return
+            for line in self._lines_of(ident, at, before.get(ident)):
+                lines.append((at, line))
+                size += len(line or b"")
+                self._bytes_read += len(line or b"")
+            # A cursor is a time, so messages of one time belong to one piece.
+            is_last = place + 1 == len(finished)
+            if is_last or (size >= READ_BYTES and finished[place + 1][1] > at):
+                yield lines, at
+                lines, size = Lines(), 0
+
+    def _lines_of(self, ident: str, at: int, before: tuple[str, int] | None) -> list[bytes | None]:
+        """A message as a line, and its unreadable parts as further lines; [] if it was taken back just now."""
+        try:
+            message = self._database.message(ident, at=at, before=before, most=MAX_LINE_BYTES)
+        except TooLarge:
+            return [None]
+        if message is None:
+            return []
+        bad = [None if part is None else part.encode("utf-8", "replace") for part in message.bad]
+        return [_message_line(message), *bad]
+
+    def bytes_read(self, _begin: int, _position: int) -> int:
+        """How many bytes the lines that were read have."""
+        return self._bytes_read
+
+    def state(self, name: str, position: int, bad_lines: int) -> FileState:
+        """How far the session has been read."""
+        info = self._path.stat()
+        return FileState(
+            path=name, device=info.st_dev, inode=info.st_ino, position=position, head="",
+            mtime_ns=written_ns(position, self._database.count(self._session.id, upto=position)), bad_lines=bad_lines,
+        )  # fmt: skip
+
+
+def _message_line(message: Message) -> bytes:
+    """A message as a line: its time, its name, the name of the one before, its data and the data of its parts, unchanged."""
+    parts = ",".join(message.parts)
+    line = (
+        f'{{"timestamp":"{moment_of(message.at / 1000)}",'
+        f'"name":{wire.dumps(message.name)},"before":{wire.dumps(message.before)},'
+        f'"message":{message.data},"parts":[{parts}]}}'
+    )
+    return line.encode("utf-8", "replace")
+
+
+def _foot(file: BinaryIO, position: int) -> str:
+    """A hash of the bytes before a position of a file."""
+    begin = max(0, position - FOOT_BYTES)
+    return head_of(os.pread(file.fileno(), position - begin, begin))

@@ -1,0 +1,256 @@
+"""The report of `csmd status`: the daemon, its store and the assistants' transcripts."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import csmd
+from csmd import machine, wire
+from csmd.capture import ingest
+from csmd.config import Config, started_by
+from csmd.daemon import alarms, curating, housekeeping, secret_scan, team_exchange
+from csmd.daemon.context import iso
+from csmd.daemon.jobs import Background
+from csmd.daemon.reading import Watch
+from csmd.dream import page_edits
+from csmd.errors import StoreError
+from csmd.hosts.adapters import CLAUDE
+from csmd.paths import file_of_transcript, is_directory, is_there
+from csmd.privacy.redaction import redact
+from csmd.store import activity, events, files, keys, purge, receipts, sessions, turns, vectors
+from csmd.store.sqlite import REPAIR_HINT, Rows
+from csmd.text.display import amount
+from csmd.text.sentence import is_mostly_not_english
+from csmd.tools.live_sessions import LIVE_S, live_sessions
+
+SETTINGS_BYTES = 1_000_000
+#: How many projects' own settings are read, latest first.
+MOST_PROJECTS = 100
+#: How many of the latest prompts show the user's language, by which a model is suggested.
+PROMPTS_LOOKED_AT = 100
+#: How many of the latest sessions are searched for typed prompts.
+SESSIONS_LOOKED_AT = 10
+#: The name of the model for many languages in `csmd model fetch`.
+MULTILINGUAL = "multilingual"
+
+
+class OnDisk(NamedTuple):
+    """The days that transcripts are kept, by the assistant's directory and by project, and the sessions whose files are gone."""
+
+    days: dict[str, int]
+    by_project: dict[str, int]
+    missing: list[int]
+
+
+def look_at_disk(
+    folders: Sequence[str], roots: Iterable[str], paths: Iterable[tuple[int, str]], at: list[str]
+) -> OnDisk:
+    """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never answer."""
+
+    def looking(place: str) -> str:
+        at[:] = [place]
+        return place
+
+    days = {folder: _cleanup_days(looking(folder)) for folder in folders}
+    there = [root for root in roots if root and is_directory(looking(root))]
+    by_project = {root: min(_cleanup_days(folder, looking(root)) for folder in days) for root in there if days}
+    return OnDisk(days, by_project, [seq for seq, path in paths if not is_there(file_of_transcript(looking(path)))])
+
+
+def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
+    """The days after which transcripts are deleted, and how many were deleted."""
+    usual = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
+    return {
+        "days": usual,
+        "by_directory": on_disk.days,
+        "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual},
+        "sessions": len(sessions.transcript_paths(rows)),
+        # Without a session that just started: the assistant writes its transcript a moment later.
+        "gone": sessions.read_among(rows, on_disk.missing),
+    }
+
+
+def _cleanup_days(folder: str, project: str = "") -> int:
+    return CLAUDE.days_kept(folder, project, lambda path: files.read_small(path, SETTINGS_BYTES))
+
+
+DAY, WEEK = timedelta(days=1), timedelta(days=7)
+MOST_LIVE = 5
+
+
+def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
+    """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be read."""
+    counters, elsewhere, place = activity.counters(rows), events.elsewhere(rows), [""]
+    counted = activity.by_host(rows)
+    roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
+    paths, folders = sessions.transcript_paths(rows), [str(folder) for folder in config.assistant_dirs]
+    disk_state = machine.run_bounded(
+        lambda: (
+            look_at_disk(folders, roots, paths, place),
+            alarms.unread_directories(elsewhere, config, place),
+            alarms.describe_hosts(config, counted),
+        ),
+        machine.DISK_S,
+    )
+    clients = alarms.describe_clients(rows, config, unread=disk_state[1] if disk_state else [])
+    figures = housekeeping.retention_figures(rows, config.settings, counters)
+    return {
+        "waiting": vectors.count_waiting(rows, vectors.model_seq(rows, model)) if model else 0,
+        "counts": activity.tallied_counts(rows),
+        "memories": _memories(activity.memories_by(rows)),
+        "counters": counters,
+        "corrected": turns.corrected_speakers(rows, counters),
+        "not_english": is_mostly_not_english(turns.latest_prompts(rows, limit=PROMPTS_LOOKED_AT)),
+        "prompts": _prompts(*sessions.count_typed(rows, latest=SESSIONS_LOOKED_AT)),
+        "last_event": activity.last_event(rows),
+        "last_read": activity.last_read(rows),
+        "live": live_sessions(rows, since=iso(now - timedelta(seconds=LIVE_S)), limit=MOST_LIVE),
+        "projects": [
+            {"root": root, "name": title, "sessions": number, "memories": count, "last": last}
+            for _, root, title, number, count, last in activity.project_counts(rows)
+        ],
+        "told": asdict(receipts.usage_since(rows, iso(now - WEEK))),
+        "transcripts": describe_transcripts(rows, disk_state[0]) if disk_state else None,
+        "storage": {
+            **figures,
+            "growth": housekeeping.daily_growth(
+                activity.size_list(rows), used=figures["used_bytes"], today=now.astimezone(UTC).date()
+            ),
+        },
+        "clients": clients,
+        "hosts": disk_state[2] if disk_state else [],
+        "pages": page_edits.report(rows, config.paths.memory, key=key),
+        "warnings": [
+            *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
+            *housekeeping.retention_warnings(rows, config.settings),
+            *alarms.client_warnings(clients, config),
+            *secret_scan.secret_warnings(purge.found_secrets(rows)),
+        ],
+    }
+
+
+def unknown_figures() -> dict[str, Any]:
+    """The figures if the store cannot be read."""
+    return {
+        **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
+        "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
+        "prompts": _prompts(0, 0), "last_event": {}, "last_read": "", "live": [], "projects": [], "hosts": [], "told": asdict(receipts.Uses(0, 0, 0, 0, 0)),
+        "storage": {}, "warnings": [],
+    }  # fmt: skip
+
+
+def _prompts(prompted: int, typed: int) -> dict[str, int]:
+    """How many of the latest sessions have prompts, and in how many a person typed one."""
+    return {"sessions": prompted, "typed": typed}
+
+
+def _memories(amounts: list[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    by_gate: Counter[str] = Counter()
+    by_tier: Counter[str] = Counter()
+    for gate, tier, count in amounts:
+        by_gate[gate] += count
+        by_tier[tier] += count
+    return {"by_gate": dict(by_gate), "by_tier": dict(by_tier)}
+
+
+#: The keys of the status, in this order.
+STATUS = (
+    "at version proto home alarms service daemon worker socket model counts memories counters corrected excluded encrypted paused "
+    "last_event last_read spool jobs backfill projects live told dream provider team watching transcripts clients hosts pages storage log degraded"
+)
+
+
+def status(
+    rows: Rows,
+    background: Background,
+    watch: Watch,
+    meter: machine.Meter,
+    started: float,
+    *,
+    paused: dict[str, str] | None,
+) -> dict[str, Any]:
+    """The daemon's state; `started` is monotonic."""
+    context = background.context
+    config, store, embedder, model = context.config, context.store, context.embedder, context.model_name()
+    database, now = config.paths.database, datetime.now(UTC)
+    degraded = [redact(f"{what}: {trouble}", Counter()) for what, trouble in sorted(context.trouble.items())]
+    try:
+        figures = read_figures(rows, config, model, now=now, key=store.hash_key)
+        figures["dream"] = background.dreaming.state(rows)
+        figures["provider"] = curating.describe(rows, config.settings, now=iso(now))
+        figures["team"] = team_exchange.describe(rows)
+    except StoreError as error:
+        figures = unknown_figures()
+        degraded.insert(0, f"database: {error.what}")
+    if store.damage:
+        degraded.insert(0, f"database: {store.damage}; nothing is taken in, hooks spool ({REPAIR_HINT})")
+    record = keys.read_record(config.paths.home)
+    if (record is not None and record.wanted) != store.is_encrypted:
+        verb = "on" if record is not None and record.wanted else "off"
+        degraded.append(f"encryption: it was interrupted; `csmd encrypt {verb}` finishes it")
+    if watch.trouble:
+        degraded.append(watch.trouble)
+    if late := context.lookups.count_late(iso(now - DAY)):
+        degraded.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late for an injection")
+    state = {
+        **figures,
+        "at": iso(now),
+        "version": csmd.__version__,
+        "proto": wire.PROTO,
+        "home": str(config.paths.home),
+        "alarms": background.alarms.active(),
+        "service": started_by(),
+        "daemon": {"pid": os.getpid(), "uptime_s": round(time.monotonic() - started, 1), **meter.usage(os.getpid())},
+        "worker": {"pid": embedder.pid, **meter.usage(embedder.pid)},
+        "socket": (files.read_small(str(config.paths.endpoint)) or "").strip(),
+        "model": {
+            "name": model,
+            "waiting": figures["waiting"],
+            "suggested": MULTILINGUAL if figures["not_english"] else "",
+        },
+        "excluded": {
+            "events": figures["counters"].get(ingest.EXCLUDED_EVENTS, 0),
+            "transcripts": len(context.excluded),
+        },
+        "encrypted": store.is_encrypted,
+        "paused": paused,
+        "spool": _spool(files.spooled_paths(config.paths.home)),
+        "jobs": [
+            {"kind": task.kind, "state": task.state, **task.progress}
+            for task in list(context.tasks.values())
+            if task.state in ("waiting", "running") and task.kind != "dream"
+        ],
+        "backfill": context.backlog.describe(),
+        "watching": [str(root) for root in watch.roots],
+        "storage": {
+            "database_bytes": _size(database),
+            "wal_bytes": _size(database.with_name(database.name + "-wal")),
+            **figures["storage"],
+            "commits": store.commits,
+            **housekeeping.describe_backups(database),
+        },
+        "log": str(config.paths.log_file),
+        "degraded": [*degraded, *figures["warnings"]],
+    }
+    return {name: state[name] for name in STATUS.split()}
+
+
+def _spool(paths: list[Path]) -> dict[str, Any]:
+    """How many events wait, and since when the oldest: its name begins with the time in ns."""
+    oldest = paths[0].name[:16] if paths else ""
+    try:
+        moment = iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""
+    except (ValueError, OverflowError, OSError):
+        moment = ""  # not the name of a hook's file
+    return {"files": len(paths), "oldest": moment}
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if is_there(path) else 0

@@ -1,0 +1,65 @@
+"""What people and assistants said, as it is stored: without csmd's injections and without secrets; pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from csmd import wire
+from csmd.privacy.redaction import redact, without_private
+from csmd.text import display
+from csmd.vocabulary import TurnKind
+
+#: The longest message that is stored whole; a longer one holds a pasted file, which remains in the transcript.
+MOST_CHARACTERS = 500_000
+
+
+def clean_text(text: str, removed: Counter[str], *, around: tuple[str, str] | None = None) -> str:
+    """A text without csmd's injections and without what is between the two tags `around`, redacted."""
+    plain = wire.clean(text)
+    plain = display.without_spans(plain, *around) if around else plain
+    return without_injections(cut_long(plain, removed), removed)
+
+
+def without_injections(plain: str, removed: Counter[str]) -> str:
+    """A clean text without csmd's injections and without private parts, redacted."""
+    return redact(display.strip_fenced(plain), removed).strip()
+
+
+def cut_long(plain: str, removed: Counter[str]) -> str:
+    """A clean text; of a very long one only the beginning and the end."""
+    if len(plain) <= MOST_CHARACTERS:
+        return plain
+    # The cut may remove one tag of a pair and keep the other.
+    plain = without_private(display.strip_fenced(plain), removed)
+    return display.cut_at_words(plain, limit=MOST_CHARACTERS)
+
+
+_SLASH = re.compile(r"/[a-zA-Z][\w:.-]*(?:\s|$)")
+
+
+def is_slash_command(prompt: str) -> bool:
+    """Whether a prompt is a command to the assistant's program."""
+    return _SLASH.match(prompt) is not None
+
+
+def prompt_kind(
+    written_for_user: re.Pattern[str], prompt: str, *, by_person: bool, has_commands: bool = True
+) -> TurnKind:  # fmt: skip
+    """Whether a prompt is the user's own words, a command, a program's, or the assistant's own by how it begins."""
+    if written_for_user.match(prompt):
+        return "notification"
+    if has_commands and is_slash_command(prompt):
+        return "command"
+    return "user" if by_person else "relayed"
+
+
+def quote(text: str) -> str:
+    """A text quoted as someone else's words: each line behind a `>`."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
+def quote_answers(pairs: Iterable[tuple[str, str]]) -> str:
+    """The user's answers, each below its question, which is quoted because the assistant asked it."""
+    return "\n\n".join(f"{quote(question)}\n{answer.strip()}".strip() for question, answer in pairs if answer.strip())

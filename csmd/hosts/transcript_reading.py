@@ -1,0 +1,277 @@
+"""Reading a transcript line by line: the open file, its lines as JSON objects, and the turns found in them; pure."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.exclusions import Withheld
+from csmd.hosts import stored_calls
+from csmd.hosts.json_fields import moment, object_in, string
+from csmd.hosts.stored_calls import Call
+from csmd.hosts.stored_text import clean_text
+from csmd.privacy.redaction import Removed, redact
+from csmd.text import display
+from csmd.values import Turn
+
+#: How many bytes before the position are searched for what a line depends on; the larger number if the first finds nothing.
+BACK_BYTES = (256 * 1024, 8 * 1024 * 1024)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUse:
+    """The tokens that a line records for its message: the fields of the store's `Spent` in its order.
+
+    `turn` is the index of the line's turn in the reading, or of the last turn before it; -1 if there was none.
+    """
+
+    stream: str
+    message_id: str
+    amounts: tuple[int, int, int, int]
+    turn: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class QueueExit:
+    """A prompt that left the queue, either into a running turn (`absorbed`) or as the next prompt; its text may be "".
+
+    `nth` counts the prompts that left at the same moment; `turn` is the index of the turn that follows it.
+    """
+
+    session_id: str
+    at: str
+    absorbed: bool
+    text: str
+    nth: int
+    turn: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revert:
+    """A conversation goes on from an earlier line; `is_abandoned` says of a stored turn's uuid whether it is left behind."""
+
+    stream: str
+    is_abandoned: Callable[[str], bool]
+
+
+@dataclass(slots=True)
+class Reading:
+    """The content of a batch of lines: turns in order, prompts that left the queue, titles, and how many lines had none.
+
+    `redactions` counts what was removed from a line by kind, under the uuid of its first turn ("" if it has none).
+    `worktrees` are (worktree, directory from which it was entered).
+    """
+
+    tool_limit: int = 0
+    """How many bytes of a tool's input or output are kept."""
+    withheld: Withheld = field(default_factory=Withheld)
+    agent: str = ""
+    """The sub-agent whose file is read; "" in a session's file."""
+    turns: list[Turn] = field(default_factory=list)
+    queue_exits: list[QueueExit] = field(default_factory=list)
+    titles: dict[str, str] = field(default_factory=dict)
+    title_at: dict[str, int] = field(default_factory=dict)
+    """Session -> how many turns precede its title."""
+    redactions: dict[str, Counter[str]] = field(default_factory=dict)
+    secrets: dict[str, set[str]] = field(default_factory=dict)
+    """Session -> its secrets that are recognised wherever else they appear in it."""
+    skipped: int = 0
+    token_uses: list[TokenUse] = field(default_factory=list)
+    withdrawn: list[str] = field(default_factory=list)
+    """The uuids of turns that one of csmd's own session files withdraws."""
+    reverts: list[Revert] = field(default_factory=list)
+    worktrees: list[tuple[str, str]] = field(default_factory=list)
+
+    def note_removed(self, turns: Sequence[Turn], removed: Removed) -> None:
+        """Counts what was removed from a line with these turns."""
+        if removed:
+            self.redactions.setdefault(turns[0].uuid if turns else "", Counter()).update(removed)
+        if turns and removed.secrets:
+            self.secrets.setdefault(turns[0].session_id, set()).update(removed.secrets)
+
+    def note_title(self, session: str, text: str, removed: Counter[str]) -> None:
+        """Sets the title of a session, unless the text is empty."""
+        title = redact(display.squeeze(wire.clean(text)), removed)[:200]
+        if title:
+            self.titles[session], self.title_at[session] = title, len(self.turns)
+
+    def only(self, keep: Callable[[Turn], bool]) -> Reading:
+        """The reading without the other turns; what left the queue keeps its place among those that stay."""
+        kept = [keep(turn) for turn in self.turns]
+        before = [0, *itertools.accumulate(map(int, kept))]
+        return replace(
+            self,
+            turns=list(itertools.compress(self.turns, kept)),
+            queue_exits=[replace(queue_exit, turn=before[queue_exit.turn]) for queue_exit in self.queue_exits],
+            token_uses=[
+                replace(use, turn=before[use.turn]) for use in self.token_uses if use.turn >= 0 and kept[use.turn]
+            ],
+        )
+
+
+#: Adds the content of one line to a reading; BadInput when the line is malformed.
+ReadLine = Callable[[bytes, Reading], None]
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """The session, or the sub-agent of it (`agent`), whose lines are read, and its directory at the current line."""
+
+    session: str
+    agent: str = ""
+    version: str = ""
+    cwd: str = ""
+
+    @property
+    def stream(self) -> str:
+        """The name of the conversation in the store."""
+        return f"{self.session}/{self.agent}" if self.agent else self.session
+
+
+def path_in(value: dict[str, Any], key: str, removed: Counter[str] | None = None) -> str:
+    """The path under `key`, redacted; "" if there is none."""
+    return redact(wire.clean(string(value, key)), Counter() if removed is None else removed)
+
+
+@dataclass(slots=True)
+class Line:
+    """A line of a transcript as a JSON object, the reading that it is added to, and what was redacted in it."""
+
+    value: dict[str, Any]
+    reading: Reading
+    removed: Removed = field(default_factory=Removed)
+
+    def clean(self, text: str) -> str:
+        """A text of the line as it is stored."""
+        return clean_text(text, self.removed)
+
+    def call_turns(self, bare: Turn, ident: str, calls: Iterable[Call]) -> list[Turn]:
+        """The turns of a tool call; see `stored_calls.call_turns`."""
+        reading = self.reading
+        return stored_calls.call_turns(bare, ident, calls, self.removed, reading.withheld, reading.tool_limit)
+
+    def result_turn(self, bare: Turn, ident: str, text: str) -> Turn:
+        """The turn of a tool's result; see `stored_calls.result_turn`."""
+        reading = self.reading
+        return stored_calls.result_turn(bare, ident, text, self.removed, reading.withheld, reading.tool_limit)
+
+    def note_removed(self, turns: Sequence[Turn]) -> None:
+        """Counts what was removed from the line so far under its turns."""
+        self.reading.note_removed(turns, self.removed)
+        self.removed = Removed()
+
+    def skip(self) -> list[Turn]:
+        """Counts the line as one without turns."""
+        self.reading.skipped += 1
+        return []
+
+
+def read_objects(turns_in: Callable[[Line], list[Turn]]) -> ReadLine:
+    """Reads lines that are JSON objects by the function that gives the turns of one."""
+
+    def read_line(data: bytes, into: Reading) -> None:
+        line = Line(object_in(data), into)
+        turns = turns_in(line)
+        line.note_removed(turns)
+        into.turns += [turn for turn in turns if turn.uuid]
+
+    return read_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTranscript:
+    """A transcript that is read from a position on: its path, its first bytes, and what is withheld from its turns."""
+
+    path: Path
+    file: BinaryIO
+    beginning: bytes
+    position: int
+    withheld: Withheld
+
+    def read_sibling(self, suffix: str, limit: int) -> bytes:
+        """At most `limit` bytes of the file with the same name and another suffix; b"" if it cannot be read."""
+        try:
+            with self.path.with_suffix(suffix).open("rb") as file:
+                return file.read(limit)
+        except OSError:
+            return b""
+
+    def before(self, size: int) -> bytes:
+        """At most `size` bytes before the position."""
+        begin = max(0, self.position - size)
+        self.file.seek(begin)
+        return self.file.read(self.position - begin)
+
+    def look_back(self, find: Callable[[bytes], list[bytes]]) -> list[bytes]:
+        """The lines that `find` finds in the bytes before the position: first in a few bytes, then in more."""
+        for size in BACK_BYTES if self.position else ():
+            before = self.before(size)
+            lines = find(before)
+            if lines or len(before) < size:
+                return lines
+        return []
+
+    def first_line(self, limit: int) -> bytes:
+        """The first line, cut at `limit` bytes."""
+        self.file.seek(0)
+        return self.file.readline(limit)
+
+    def reread(self, lines: Iterable[bytes], read: ReadLine) -> None:
+        """Reads lines before the position again for what later lines depend on; what is malformed was reported before."""
+        past = Reading(withheld=self.withheld)
+        for line in lines:
+            with contextlib.suppress(BadInput):
+                read(line, past)
+
+
+def refuse(*_: object) -> None:
+    """Reads the lines of a transcript whose first line names no session: each is BadInput."""
+    raise BadInput("a line of a transcript whose first line names no session")
+
+
+_START = re.compile(rb'"cwd":\s?("(?:[^"\\]|\\.)*+")')
+
+
+def started_in(beginning: bytes) -> str:
+    """The directory in which a session was started, redacted, by its transcript's first bytes; "" if there is none."""
+    match = _START.search(beginning)
+    return decoded_path(match[1]) if match else ""
+
+
+def decoded_path(literal: bytes) -> str:
+    """A path written as a JSON string, redacted; "" if it cannot be decoded."""
+    try:
+        return redact(wire.clean(wire.loads(literal.decode("utf-8", "replace"))), Counter())
+    except BadInput:
+        return ""
+
+
+_TIME = re.compile(rb'"timestamp":\s?"([0-9T:.+Z-]+)"')
+
+
+def times_in(part: bytes) -> tuple[str, str]:
+    """The first and the last time in a part of a transcript; the epoch if there is none."""
+    times = [time.decode("ascii", "replace") for time in _TIME.findall(part)] or [""]
+    return moment({"timestamp": times[0]}), moment({"timestamp": times[-1]})
+
+
+def response_tokens(
+    stream: str, message_id: str, turn: int, *, used: int, made: int, read: int = 0, written: int = 0
+) -> list[TokenUse]:  # fmt: skip
+    """The tokens of one response; its input `used` includes those `read` from the cache and `written` to it. [] if it has none."""
+    amounts = (max(0, used - read - written), made, read, written)
+    return [TokenUse(stream, message_id, amounts, turn)] if message_id and (used or made) else []
+
+
+def tokens(usage: object, name: str) -> int:
+    """A number of tokens; 0 for anything else."""
+    amount = usage.get(name) if isinstance(usage, dict) else 0
+    return amount if type(amount) is int and 0 <= amount < 2**40 else 0
