@@ -101,7 +101,7 @@ def test_late_in_a_session_a_prompt_needs_surer_evidence(sure: float, prompts: i
 
 
 def test_before_what_the_assistant_did_stands_what_the_user_asked_for() -> None:
-    done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, asked=1)
+    done = a_line("Moved the limits into a table, the rest is untouched", 2, score=0.9, prompt_turn=1)
     said = a_line("adults may borrow fifty items from now on", 1, score=0.2)
     assert chosen(done, said, most=2) == [said.text, done.text]
     assert chosen(done, said, most=1) == [done.text], "without room for both what was found best is told"
