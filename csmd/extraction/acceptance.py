@@ -18,8 +18,10 @@ from csmd.text.tokens import STOP_WORDS, content_words, turns_round
 
 #: An answer of more words says by itself what it wants.
 MOST_WORDS = 9
-#: Characters of an option or a proposal, and of the question before it.
-MOST_CHARACTERS, QUESTION_CHARACTERS = 300, 160
+#: Most characters of an option or a proposal.
+MOST_CHARACTERS = 300
+#: Most characters of the question before it.
+QUESTION_CHARACTERS = 160
 #: Fewest content words of a proposal that is clear without its context.
 LEAST = 3
 _WORDS = data.word_table("sentence_words.txt")

@@ -40,8 +40,10 @@ from csmd.vocabulary import PROMPTS, Authority, TurnKind
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]
 
 
-#: Most distinct content words of a passage, and of its characters.
-MOST_WORDS, MOST_CHARACTERS = 45, 600
+#: Most distinct content words of a passage.
+MOST_WORDS = 45
+#: Most characters of a passage.
+MOST_CHARACTERS = 600
 #: Most statements of one turn. A summary of hours of work states several things, and so may a prompt (`MOST_ASSERTED`).
 MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
@@ -70,17 +72,23 @@ DOCUMENT_ROWS = 14
 CERTAIN = ((1, 0.50, 0.50), (3, 0.75, 0.85), (10_000, 0.90, 0.95))
 #: In these ways a sentence says that it lasts.
 LAID_DOWN = sentence.RULES | {"role"}
-#: In a prompt of at most FEW_SENTENCES a rule, ban, taste or choice is kept from this certainty on.
-FEW_SENTENCES, LASTS = 6, 0.25
-#: A run of QUOTED_WORDS words of the assistant's is a quotation; a text with a QUOTED_SHARE of such words quotes it.
-QUOTED_WORDS, QUOTED_SHARE = 8, 0.6
+#: A prompt of at most this many sentences is short.
+FEW_SENTENCES = 6
+#: In a short prompt a rule, ban, taste or choice is kept from this certainty on.
+LASTS = 0.25
+#: A run of this many words of the assistant's is a quotation.
+QUOTED_WORDS = 8
+#: A text with this share of quoted words quotes.
+QUOTED_SHARE = 0.6
 #: What states nothing that lasts, by speaker.
 REFUSED: Mapping[Speaker, frozenset[sentence.Kind]] = {
     "user": frozenset({"printed", "reports"}),
     "assistant": frozenset({"printed", "reports", "narrates"}),
 }
-#: An order of so few content words that lasts less surely than this is of the moment.
-SHORT_ORDER, LASTING = 5, 0.35
+#: An order of at most this many content words is short.
+SHORT_ORDER = 5
+#: A short order that lasts less surely than this is of the moment.
+LASTING = 0.35
 #: Characters of a sentence in a script without spaces that say as much as three words.
 LEAST_UNSPACED = 6
 #: How much of the other half of an exchange is compared with, in characters.
@@ -124,8 +132,10 @@ _EMPTY_TITLE = (
 
 # --- sources
 
-#: So many messages and calls of tools since the last source make the assistant's latest words one.
-LONG_MESSAGES, LONG_CALLS = 20, 3
+#: After this many messages since the last source the assistant's latest words are a source, too.
+LONG_MESSAGES = 20
+#: And after at least this many tool calls.
+LONG_CALLS = 3
 #: A call and its result are a message each; of them only the places are known here.
 MESSAGES_PER_CALL = 2
 
@@ -693,8 +703,10 @@ def squashed(total: float) -> float:
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, total))))
 
 
-#: More of a sentence is not read: words, and the steps of its length.
-MAX_WORDS, LENGTHS = 40, (4, 8, 12, 18, 26)
+#: How many words of a sentence are read.
+MAX_WORDS = 40
+#: The lengths in words that the signs tell apart.
+LENGTHS = (4, 8, 12, 18, 26)
 
 _WORD = re.compile(r"[a-z][a-z']*|\d+|[?`]")
 

@@ -204,8 +204,10 @@ def _bounded(items: Sequence[Item]) -> Iterator[Item]:
             yield item
 
 
-#: Sessions in one step, and events looked at for those that have ended since.
-BATCH, MOST_EVENTS = 5, 500
+#: Sessions in one step.
+BATCH = 5
+#: Events looked at for sessions that have ended since.
+MOST_EVENTS = 500
 #: Events after which a session has a digest of what it came to, and what each makes its last version.
 ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule.ends}
 

@@ -16,10 +16,14 @@ from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.sentence import has, opens, parse
 from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
-#: What is looked at of an output: its beginning and its end, where tools say what went wrong.
-HEAD, TAIL = 24_000, 24_000
-#: Characters of a line that is looked at, and of a message, which is one.
-MOST_LINE, MESSAGE = 600, 200
+#: Characters of an output's beginning that are read.
+HEAD = 24_000
+#: Characters of its end, where tools say what went wrong.
+TAIL = 24_000
+#: Characters of a line that are read.
+MOST_LINE = 600
+#: Most characters of a message.
+MESSAGE = 200
 #: The exit code that is taken where a pipe hid it: most tools say 1.
 HIDDEN = 1
 
@@ -266,8 +270,10 @@ def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | No
     return _error(" ".join(tool.split("__")[1:])[:80], 1, normalised(line), at, uuid)
 
 
-#: Shared identifiers or, without one, shared content words that two texts need to be about the same.
-SHARED_NAMES, SHARED_WORDS = 1, 3
+#: Two texts are about the same with this many shared names.
+SHARED_NAMES = 1
+#: Or with this many shared content words.
+SHARED_WORDS = 3
 #: Most characters of a symptom or a diagnosis: a few sentences.
 MOST = 400
 #: What is shorter reports nothing by itself.
@@ -376,14 +382,20 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     return chosen
 
 
-#: How many prompts before a cause may report it, and how many after it may refute it.
-PROMPTS_BEFORE, PROMPTS_AFTER = 4, 2
+#: How many prompts before a cause may report it.
+PROMPTS_BEFORE = 4
+#: How many prompts after a cause may refute it.
+PROMPTS_AFTER = 2
 #: Tool failures up to this many turns before a cause belong to it.
 FAILED_BEFORE = 60
-#: Across sessions a report and a cause need NAMES_ACROSS common names within DAYS_ACROSS days.
-NAMES_ACROSS, DAYS_ACROSS = 2, 14
-#: How many characters of a turn are searched for a refutation, and for what it is about.
-REFUTED_WITHIN, REFUTED_ABOUT = 240, 500
+#: Names that a report and a cause of different sessions need in common.
+NAMES_ACROSS = 2
+#: Days within which a later session's cause explains a report.
+DAYS_ACROSS = 14
+#: Characters of a turn that are searched for a refutation.
+REFUTED_WITHIN = 240
+#: Characters of a turn that are searched for what it is about.
+REFUTED_ABOUT = 500
 
 
 #: (who speaks: u a person, a the assistant; how far it lowers a cause; why; the class of words that says it)

@@ -29,8 +29,10 @@ _BESIDE = re.compile(
 )
 #: What tries the work out counts only where nothing else was changed.
 _TEST = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)|(?<!la)tests?\.(?:java|kt|cs|swift|php)$", re.IGNORECASE)
-#: Of a turn so much is looked at; a file at hand made this share of the changes.
-LOOKED_AT, MOST_OF = 4_000, 0.5
+#: Characters of a turn that are searched for a file.
+LOOKED_AT = 4_000
+#: The file at hand has this share of the changes.
+MOST_OF = 0.5
 #: How many prompts further back an assistant may still speak of what it changed.
 BACK = 3
 #: How many parts of a path are shown.

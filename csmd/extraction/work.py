@@ -271,12 +271,18 @@ ItemKind = Literal[
     "plan_given", "transcript", "names", "continued", "open", "last",
 ]  # fmt: skip
 
-#: Characters of a harvested sentence, a goal, an entry of a list.
-SENTENCE, GOAL, ENTRY = 170, 220, 90
+#: Most characters of a harvested sentence.
+SENTENCE = 170
+#: Most characters of a goal.
+GOAL = 220
+#: Most characters of an entry of a list.
+ENTRY = 90
 #: Characters of a commit's reason.
 REASON = 240
-#: Words that a goal is compared by, and how much of the user's words is looked at for them.
-WORDS, WORDS_FROM = 24, 600
+#: Words by which a goal is compared.
+WORDS = 24
+#: Characters of the user's words that are searched for them.
+WORDS_FROM = 600
 #: A commit named in a prompt: a word for it, then a hash with letters and digits.
 _NAMES = re.compile(
     r"\b(?:commits?|revert(?:ed|ing)?|cherry[- ]?pick(?:ed)?|rebased? (?:on|onto)|sha|git (?:show|revert|cherry-pick|reset"

@@ -12,8 +12,10 @@ from csmd.foreign_memories.foreign_memory import Found
 from csmd.store.import_files import SQLITE, ForeignFile
 from csmd.text.display import join_names
 
-#: Most bytes of a file that are looked through, and most names of tables that are shown.
-MOST_BYTES, MOST_TABLES = 50_000_000, 3
+#: Most bytes of a file that are read.
+MOST_BYTES = 50_000_000
+#: Most names of tables that are shown.
+MOST_TABLES = 3
 
 
 class Source(NamedTuple):

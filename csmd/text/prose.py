@@ -197,8 +197,10 @@ def _spots(folded: str, term: str) -> list[int]:
     return places
 
 
-#: Most content words of a passage, and of its characters: a line of code or base64 may have no word at all.
-CONTENT_WORDS, CHARACTERS = 45, 900
+#: Most content words of a passage.
+CONTENT_WORDS = 45
+#: Most characters of a passage: a line of code or base64 may have no word at all.
+CHARACTERS = 900
 #: A passage with this many content words ends at the end of a paragraph.
 ENOUGH_WORDS = 30
 
@@ -302,8 +304,14 @@ def _words(text: str) -> int:
     return len(content_words(text))
 
 
-#: How much of a turn is read as prose: its beginning and its end, in characters; longer lines are cut; then rows.
-HEAD, TAIL, MAX_LINE, MAX_ROWS = 14_000, 6_000, 2_000, 200
+#: Characters of a turn's beginning that are read as prose.
+HEAD = 14_000
+#: Characters of its end.
+TAIL = 6_000
+#: Longer lines are cut.
+MAX_LINE = 2_000
+#: Most rows; those in the middle are left out.
+MAX_ROWS = 200
 
 #: What programs put around or into a user's words, and csmd's own injections.
 _INSERTED = re.compile(

@@ -69,8 +69,10 @@ _DATA_MARK = re.compile(r"^\W{0,3}[\[{]|[\"']\s{0,3}:")
 _CODE = re.compile(r"`[^`]*`")
 _CELL_END = re.compile(r"^\s*\||\|\s*$")
 _TAGS = re.compile(r"<[a-z][^<>]{0,200}>.*</[a-z][\w-]{0,40}>\W*$", re.IGNORECASE)
-#: Fewest bars between cells, and most words of a sentence that only says how checks ended.
-LEAST_BARS, STATUS_WORDS = 2, 12
+#: Fewest bars between the cells of a row.
+LEAST_BARS = 2
+#: Most words of a sentence that only says how checks ended.
+STATUS_WORDS = 12
 #: An assistant's inventory of its edits.
 _INVENTORY = re.compile(
     r"^\W{0,3}[\w./-]{1,160}\.[a-z]{1,6}`?(?::[\d, –-]{1,20})?`?(?::| [-–—]) ?(?:" + _EDITED + r"|new|tests?|covers)\b"
@@ -639,8 +641,10 @@ def is_rule_of_kind(sentence: Sentence) -> bool:
 #: The end of a clause, and the mark that replaced a secret.
 _CLAUSE_END = re.compile(r"[,;:.!?](?=\s|$)|\s[-–—]+\s")
 _REDACTED = re.compile(r"\[redacted:[a-z0-9-]{1,40}\]")
-#: Fewest other words with a meaning for a sentence with a secret to say something else; a rule needs fewer.
-LEAST_BESIDE_SECRET, LEAST_LAID_DOWN = 5, 3
+#: A sentence with a secret says something else with this many other words that have a meaning.
+LEAST_BESIDE_SECRET = 5
+#: A rule with a secret needs only this many.
+LEAST_LAID_DOWN = 3
 _COPULA = frozenset("is are was were".split())
 
 

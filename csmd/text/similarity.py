@@ -41,8 +41,10 @@ SIGNALS: Mapping[str, float] = {
     "name": 0.65,  # "Orders are stored in Postgres" for "Orders are stored in MySQL"
     "value": 0.55,  # "Deploys are done by hand" for "Deploys are done by robots"
 }
-#: From this confidence on a replacement is certain; below it a person decides about a possible one.
-SURE, DOUBTFUL = 0.5, 0.4
+#: From this confidence on a replacement is certain.
+SURE = 0.5
+#: The confidence of a possible replacement, which a person decides about.
+DOUBTFUL = 0.4
 
 # --- measures of common words
 
@@ -370,9 +372,10 @@ MOST_OF_IT = 0.6
 SAME_SUBJECT = 0.5
 #: Of the subject of an older statement a changed thing is so much, or it is only a part of what the older one says.
 MOST_OF_SUBJECT = 0.6
-#: `X instead of Y`: the share of the words around Y that the older statement has, for a plain Y and for one of several
-#: words.
-BESIDE_PLAIN, BESIDE_SPECIAL = 0.4, 0.5
+#: `X instead of Y`: the share of the words around a plain Y that the older statement has.
+BESIDE_PLAIN = 0.4
+#: The same for a Y of several words or a name.
+BESIDE_SPECIAL = 0.5
 #: What is left of two statements without their values is one subject when so much of the longer rest is shared.
 SAME_REST = 0.5
 
