@@ -105,7 +105,8 @@ _WORDY = re.compile(r"[^\W\d_]{2,}|\bI\b|(?<=\bI['’])m\b")
 _CODE_LINE = re.compile(
     r"[{};]\s*$|^[\w.,\[\] ]{1,60} :?= \S{1,80}\(|^from [\w.]{1,80} import |^import [\w.]{1,80}$|^[\w.]{1,80}\([^)]{0,200}\)$"
 )
-_ENDS = re.compile(r"[.!?:…。！？][\"')`*\]]*$")
+#: What ends a sentence, and what may close after it.
+_ENDS, _CLOSERS = tuple(".!?:…。！？"), "\"')`*]"
 #: A colon at the end: what the sentence announces comes after it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
 #: The words of titles of sections that hold steps, checks and lists of files, and of those that hold what a document is
@@ -510,7 +511,7 @@ def _from(
         if sentence.section != first.section:
             break
         if stands[at]:
-            between = " " if sentence.row == outline[last].row or _ENDS.search(text) else "; "
+            between = " " if sentence.row == outline[last].row or _has_end(text) else "; "
             if len(held | content[at]) > MOST_WORDS or len(text) + len(sentence.text) > MOST_CHARACTERS:
                 break
             text, held, last = f"{text}{between}{sentence.text}", held | content[at], at
@@ -522,6 +523,11 @@ def _from(
     if named - held and len(named) <= TITLE_WORDS and len(held | named) <= MOST_WORDS and not _is_empty_title(title):
         text, held = f"{title}: {text}", held | named
     return Passage(start, last, text, held, titled)
+
+
+def _has_end(text: str) -> bool:
+    """Whether a text ends with the mark of a sentence."""
+    return text.rstrip(_CLOSERS).endswith(_ENDS)
 
 
 def _is_empty_title(title: str) -> bool:
@@ -579,7 +585,7 @@ def _asserted(outline: Sequence[prose.Sentence], weights: Weights) -> list[Passa
         passage, other = asserted[at - 1 : at + 1]
         if len(passage.content | other.content) > MOST_WORDS:
             break
-        between = " " if _ENDS.search(passage.text) else "; "
+        between = " " if _has_end(passage.text) else "; "
         asserted[at - 1 : at + 1] = [
             Passage(
                 passage.first,
@@ -611,7 +617,7 @@ def _settled(outline: Sequence[prose.Sentence]) -> list[Passage]:
     together."""
     texts = [stated.text for stated in outline]
     rows = [(at, at, text) for at, text in enumerate(texts)]
-    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _ENDS.search(text)]
+    rows += [(at, at + 1, f"{text} {texts[at + 1]}") for at, text in enumerate(texts[:-1]) if _has_end(text)]
     passages: list[Passage] = []
     for first, last, text in rows:
         reads = [parse(each) for each in texts[first : last + 1]]

@@ -133,7 +133,6 @@ _NORMAL = [
 _NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
 )
-_SPACES = re.compile(r"\s+")
 
 
 def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str) -> ObservedFailure | None:
@@ -204,7 +203,7 @@ def normalised(message: str) -> str:
     for pattern, mark in _NORMAL:
         text = pattern.sub(_last_name if mark == "/" else mark, text)
     text = _NUMBER.sub(lambda match: match.group("kept") or "<n>", text)
-    return _SPACES.sub(" ", text).strip(" \t.,;:│|")[:MESSAGE].strip()
+    return display.squeeze(text).strip(" \t.,;:│|")[:MESSAGE].strip()
 
 
 def fingerprint(command: str, exit_code: int, message: str) -> str:
@@ -213,7 +212,7 @@ def fingerprint(command: str, exit_code: int, message: str) -> str:
 
 
 def _last_name(path: re.Match[str]) -> str:
-    return re.split(r"[/\\]", path.group().rstrip("/\\"))[-1] or "/"
+    return path.group().replace("\\", "/").rstrip("/").rpartition("/")[2] or "/"
 
 
 def _lines(body: str) -> list[str]:
@@ -265,7 +264,7 @@ def _which(run: list[str], rule: str, lines: list[str]) -> str:
 def _of_server(tool: str, body: str, at: str, uuid: str) -> ObservedFailure | None:
     """A failure reported by an MCP server: its first line is an error."""
     line = body.lstrip().split("\n", 1)[0][:MOST_LINE]
-    if not re.match(r"(?:MCP )?(?:[Ee]rror\b|ERROR\b)", line):
+    if not line.removeprefix("MCP ").startswith(("error", "Error", "ERROR")):
         return None
     return _error(" ".join(tool.split("__")[1:])[:80], 1, normalised(line), at, uuid)
 

@@ -248,7 +248,7 @@ def _at(path: str, uuid: str) -> Scene | None:
 
 
 def _parts(path: str) -> list[str]:
-    return [part for part in re.split(r"[\\/]+", path) if part] or [path]
+    return [part for part in path.replace("\\", "/").split("/") if part] or [path]
 
 
 #: Categories that say how something is; a wish, a decision or a promise is carried out by an edit.

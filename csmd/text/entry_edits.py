@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import re
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -260,7 +261,7 @@ def _yaml_end(node: Any) -> int:
 
 
 def _indented(text: str, columns: int) -> str:
-    return re.sub(r"^(?=.)", " " * columns, text, flags=re.MULTILINE)
+    return textwrap.indent(text, " " * columns)
 
 
 def _with_ends_of(text: str, new: str) -> str:

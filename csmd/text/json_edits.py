@@ -153,7 +153,7 @@ def without_entry(text: str, path: tuple[str | int, ...]) -> str:
     _, members, number = way[-1]
     start, end, commas = members[number].start, members[number].end, _blanked(_COMMENT, text)
     before = text[:start].rstrip(" \t")
-    if re.match(r"\s*,", commas[end:]):
+    if commas[end:].lstrip().startswith(","):
         end = commas.index(",", end) + 1
         if not before.endswith("\n"):
             is_last = number == len(members) - 1  # which a trailing comma follows

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 from csmd import data
@@ -50,7 +51,6 @@ _REFUSALS = WORDS["refutes"] | frozenset("no nope nah wrong".split())
 #: Words with which people agree, thank and greet, in any language.
 DIALOGUE = frozenset(word for line in data.lines("dialogue_words.txt") for word in line.split())
 _QUESTION_MARKS = frozenset("?？؟;՞⁇⁈")
-_CLOSERS = re.compile(r"[\W_]*$")
 #: A question tag after a comma asks only for assent: ", ok?".
 _TAGGED = re.compile(r",\s*(?:\w+ ){0,1}\w+[?？]+\W*$")
 _REMARK = re.compile(r"\s*[(（][^()（）]{0,400}[)）]\W*$")
@@ -381,8 +381,8 @@ ENDING = 500
 def ends_with_question(head: str) -> bool:
     """Whether a sentence ends with a question mark of any script, also where a remark in brackets follows it."""
     head = head[-ENDING:]
-    tail = _CLOSERS.search(head)
-    if tail and not _QUESTION_MARKS.isdisjoint(tail.group()):
+    tail = takewhile(lambda character: not character.isalnum(), reversed(head))
+    if not _QUESTION_MARKS.isdisjoint(tail):
         return True
     remark = _REMARK.search(head)
     return remark is not None and head[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
