@@ -1,7 +1,8 @@
-"""What a short answer takes of the message before it: an option that it picks, or a proposal that it agrees to; pure.
+"""The decision that a short answer makes of the message before it: an option that it picks, or a proposal; pure.
 
-"2", "the second", "yes, do that" say nothing by themselves. With the words that they take they are a decision of the
-user's. An offer to do something at once ("shall I run the tests?") is none, and neither is what an answer refuses.
+"2", "the second" and "yes, do that" say nothing by themselves; together with the option or the proposal they are a
+decision of the user's. An offer to do something at once ("shall I run the tests?") is not a proposal, and an answer that
+refuses decides nothing.
 """
 
 from __future__ import annotations

@@ -1,19 +1,18 @@
-"""Chooses passages worth keeping by one regression over plain features.
+"""Chooses the passages of a conversation that are worth remembering.
 
-A candidate is a passage: a sentence with those behind it in its section, as many as MOST_WORDS content words allow,
-without those that state nothing (REFUSED, text/sentence.py). FEATURES weigh it, the same for every source: a prompt, a
-message, a plan, a commit, a compaction's summary. A turn gives its best passage, and nothing that was said before.
+A candidate is a passage: a sentence and the sentences after it in its section, up to MOST_WORDS content words, without
+sentences that state nothing (REFUSED). One regression over FEATURES scores passages of every source alike. A turn gives
+its best passage, unless that was said before.
 
-Sources are every prompt at once, the reply when it is over, and what is between. Work in between is looked at when it
-has grown by LONG_MESSAGES and LONG_CALLS since the last source: a diagnosis made in the middle of two hours of work is
-not in the last message. So is what the work says in words: a plan that was taken, a commit's message, an agent's
-report, a compaction's summary. Where the sources of an exchange lie depends on its turns alone, not on when it was
-read.
+Sources are every prompt, the reply once it is complete, and the work in between: the assistant's latest message after
+LONG_MESSAGES and LONG_CALLS, since a diagnosis made during two hours of work is not in the last message, and plans,
+commit messages, reports of agents and summaries of compactions. The sources of an exchange depend on its turns alone,
+not on when it was read.
 
-The user's words go ways of their own. In a typed prompt each sentence that asserts something by itself is a statement
-(`certainty`), so that two facts are two memories; in a short one so is each that says that it lasts (`_laid_down`); in
-another language than English nothing else is. A short answer takes what the assistant proposed (acceptance.py), and
-some forms stand for themselves (verbatim_statements.py). A user's assertion is a repeat only of the user's own words.
+Prompts have further rules. Each sentence of a typed prompt that asserts something is a statement (`certainty`), so that
+two facts are two memories; in a short prompt so is each that says that it lasts (`_laid_down`). In other languages than
+English nothing else is. A short answer takes over a proposal (acceptance.py), and some forms are statements as they are
+(verbatim_statements.py). A user's assertion repeats only what the user said.
 """
 
 from __future__ import annotations
@@ -553,7 +552,7 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
 
 
 def _bars(outline: Sequence[prose.Sentence]) -> tuple[float, float]:
-    """How sure the assertions of a prompt must be, and one of them where nothing else speaks for it."""
+    """How sure the assertions of a prompt must be, and how sure one must be if no passage reaches the bar."""
     return next((in_prompt, alone) for size, in_prompt, alone in CERTAIN if len(outline) <= size)
 
 

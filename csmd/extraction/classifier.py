@@ -232,7 +232,7 @@ def _decay(chances: Mapping[str, float], category: Category) -> Decay:
 
 
 def without_request(text: str) -> str:
-    """A sentence without "remember that" in front of it."""
+    """A sentence without a leading "remember that"."""
     read = parse(text)
     return (read.body if read.remembers else text) or text
 

@@ -1,8 +1,8 @@
 """A session's digest: goal, outcome, decisions, changes, failures, open ends.
 
-A conversation has one version for each compaction, of everything up to it, and a last one that is made anew while it
-goes on: which versions there are, and their bytes, follow from what is stored alone. Every part has its room, so that
-the whole stays within LIMIT whatever was said.
+A conversation has one version for each compaction, which covers everything before it, and a last one that is rebuilt
+while the conversation goes on. Versions and their bytes depend only on what is stored. Each part has a limit, so that
+the whole stays within LIMIT.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ PRAISE_WITHIN = 3
 class Moment:
     """The state of a session at one turn: the user's latest prompt and earlier ones, and the outcomes of tool calls.
 
-    `gap_s` is the time since the prompt before the latest, below 0 where there is none; `ordinal` the turn's place.
+    `gap_s` is the time since the prompt before the latest, negative if there is none; `ordinal` the turn's place.
     """
 
     prompt: str = ""
@@ -110,7 +110,7 @@ WEIGHTS: dict[str, tuple[float, float, float]] = {
 
 
 def state(moment: Moment) -> State:
-    """Combines the signs to figures, 0-1; None where no plain sign supports one."""
+    """Combines the signs to figures, 0-1; None if no plain sign supports one."""
     measured = measures(moment)
 
     def figure(at: int, before: float) -> float | None:

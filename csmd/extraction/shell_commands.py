@@ -196,7 +196,7 @@ def _as_run(words: list[str], name: str) -> str:
 
 
 def without_assignments(words: list[str]) -> str:
-    """A command without assignments and programs that only run it (`sudo`, `timeout 60`) in front."""
+    """A command without leading assignments and programs that only run it (`sudo`, `timeout 60`)."""
     while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in _PROGRAMS["silent"] or words[0][0].isdigit()):
         words = words[1:]
     return " ".join(words)

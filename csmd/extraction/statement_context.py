@@ -53,8 +53,8 @@ REVIEW = "in a review"
 
 
 class Change(NamedTuple):
-    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew`
-    wrote it whole."""
+    """A change by the tool call with this uuid to the file at `path` below its project, "" for one elsewhere; `anew`: it
+    wrote the whole file."""
 
     uuid: str
     ordinal: int
@@ -383,7 +383,7 @@ def _place(edit: Edit) -> Place | None:
 def _is_about(named: frozenset[str], place: Place) -> bool:
     """Whether an edit removes one of the names, or its code holds several of them, or the only one.
 
-    The name of the file counts as one of the place; where nothing else is named any edit of it does.
+    The name of the file counts as one of the place; if nothing else is named any edit of the file does.
     """
     if _PROSE.search(place.file) and place.file not in named:
         return False

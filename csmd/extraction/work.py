@@ -54,7 +54,7 @@ class Ran:
 
 
 class Commit(NamedTuple):
-    """A commit that was made: its branch and short hash ("" where nothing printed them), its subject, and why it was
+    """A commit that was made: its branch and short hash ("" if nothing printed them), its subject, and why it was
     made."""
 
     branch: str
@@ -246,8 +246,7 @@ def _milestones(line: str) -> set[str]:
 
 
 def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
-    """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their
-    message."""
+    """The commits that a call made: as git printed them or, if its output is missing, by their message."""
     subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
     made = [
         Commit(match[1], match[2], squeeze(match[3]), entry.uuid, answer.ordinal)

@@ -35,7 +35,7 @@ class Format:
 
 
 def decode(form: Format, data: bytes | None, where: str) -> str:
-    """The text of a file, "" for none; ConfigError where it holds anything but settings of this form."""
+    """The text of a file, "" for none; ConfigError if it is not settings of this form."""
     hint = f"csmd never overwrites what it cannot read: correct {where} or move it away"
     try:
         text = (data or b"").decode()
@@ -240,7 +240,7 @@ def _cut_yaml(text: str, path: Path) -> str:
 
 
 def _yaml_member(text: str, key: str) -> tuple[Any, Any]:
-    """The nodes of a key of the outermost map and of its value; None, None where it has none."""
+    """The nodes of a key of the outermost map and of its value; (None, None) if it has none."""
     import yaml
 
     document = yaml.compose(text, Loader=yaml.SafeLoader)

@@ -1,8 +1,9 @@
 """Text as rows, sentences, sections and passages; pure.
 
-A passage is a run of neighbouring sentences of one section, the unit that is found and told. Its offsets are characters
-of the text given, so that it is stored as two numbers. A section ends at a heading and at both ends of a code block; an
-empty line and a rule end a paragraph. Everything but white space, fences and rules is in exactly one passage.
+A passage is a run of neighbouring sentences of one section, the unit that is found and shown. Its offsets are
+characters of the given text, so that it is stored as two numbers. A section ends at a heading and at both ends of a code
+block; an empty line and a rule end a paragraph. Everything except white space, fences and rules is in exactly one
+passage.
 """
 
 from __future__ import annotations
@@ -274,7 +275,7 @@ def _pieces(text: str) -> Iterator[_Piece]:
 
 
 def _bounded(line: str, start: int, end: int) -> Iterator[Span]:
-    """A sentence without the white space around it, in parts where it is longer than a passage."""
+    """A sentence without the white space around it, in parts if it is longer than a passage."""
     while start < end and line[start].isspace():
         start += 1
     while end > start and line[end - 1].isspace():

@@ -1,9 +1,9 @@
 """Which parts of a prompt are another's words; pure.
 
-Tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and what is pasted
-without any mark (csmd/text/pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in
-fences and between backticks is left to the reader of prose: a tag in it tags nothing. A mail goes to the end of its
-prompt, since nothing says where its last line is.
+They are tags, `>` lines, indented blocks, mails, text in quotation marks, claims that the user reports, and unmarked
+pastes (pastes.py). In doubt a part is another's. Offsets are characters of the prompt. Code in fences and between
+backticks is left to prose.py, so a tag in code tags nothing. A mail goes to the end of its prompt, since its last line
+cannot be known.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""One sentence, read once: what it does, in which language, and whether it says that it lasts; pure.
+"""Reads one sentence: what it does, its language, and whether it says that it lasts; pure.
 
-The words are in data/sentence_words.txt, a class for each question and language; the rest is form: marks,
-scripts, and the order of a few closed classes. English is read by its grammar. Of the other languages little is known
-on purpose: how they ask and order, and the words with which they say that something is always so, forbidden, chosen,
-liked, needed or owned. A sentence of a language without a table is neither asked nor lasting.
+The words are in data/sentence_words.txt, one class for each question and language. The rest is form: punctuation, and
+the order of a few closed classes. English is read by its grammar. Of other languages only the words are known with
+which people ask and order, and with which they say that something is always so, forbidden, chosen, liked, needed or
+owned. A sentence in a language without a table never asks and never lasts.
 """
 
 from __future__ import annotations
@@ -699,7 +699,7 @@ def behind(word_class: str, language: str, text: str) -> str:
 
 
 def _phrases(word_class: str, language: str) -> frozenset[str]:
-    """The phrases of a class in a language, or in every language where it is of none."""
+    """The phrases of a class in a language, or in every language if the class is of none."""
     named = f"{word_class}.{language}"
     return WORDS[named if named in WORDS else word_class]
 

@@ -1,13 +1,12 @@
-"""Compares two statements: whether they say the same, one says all of the other, or the newer one replaces the older;
-pure.
+"""Compares two statements: same, one says all of the other, or the newer one replaces the older; pure.
 
-`compare` answers in full, with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats` is
-for texts of which one may only repeat the other. All go by words; `restatement` is for what is near in meaning.
+`compare` gives the full answer with its reasons. `overlap` and `share` are cheap measures of common words, and `repeats`
+is for texts of which one may repeat the other. All compare words; `restatement` compares statements with near vectors.
 
-A certain replacement gives the same slot of the same subject another value, or denies just what the older statement
-affirms. Where one of them names more of the subject than the other (an environment, a component, one use of several) it
-is doubtful, and a person decides; where each names something that the other does not, they are of two things. In doubt
-both statements hold: what is wrongly replaced is lost, what is wrongly kept is only old.
+A certain replacement gives the same slot of the same subject another value, or denies exactly what the older statement
+affirms. If one of them names more of the subject (an environment, a component, one of several uses), the replacement is
+doubtful and a person decides; if each names something that the other does not, they are about two things. In doubt both
+statements stay: a wrong replacement loses a statement, a missed one only leaves an old one.
 """
 
 from __future__ import annotations
@@ -348,7 +347,7 @@ def _is_frequency(words: Sequence[Word], at: int) -> bool:
 
 
 def _may_be_past(word: str) -> bool:
-    """Whether a word may say what was done, where no copula comes before it: "the worker used Kafka"."""
+    """Whether a word may say what was done, if no copula comes before it: "the worker used Kafka"."""
     return word in WORDS["past"] or (word.endswith("ed") and not word.endswith("eed") and len(word) > 4)
 
 
