@@ -48,6 +48,8 @@ MOST: dict[Role, int] = {"summary": 3}
 MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
+#: A passage that names a cause needs only this score, less than the bar: a diagnosis may be short.
+DIAGNOSED = 0.3
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
@@ -108,6 +110,11 @@ _CODE_LINE = re.compile(
 _ENDS, _CLOSERS = tuple(".!?:…。！？"), "\"')`*]"
 #: A colon at the end: what the sentence announces comes after it.
 _LEADS_ON = re.compile(r"[:：][^\w:：]*+$")
+#: A beginning that names the cause of something, and how it comes about.
+_CAUSE = _re(
+    r"(?:(?:so|and|but|ah|ok(?:ay)?|here|found it)\b[:.!,-]* ){0,2}(?:(?:the|this is the|that['’]s the) )?(?:(?:real|actual|main|underlying) )?"
+    r"(?:root cause|cause|culprit|reason|catch|bug|problem|issue)\b[^.:]{0,40}?(?::| (?:is|was)\b).{20,}"
+)
 #: The words of titles of sections that hold steps, checks and lists of files, and of those that hold what a document is
 #: about.
 POOR_TITLE = frozenset(
@@ -312,7 +319,9 @@ def _of_source(
         (weigh(features(passage, user=user, other=other, among=len(offered)), weights), passage) for passage in offered
     ]
     weighed.sort(key=lambda pair: (-pair[0], pair[1].first))
-    candidates = [passage for value, passage in weighed if value >= weights.bar]
+    candidates = [
+        passage for value, passage in weighed if value >= (DIAGNOSED if _CAUSE.match(passage.text) else weights.bar)
+    ]
     if not candidates and not _is_sure(outline, weights):
         asserted = []
     if len(asserted) == 1:  # keep the sentences that continue it
