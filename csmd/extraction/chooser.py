@@ -49,7 +49,7 @@ MOST_ASSERTED = 3
 #: What agents report is what others said, and is repeated where it counts.
 SILENT: frozenset[Role] = frozenset({"report"})
 #: A passage that names a cause needs only this score, less than the bar: a diagnosis may be short.
-DIAGNOSED = 0.3
+DIAGNOSED = 0.28
 #: A passage repeats another when it shares more than this of the shorter one's content words.
 SAME = 0.3
 #: So many of them at least: two preferences share a word and nothing else.
