@@ -27,13 +27,14 @@ from typing import Literal, NamedTuple, get_args
 
 from csmd import wire
 from csmd.cache import cached
+from csmd.conversation import StoredTurn
 from csmd.extraction import acceptance, classifier, verbatim_statements
 from csmd.hosts import adapters, tool_calls
+from csmd.knowledge import Statement
 from csmd.text import prose, quotations, sentence, sentence_words
 from csmd.text.sentence import Speaker, parse, trimmed
 from csmd.text.similarity import gist
 from csmd.text.tokens import content_words, words_of
-from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import PROMPTS, Authority, TurnKind
 
 Role = Literal["prompt", "midway", "reply", "plan", "commit", "report", "summary"]

@@ -19,7 +19,7 @@ from csmd.hook_events import EVENTS
 from csmd.hosts import adapters
 from csmd.paths import name_of_transcript
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import cursors, digests, events, sessions, tombstones
+from csmd.store import cursors, digests, events, tampered_transcripts, tombstones
 from csmd.store.core import Store
 from csmd.store.digests import DIGEST, Waiting
 from csmd.store.sqlite import Rows
@@ -267,7 +267,7 @@ def _digests(store: Store, session: Waiting) -> list[Digest]:
 
 def _made(rows: Rows, session: Waiting, key: bytes) -> Callable[[], list[Digest]]:
     """Reads what a session's digests need; the returned function makes them without the store."""
-    if sessions.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
+    if tampered_transcripts.is_tampered(rows, keyed_hash(name_of_transcript(session.path), key)):
         return list
     entries = [Entry(*row) for row in digests.entries(rows, session.session_seq)]
     stated = [Stated(*row) for row in digests.session_statements(rows, session.session_seq)]

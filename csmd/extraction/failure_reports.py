@@ -10,11 +10,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from csmd.cache import cached
+from csmd.conversation import CommandFailure, StatedMemory, TranscriptTurn
 from csmd.extraction import shell_commands
 from csmd.text import display, quotations, similarity
 from csmd.text.prose import lines_of_prose, sentences
 from csmd.text.sentence import has, opens, parse
-from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: Characters of an output's beginning that are read.
 HEAD = 24_000

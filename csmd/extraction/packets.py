@@ -10,17 +10,17 @@ from itertools import takewhile
 from operator import not_
 from typing import NamedTuple
 
+from csmd.conversation import ObservedTurn
 from csmd.extraction import failure_reports, shell_commands
 from csmd.hosts.tool_calls import SHELLS, WRITERS
+from csmd.knowledge import Packet, State
 from csmd.paths import name_of_transcript
-from csmd.store import candidates as stored
-from csmd.store import cursors, sessions
+from csmd.store import cursors, packet_rows, tampered_transcripts
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.sqlite import Rows
 from csmd.text import prose, quotations, sentence, tokens
 from csmd.text.sentence import parse
-from csmd.values import Heard, Packet, State
 from csmd.vocabulary import PROMPTS, PacketKind, Stance
 
 #: How many outcomes are looked back at.
@@ -231,7 +231,7 @@ WINDOW = 40
 _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 
-def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
+def packets(turns: Sequence[ObservedTurn], *, after: int) -> list[Packet]:
     """The packets of the turns after the ordinal `after`, in order; `turns` starts WINDOW turns earlier."""
     new_packets: list[Packet] = []
     for at, turn in enumerate(turns):
@@ -240,7 +240,7 @@ def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
     return new_packets
 
 
-def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
+def _observed(before: Sequence[ObservedTurn], turn: ObservedTurn) -> list[Packet]:
     if turn.kind == "user" and not turn.agent:
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
@@ -254,7 +254,7 @@ def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
     return []
 
 
-def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
+def _done(call: ObservedTurn, result: ObservedTurn) -> list[tuple[PacketKind, str, str]]:
     """What a finished tool call was: commands, milestones, a notable file, an error."""
     failed = bool(_FAILED.match(result.text))
     outcome = "failed" if failed else "ok"
@@ -270,7 +270,9 @@ def _done(call: Heard, result: Heard) -> list[tuple[PacketKind, str, str]]:
     return [("error", call.tool_name, outcome)] if failed else []
 
 
-def _packet(about: Heard, before: Sequence[Heard], now: Heard, kind: PacketKind, subject: str, outcome: str) -> Packet:
+def _packet(
+    about: ObservedTurn, before: Sequence[ObservedTurn], now: ObservedTurn, kind: PacketKind, subject: str, outcome: str
+) -> Packet:
     return Packet(
         kind=kind, subject=subject, outcome=outcome, uuid=about.uuid, session_id=about.session_id,
         project_seq=about.project_seq, ordinal=about.ordinal, at=about.at, words=len(about.text.split()),
@@ -278,7 +280,7 @@ def _packet(about: Heard, before: Sequence[Heard], now: Heard, kind: PacketKind,
     )  # fmt: skip
 
 
-def _moment(before: Sequence[Heard], now: Heard) -> Moment:
+def _moment(before: Sequence[ObservedTurn], now: ObservedTurn) -> Moment:
     prompts = [turn for turn in (*before, now) if turn.kind in PROMPTS]
     gap = -1.0
     if len(prompts) > 1:
@@ -312,13 +314,15 @@ def step(store: Store) -> int:
 def _observe(store: Store, session: Behind) -> int:
     """Observes the next turns of one session; how many. A transcript that a tool wrote gives no packets."""
 
-    def read_heard(rows: Rows) -> tuple[list[Heard], int, bool]:
+    def read_heard(rows: Rows) -> tuple[list[ObservedTurn], int, bool]:
         upto = min(session.turns, session.position + BATCH)
-        provisional = stored.first_provisional(rows, session.session_seq, after=session.position)
+        provisional = packet_rows.first_provisional(rows, session.session_seq, after=session.position)
         upto = upto if provisional is None else min(upto, provisional - 1)
-        noted = sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key))
+        noted = tampered_transcripts.is_tampered(
+            rows, tokens.keyed_hash(name_of_transcript(session.path), store.hash_key)
+        )
         after = max(0, session.position - WINDOW)
-        return stored.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
+        return packet_rows.turns_for_packets(rows, session.session_seq, after=after, upto=upto), upto, noted
 
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:
@@ -326,7 +330,7 @@ def _observe(store: Store, session: Behind) -> int:
     new_packets = [] if noted else packets(turns, after=session.position)
 
     def write(rows: Rows) -> int:
-        stored.put_packets(rows, new_packets)
+        packet_rows.put_packets(rows, new_packets)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
         return upto - session.position
 

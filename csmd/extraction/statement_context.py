@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from csmd.cache import cached
+from csmd.conversation import SessionPrompt, StatedInTurn, StatedMemory
 from csmd.extraction import failure_reports, packets
 from csmd.text import display, prose, similarity, tokens
 from csmd.text.sentence import bare_order, ends_with_question, has, opens, parse, tells_what_was_done
-from csmd.values import SessionPrompt, StatedInTurn, StatedMemory
 
 #: What says by itself where: a file, a path, a name of code.
 _PLACE = re.compile(

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import classifier
+from csmd.knowledge import Statement
 from csmd.text import display, prose, sentence
 from csmd.text.tokens import content_words
-from csmd.values import Statement, StoredTurn
 from csmd.vocabulary import CATEGORIES, PROMPTS, Authority
 
 #: Most characters of a question.

@@ -17,6 +17,7 @@ from csmd import vocabulary
 from csmd.errors import BadInput
 from csmd.foreign_memories import Source
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
+from csmd.knowledge import Provenance, Statement
 from csmd.memory import remember
 from csmd.paths import folder_name
 from csmd.privacy.redaction import redact
@@ -25,7 +26,6 @@ from csmd.store.core import Store
 from csmd.store.import_files import ForeignFile
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Provenance, Statement
 
 #: How sure csmd is of what it was not there to hear, before its category's range.
 CONFIDENCE = 0.6

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from csmd.extraction import statement_context
+from csmd.knowledge import Memory
 from csmd.recall import compose
 from csmd.text import prose
 from csmd.text.display import ARROW
@@ -30,7 +31,6 @@ from csmd.text.sentence import (
 from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.tokens import content_words
-from csmd.values import Memory
 from csmd.vocabulary import Authority, Gate
 
 

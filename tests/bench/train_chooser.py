@@ -30,11 +30,11 @@ from logistic import newton
 from projects import Figures, Project, checked, lines_of, projects_of
 from sayings import sayings
 
+from csmd.conversation import StoredTurn
 from csmd.extraction import chooser
 from csmd.extraction.chooser import FEATURES, Source, Weights
 from csmd.hosts.claude import transcript
 from csmd.text.tokens import STOP_WORDS, normalise, words_of
-from csmd.values import StoredTurn
 from csmd.vocabulary import PROMPTS
 
 DATA = ROOT / "tests" / "data" / "chooser_features.json.gz"
