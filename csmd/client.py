@@ -123,7 +123,10 @@ class _Peer:
         self._ahead = bytearray()
 
     def ask(self, frames: Sequence[bytes], until: float) -> list[bytes]:
-        """Sends a request and returns the frames of its answer; TimeoutError after the monotonic time `until`, OSError if the connection ends."""
+        """Sends a request and returns the frames of its answer.
+
+        TimeoutError after the monotonic time `until`, OSError if the connection ends.
+        """
         head = b""
         if not self._has_greeted:
             self._send(GREETING, until)

@@ -59,7 +59,7 @@ class Pauses:
 
 
 def parse_pauses(data: bytes, *, where: str) -> Pauses:
-    """Parses the bytes of the file of pauses; ConfigError if they are malformed, since ignoring them would capture too much."""
+    """Parses the file of pauses; ConfigError if it is malformed, since ignoring it would capture too much."""
     try:
         value = wire.loads(data)
         rows = value["pauses"]
@@ -105,7 +105,7 @@ class PauseFile:
         return self._known
 
     def reload(self) -> bool:
-        """Reads the file if it has changed, and returns whether it had; a ConfigError leaves the pauses as they were."""
+        """Reads the file if it has changed, and returns whether it had; after a ConfigError the old pauses apply."""
         stamp: tuple[int, ...] = ()
         try:
             info = self._path.stat()
@@ -169,7 +169,7 @@ class Excludes:
         return any(self.file(word) or (":" in word and self.file(word.rpartition(":")[2])) for word in words)
 
     def may_print(self, line: str) -> bool:
-        """Whether a command may print an excluded file without naming it: through a pattern, or from a list of files."""
+        """Whether a command may print an excluded file without naming it, as through a pattern or a list of files."""
         arguments = _PRINTED.findall(line[:20_000]) if self.files else []
         if not arguments:
             return False
@@ -258,7 +258,7 @@ class Withheld:
         return [self._without_diffs(item) for item in value] if isinstance(value, list) else value
 
     def shown(self, ident: str, content: str, result: Any) -> str:
-        """The output of a call without excluded content; `result` is the assistant's own record, which may name the file.
+        """The output of a call without excluded content; `result` is the assistant's record, which may name the file.
 
         If the output attributes lines to files, only the excluded files' lines are removed.
         """

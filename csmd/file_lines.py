@@ -1,7 +1,7 @@
 """Finds the lines of a program's output that belong to certain files, if the output names the files.
 
-Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading of their
-own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
+Searches name the file on each line or in a heading, diffs before each file, `head` and loops of a shell in a heading
+of their own. A heading holds until the next one of its kind; a diff until a line that is none of a diff.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ KINDS: Mapping[str, tuple[str, str, str]] = {
 JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede": ("by", "by"), "ask": ("and", "or")}
 #: What a dream does with a file -> its label.
 FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
-STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
+STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off",
+"undoing": "being undone", "undone": "undone"}  # fmt: skip
 #: Changes of a project that are shown without --all.
 MOST = 12
 #: Lines of a memory's text that are shown.

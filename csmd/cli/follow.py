@@ -44,7 +44,8 @@ STYLES = {
         help="How many past ones first.",
     ),
     verb.text("--session", "ID", "Only what happens in this session."),
-    verb.text("--kind", "KIND,...", "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
+    verb.text("--kind", "KIND,...",
+    "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
 )  # fmt: skip
 def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
     """Show what happens, as it happens. ^C ends it."""

@@ -158,7 +158,9 @@ def show_scanned(value: dict[str, Any]) -> Screen:
     verb.yes("Do not ask."), verb.flag("--lift", help="Let in again what was purged."),
 )  # fmt: skip
 def forget(what: str, purge: bool, kind: str | None, dry_run: bool, yes: bool, lift: bool, as_json: bool) -> None:
-    """Forget a memory for good. With --purge: a memory, turn, session, project or text (- asks for it) with all traces."""
+    """Forget a memory for good. With --purge a memory, turn, session, project or text, with all traces.
+
+    WHAT is asked for if it is `-`."""
     by_person = verb.is_interactive()
     if not purge and not lift:
         if kind or dry_run:

@@ -28,7 +28,8 @@ EXPORTED = "memories.jsonl"
 #: Field of an import's result -> sentence about the memories that it left out or changed.
 IMPORT_NOTES = {
     "forgotten": "{} left out: you made csmd forget them",
-    "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, or answer `csmd review`",
+    "lowered": "{} taken in as an assistant's: import the file again in a terminal and say that they are yours, "
+    "or answer `csmd review`",
     "vouched": "{} now as sure as where they come from: you vouch for them",
 }
 

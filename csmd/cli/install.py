@@ -274,7 +274,8 @@ def install(
             now = client.call(paths, "csm_runtime_status", {})
             show(show_past(now["counts"], result["import"], model=None if failed else now["model"]))
     if as_json:
-        result |= {"settings": _outcomes_json(outcomes), "directories": [str(folder) for folder in config.assistant_dirs],
+        result |= {"settings": _outcomes_json(outcomes),
+        "directories": [str(folder) for folder in config.assistant_dirs],
                    "events": [*CLAUDE.always, *choice.events], "kept_out_by": choice.kept_out_by}  # fmt: skip
         click.echo(wire.pretty(result))
     raise_trouble(outcomes)
@@ -302,8 +303,8 @@ def show_trust(outcomes: Sequence[Change]) -> Screen:
 def _offer_model(state: dict[str, Any], wanted: bool | None, *, as_json: bool) -> tuple[dict[str, Any] | None, bool]:
     """Fetches the embedding model if none is installed and a person, or a script, wants it.
 
-    Returns the model, and whether a download failed: csmd works without a model, so that is a warning only, and ^C and ^D
-    at the question mean no.
+    Returns the model, and whether a download failed: csmd works without a model, so that is a warning only, and ^C
+    and ^D at the question mean no.
     """
     if state["name"] or wanted is False or (wanted is None and (as_json or not verb.is_interactive())):
         return None, False

@@ -98,9 +98,11 @@ def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, 
 
 @PROJECT.tool(
     "lens", "csm_project_lens", verb.argument("name"), verb.argument("places", "[PATH]...", nargs=-1, callback=_lines),
-    verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_typed_lines, help="Rank this topic first, too."),
+    verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_typed_lines,
+    help="Rank this topic first, too."),
     verb.flag("--wall", help="Nothing said there is seen from elsewhere."),
-    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True, scope="none",
+    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True,
+    scope="none",
     opens=lambda options: "Let every project see what was said there?" if options["remove"] and options["wall"] else "",
 )  # fmt: skip
 @render.raw

@@ -1,7 +1,7 @@
 """How screens look at 80 columns: lines, tables, amounts, widths.
 
-A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is a word or several: `bold`,
-`dim`, a colour. Styles are applied here, since rich takes as long to import as the rest of `csmd status`.
+A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is a word or several:
+`bold`, `dim`, a colour. Styles are applied here, since rich takes as long to import as the rest of `csmd status`.
 """
 
 from __future__ import annotations
@@ -274,7 +274,7 @@ def template(text: str) -> Callable[[dict[str, Any]], Screen]:
 
 
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
-    """A table with two spaces between columns; the first column is shortened at its beginning. `heads` are separated by |.
+    """A table with two spaces between columns; the first one is shortened at its beginning. `heads` has | between them.
 
     `sides` aligns each column left (<) or right (>); `least` is the minimum width of the first one.
     """
@@ -404,7 +404,8 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
                 done, total = state.get("done", 0), state.get("total")
                 bar.update(
                     task, description=state.get("step", ""), completed=done, total=total,
-                    count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "", about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
+                    count=f"{done:,}/{total:,}" if total else f"{done:,}" if done else "",
+                    about=escape(fitted(place, PROGRESS_PROJECT, end=True)),
                 )  # fmt: skip
 
         yield advance

@@ -127,7 +127,8 @@ def _times_shown(injections: dict[str, Any]) -> str:
     times = amount(injections["times"], "time")
     for last in injections["last"][:1]:
         event = WHEN_TOLD.get(last["event"], last["event"])
-        times += f", last {when(last['at'])} to session {display.short_session(last['session_id'])} {event} (csmd why --receipt {last['receipt'][:9]})"
+        session = display.short_session(last["session_id"])
+        times += f", last {when(last['at'])} to session {session} {event} (csmd why --receipt {last['receipt'][:9]})"
     return times
 
 

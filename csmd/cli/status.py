@@ -37,7 +37,9 @@ ROOM_FOR_BARS = 72
 OLD_DAYS = 2
 #: Defaults of fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [],
+    "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None,
+    "dream": None, "provider": None, "team": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")

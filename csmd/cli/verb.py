@@ -113,7 +113,7 @@ class Verbs(click.Group):
         return declare
 
     def tool(self, name: str, tool: str, *params: click.Parameter, **how: Any) -> Callable[[F], F]:
-        """Declares a command that calls a tool and prints the answer with the decorated screen; its docstring is the help."""
+        """Declares a command that calls a tool and prints the answer with this screen; its docstring is the help."""
 
         def declare(screen: F) -> F:
             self.row(name, tool, screen, inspect.getdoc(screen) or "", *params, **how)
@@ -147,8 +147,8 @@ def reply(
 ) -> None:  # fmt: skip
     """Calls a tool with a command's options as parameters, and prints the answer.
 
-    `opens` returns the question that a person is asked first, "" for none. With `sends_by_person` the tool learns whether
-    a person asks; with `is_job` its progress is shown.
+    `opens` returns the question that a person is asked first, "" for none. With `sends_by_person` the tool learns
+    whether a person asks; with `is_job` its progress is shown.
     """
     values = {name: "" if value is None else value for name, value in options.items() if name not in ("as_json", "yes")}
     if question := opens(values):

@@ -275,7 +275,10 @@ def _findings(check: Check, wait: Callable[[float], list[Finding] | None] | None
 
 
 def diagnose(scene: Scene) -> dict[str, Any]:
-    """The verdict and what every check found: `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`."""
+    """The verdict and every check's findings.
+
+    Returns `{"works", "verdict", "took_ms", "checks": [{"id", "question", "level", "findings"}]}`.
+    """
     results = collect_findings(CHECKS, scene)
     checks = []
     for check, findings in results:

@@ -63,12 +63,15 @@ class Asker:
     def project(self) -> str:
         """The project that a question is about; CsmdError if the client did not say where it works."""
         if not self.named and self.asking in ("/", str(config.user_home())):
-            what = f"csmd cannot tell this session's project: its client named no folder and started the server in {self.asking}"
+            what = (
+                "csmd cannot tell this session's project: its client named no folder and started the server in "
+                f"{self.asking}"
+            )
             raise CsmdError(what, hint="call search with everywhere=true, or ask the user to open a folder")
         return self.asking
 
     def within(self, roots: Sequence[str]) -> Asker:
-        """This session with the folders that its client has open: its own directory if below one, else the first folder."""
+        """This session with its client's open folders: its own directory if below one, else the first folder."""
         folders = [folder for folder in roots if is_directory(Path(folder))]
         here = self.directory
         if any(here == folder or here.startswith(f"{folder.rstrip('/')}/") for folder in folders):
@@ -247,7 +250,10 @@ def _remember(asker: Asker, ask: Ask, arguments: Arguments) -> str:
     saved = ask("csm_memory_save", {"text": arguments["text"], **place})
     if not saved["new"]:
         return f"csmd knew that already, as {saved['id']}; nothing was changed."
-    confirmation = f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the user says it themselves."
+    confirmation = (
+        f"Kept as {saved['id']}. Search finds it from now on. It counts as yours: no session is told it unasked until the "
+        "user says it themselves."
+    )
     against = [
         f"- memory {memory['id']}: {plain(memory['text'])}" for memory in saved["beside"] if memory["is"] == "doubtful"
     ]

@@ -54,7 +54,8 @@ _XDG = "XDG_CONFIG_HOME"
 #: By their documentation; checked by running Cline, Continue, Droid, Codex, Copilot, Gemini, OpenCode and Qwen.
 HOSTS: Mapping[str, Host] = {
     "cursor": Host(
-        name="Cursor", folder=".cursor", file="mcp.json", documented="https://cursor.com/docs/mcp", shape=_typed("stdio"),
+        name="Cursor", folder=".cursor", file="mcp.json", documented="https://cursor.com/docs/mcp",
+        shape=_typed("stdio"),
     ),
     "cline": Host(
         name="Cline", folder=".cline", file="data/settings/cline_mcp_settings.json",
@@ -80,7 +81,8 @@ HOSTS: Mapping[str, Host] = {
         documented="https://docs.factory.ai/factory-cli/configuration/mcp",
     ),
     "goose": Host(
-        name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML, begins=False,
+        name="Goose", folder=".config", variable=_XDG, file="goose/config.yaml", key="extensions", format=YAML,
+        begins=False,
         shape=lambda command, args: {
             "enabled": True, "type": "stdio", "name": NAME, "description": "Memory of earlier sessions", "cmd": command,
             "args": args, "timeout": 30,

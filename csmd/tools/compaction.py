@@ -57,7 +57,8 @@ def _sums(totals: Sequence[Total]) -> Json:
 
 def _shown(row: Compaction, project: str) -> Json:
     return as_json(
-        row, "id=uuid session_id kind tool at outcome cause bytes_before bytes_after tokens_before tokens_after tokens_saved",
+        row,
+        "id=uuid session_id kind tool at outcome cause bytes_before bytes_after tokens_before tokens_after tokens_saved",
         project=project, is_counted=bool(row.is_counted), get=f"csmd context get {row.uuid}",
     )  # fmt: skip
 

@@ -61,7 +61,8 @@ MOST_LISTED = 200
 ALL = 2**31
 #: Filter of a list -> what it may be.
 FILTERS: dict[str, tuple[str, ...]] = {
-    "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType), "state": ("active", "replaced"),
+    "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType),
+    "state": ("active", "replaced"),
 }  # fmt: skip
 #: Claude Code's types of memory -> the category of what is saved as one.
 HOST_TYPES: dict[MemdirType, Category] = {
@@ -76,7 +77,8 @@ SURE_BY_ASSISTANT = 0.8
 
 @TOOLS.add("csm_memory_list")
 def _list(
-    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
+    ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0,
+    gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
     """List memories: all, surest first; with a limit or a filter latest first, with replacements."""
@@ -219,7 +221,8 @@ def _typed_statement(body: str, type_: str, sure: float, *, by_person: bool) -> 
             category = next((name for name, rule in CATEGORIES.items() if rule.type == of_type), category)
     usual = max(kind.confidence, SURE_BY_PERSON if by_person else SURE_BY_ASSISTANT)
     statement = Statement(
-        text=body, gate=kind.gate if category in CATEGORIES_OF[kind.gate] else CATEGORIES[category].gate, category=category,
+        text=body, gate=kind.gate if category in CATEGORIES_OF[kind.gate] else CATEGORIES[category].gate,
+        category=category,
         confidence=(sure if by_person else min(sure, usual)) if sure else usual,
         authority="user" if by_person else "assistant", reasons=("remember",),
     )  # fmt: skip
@@ -283,7 +286,8 @@ def _forget(
     ctx.poke()
     root_of = roots(rows)
     return {
-        "id": memory.id, "text": memory.text, "forgotten": True, "team": is_shared, "project": root_of.get(memory.project_seq, ""),
+        "id": memory.id, "text": memory.text, "forgotten": True, "team": is_shared,
+        "project": root_of.get(memory.project_seq, ""),
         "elsewhere": [{"id": other.id, "project": root_of.get(other.project_seq, "")} for other in elsewhere],
     }  # fmt: skip
 
@@ -327,7 +331,8 @@ def _supersede(
             )
             memory = find_memory(writing, old_id, asking)
         return as_json(
-            memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
+            memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo,
+            was_superseded_by=was,
             rest=_rest(writing, memory.id),
         )  # fmt: skip
 

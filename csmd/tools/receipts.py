@@ -46,10 +46,11 @@ RECEIPT = "id session_id event at tokens"
 
 @TOOLS.add("csm_receipts")
 def _receipts(
-    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20, offset: int = 0,
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20,
+    offset: int = 0,
     details: bool = False,
 ) -> Json:  # fmt: skip
-    """List what was injected, when, into which session, and how much of it was used; with `details` each item and why."""
+    """List injections: when, into which session, how much was used; with `details` each item and why."""
     ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
     most, root_of = between(limit, MOST_RECEIPTS_LISTED), roots(rows) if details else {}
     listed_receipts = (

@@ -1,4 +1,4 @@
-"""The pages that change something: each asks first, and does it with the same tools as the command line, as a person."""
+"""The pages that change something: each asks first, then calls the same tool as the command line, as a person."""
 
 from __future__ import annotations
 
