@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from memory_factory import project_in, state
+
 from csmd.briefs import BriefItem
-from csmd.conversation import Project
 from csmd.dream import dream_undo
-from csmd.knowledge import Candidate, Evidence, Link, Memory, Provenance, Statement
-from csmd.memory import duplicates, remember, supersession, upkeep
+from csmd.knowledge import Candidate, Evidence, Link, Memory
+from csmd.memory import duplicates, supersession, upkeep
 from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
     belief_changes,
@@ -81,16 +82,12 @@ DUMP = (
 
 
 def home(rows: Rows, name: str = "alpha") -> int:
-    return projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+    return project_in(rows, name)
 
 
 def save_memory(rows: Rows, key: bytes, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
-    values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
     projects.touch(rows, home(rows), at)
-    source = Provenance(uuid=f"cli:{uuid}", session_id=uuid, at=at)
-    return remember.remember(
-        rows, Statement(text=said, **values), source, project=home(rows), origin="stated", key=key
-    )[0]
+    return state(rows, said, f"cli:{uuid}", session=uuid, at=at, **changes)
 
 
 def believed(store: Store) -> list[str]:

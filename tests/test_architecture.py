@@ -122,7 +122,7 @@ ONLY_IN = {
     "psycopg": {"team.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
     "yaml": {"config", "store.files", "text.entry_edits", "text.markdown", "cli.settings", "cli.yaml_edits"},
-    "snowballstemmer": {"text.tokens"},
+    "snowballstemmer": {"text.search_terms"},
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
     "frontmatter": {"text.markdown"},

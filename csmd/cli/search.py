@@ -58,14 +58,14 @@ def search(words: tuple[str, ...], project: str | None, all_projects: bool, as_j
 
 def show_hits(value: dict[str, Any], *, explain: bool, everywhere: bool) -> Screen:
     """Search results: what was said, by whom, when and where."""
-    from csmd.text import prose, tokens  # a third of what `csmd brief` and `recall` would load
+    from csmd.text import prose, search_terms  # a third of what `csmd brief` and `recall` would load
 
     if not value["hits"]:
         elsewhere = "" if everywhere else " in this project; --all-projects looks everywhere"
         yield f"nothing found for {value['query']!r}{elsewhere}"
     elif not value["close"]:
         yield "nothing close was found; the nearest:"
-    terms = tokens.question_terms(value["query"])
+    terms = search_terms.question_terms(value["query"])
     numbers = {hit["id"]: f"number {number}" for number, hit in enumerate(value["hits"], 1)}
     for number, hit in enumerate(value["hits"], 1):
         session = hit["kind"] == "turn" and f"session {display.short_session(hit['session_id'])}"

@@ -1,4 +1,4 @@
-"""Alarms and how they are announced; assistant versions and directories in use."""
+"""Alarms and their desktop notices, and the versions and directories of assistants in use."""
 
 from __future__ import annotations
 
@@ -27,51 +27,51 @@ from csmd.store.events import HookedSession, UnreportedSession
 from csmd.store.sqlite import Rows
 from csmd.text import display
 
-#: Programs that show a notice; the first that is on the PATH does.
+#: Programs that show a notice; the first on the PATH is used.
 PROGRAMS = ("notify-send", "osascript")
 TITLE = "csmd"
-#: The file that notes that a notice was shown on a day: this and the date.
+#: The prefix, before the date, of the file that records that a notice was shown on a day.
 NOTE = "noticed-"
-#: A note of a later day, within this, counts too; others are taken for a wrong clock's.
+#: Records up to this many days in the future count too; later ones are from a wrong clock.
 DAYS_KNOWN = 7
 NOTICE_PATIENCE_S = 5.0
 
 
 class Notices:
-    """Owns the notes in csmd's `run` directory on which days a notice was shown."""
+    """Owns the records in csmd's `run` directory of the days on which a notice was shown."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._noted: set[str] = set()
-        """Notes that could not be made: on a full disk memory has to do."""
+        """Records that could not be written, for example on a full disk."""
 
     def show(self, what: str, do: str) -> bool:
-        """Shows a notice unless one was shown today; whether it was."""
+        """Shows a notice unless one was shown today; returns whether it did."""
         command = notice_command(what, do) if has_desktop() else None
         if command is None or not self._is_first(datetime.now().astimezone().date()):
             return False
-        with suppress(OSError, subprocess.SubprocessError):  # a desktop that does not listen: `csmd status` shows it
+        with suppress(OSError, subprocess.SubprocessError):  # no desktop shows it; `csmd status` does
             return subprocess.run(command, timeout=NOTICE_PATIENCE_S, check=False, **_detached()).returncode == 0
         return False
 
     def _is_first(self, today: date) -> bool:
         near = {f"{NOTE}{today + timedelta(days=days)}" for days in range(-DAYS_KNOWN, DAYS_KNOWN + 1)}
         name = f"{NOTE}{today}"
-        known = {path.name for path in self._directory.glob(f"{NOTE}*")} | self._noted
-        if any(name <= other for other in known & near):
+        shown = {path.name for path in self._directory.glob(f"{NOTE}*")} | self._noted
+        if any(name <= other for other in shown & near):
             return False
         try:
             (self._directory / name).touch(mode=0o600, exist_ok=False)
         except OSError:
             self._noted.add(name)
-        for old in known - near:
+        for old in shown - near:
             with suppress(OSError):
                 (self._directory / old).unlink()
         return True
 
 
 def notice_command(what: str, do: str) -> list[str] | None:
-    """The command that shows a notice; None where there is none. No shell reads the words."""
+    """The command that shows a notice; None if no program does. No shell interprets the words."""
     path = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if path is None:
         return None
@@ -82,12 +82,12 @@ def notice_command(what: str, do: str) -> list[str] | None:
 
 
 def _detached() -> dict[str, Any]:
-    """How a child is started that has nothing to do with our terminal and files."""
+    """The arguments that start a child detached from the terminal and without our files."""
     null = subprocess.DEVNULL
     return {"env": child_environment(), "stdin": null, "stdout": null, "stderr": null, "start_new_session": True}
 
 
-#: What means that nothing is being remembered: (what it is, what to do) by its key, the worst first.
+#: Alarm -> (what is wrong, what to do), the worst first; each means that nothing is recorded or injected.
 ALARMS: Mapping[str, tuple[str, str]] = {
     "damaged": ("nothing is recorded: the database is damaged", "csmd repair"),
     "gone file": (
@@ -113,13 +113,13 @@ ALARMS: Mapping[str, tuple[str, str]] = {
     ),
     "silent": ("sessions are told nothing: they run, and no hook reports them", "csmd doctor says why"),
 }
-#: An event that waits for so long will not be taken in by itself.
+#: An event that waits longer will not be stored by itself.
 STUCK_S = 3600.0
-#: How long ago an assistant must have answered: its session's first event came long before, or waits in the spool.
+#: How long ago an assistant must have answered: by then its session's first event has arrived or waits in the spool.
 ANSWERED_S = 10.0
-#: A session whose last turn is older was not read while it went on: it was copied, or imported.
+#: A session whose last turn is older was not read while it was active: it was copied or imported.
 LIVELY_S = 600.0
-#: By what the settings say of the hooks: the unreported sessions in a row that are enough for an alarm, and which.
+#: State of the hooks by the settings -> how many unreported sessions in a row raise an alarm, and which.
 ENOUGH: Mapping[HooksState, tuple[int, str]] = {
     "gone": (1, "gone"),
     "off": (1, "off"),
@@ -127,39 +127,41 @@ ENOUGH: Mapping[HooksState, tuple[int, str]] = {
     "untrusted": (2, "silent"),
     "unknown": (2, "silent"),
 }
-#: How often alarms are looked for, and for how long after the last write at sessions.
-EVERY_S, SETTLED_S = 5.0, 3 * ANSWERED_S
+#: How often alarms are checked.
+EVERY_S = 5.0
+#: How long after the last write sessions are still checked.
+SETTLED_S = 3 * ANSWERED_S
 SETTINGS_BYTES = 1_000_000
-#: Enough of a transcript for what stands before the first answer in it.
+#: Enough of a transcript to include everything before its first answer.
 BEGINNING_BYTES = 1_000_000
-#: More unreported sessions would say nothing more.
+#: How many unreported sessions are recorded.
 MOST_NOTED = 20
 
 
 def is_unreported(
     session: HookedSession, states: Mapping[str, HooksState], reported: Iterable[tuple[str, str]], *, passed_at: str
 ) -> bool:
-    """Whether a session without an event says that hooks do not run.
+    """Whether a session without an event shows that hooks do not run.
 
-    `states` is what the settings of each of the assistant's directories say, `reported` are (time, directory or "") of
-    the latest events, `passed_at` is when a hook last left word that the user keeps its session out. Where the settings
-    have no hooks every session counts; else a script's may have left them out, and `--bare` is meant so.
+    `states` are the states of the hooks by the settings in each of the assistant's directories, `reported` are (time,
+    directory or "") of the latest events, `passed_at` is when a hook last noted that the user excludes its session. If the
+    settings have no hooks, every session counts; otherwise a script or `--bare` may have left them out on purpose.
     """
     folder = folder_of(session.path, states)
     if not folder or any(at >= session.started_at and other in ("", folder) for at, other in reported):
         return False
     if ENOUGH[states[folder]][0] == 1:
         return True
-    # Scripts may have hundreds of sessions at once, looked at every few seconds: read only where it decides.
+    # Scripts may have hundreds of sessions, checked every few seconds, so the transcript is read only if it decides.
     return passed_at < session.started_at and CLAUDE.expects_hooks(_beginning(session.path))
 
 
 def cleared_sessions(
     noted: Sequence[UnreportedSession], reported: Iterable[tuple[int, str]], folders: Collection[str], *, since: str
 ) -> list[str]:
-    """The noted sessions that say nothing any more: a hook has reported later, or hooks were put in place `since`.
+    """The recorded sessions that no longer count: a hook has reported later, or hooks were installed at `since`.
 
-    `reported` are (row key, directory or "" where it is not known) of events; those of one directory say nothing of others.
+    `reported` are (row key, directory or "" if it is unknown) of events; those in one directory prove nothing about others.
     """
     reports = list(reported)
     cleared = []
@@ -172,7 +174,7 @@ def cleared_sessions(
 
 
 def hook_alarms(noted: Iterable[tuple[str, str]], states: Mapping[str, HooksState]) -> dict[str, str]:
-    """Alarm -> since when, by the unreported sessions (directory, since) and what the settings of each directory say."""
+    """Alarm -> since when, by the unreported sessions (directory, since) and the state of the hooks in each directory."""
     raised: dict[str, str] = {}
     sessions = list(noted)
     for folder, state in states.items():
@@ -184,17 +186,19 @@ def hook_alarms(noted: Iterable[tuple[str, str]], states: Mapping[str, HooksStat
 
 
 def describe_alarms(raised: Mapping[str, str]) -> list[dict[str, str]]:
-    """What `csmd status` shows of alarms (key -> since): `what`, `do`, `since`, worst first."""
+    """The alarms (key -> since) in `csmd status`: `what`, `do`, `since`, worst first."""
     return [{"what": what, "do": do, "since": raised[key]} for key, (what, do) in ALARMS.items() if key in raised]
 
 
 def folder_of(path: str, folders: Iterable[str]) -> str:
-    """The assistant's directory in which a transcript lies; "" for none of these."""
-    return next((one for one in folders if Path(path).is_relative_to(Path(one) / "projects")), "") if path else ""
+    """The assistant's directory that contains a transcript; "" if none of these does."""
+    if not path:
+        return ""
+    return next((folder for folder in folders if Path(path).is_relative_to(Path(folder) / "projects")), "")
 
 
 class Alarms:
-    """Owns which alarms are raised and since when; the background thread steps it, `active` from any thread."""
+    """Owns the raised alarms; the background thread calls `step`, any thread `active`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -203,7 +207,7 @@ class Alarms:
         self._since: dict[str, str] = {}
         self._of_hooks: dict[str, str] = {}
         self._oldest, self._oldest_at = "", 0.0
-        """The event that has waited longest in the spool, and since when it is known to (monotonic)."""
+        """The event that has waited longest in the spool, and since when it has been seen there (monotonic)."""
         self._is_stuck = False
         self._began: float | None = None
         self._commits, self._changed_at = -1, 0.0
@@ -219,7 +223,7 @@ class Alarms:
             return describe_alarms({**self._of_hooks, **self._since})
 
     def step(self, now: float) -> bool:
-        """Looks for alarms at the monotonic time `now` and shows a notice; nothing of it is more to do at once."""
+        """Checks for alarms at the monotonic time `now` and shows a notice; always returns False, nothing remains to be done."""
         context, store = self._context, self._context.store
         self._began = now if self._began is None else self._began
         waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
@@ -229,7 +233,7 @@ class Alarms:
         self._is_stuck = bool(oldest) and now - self._oldest_at >= STUCK_S
         if store.commits != self._commits:
             self._commits, self._changed_at = store.commits, now
-        has_changed = now - self._changed_at <= SETTLED_S  # what was too fresh to be judged is looked at again
+        has_changed = now - self._changed_at <= SETTLED_S  # what was too recent to be judged is checked again
         if store.takes_writes and not store.last_write_error and (has_changed or self._of_hooks):
             self._look_at_sessions(now - self._began)
         if (alarms := self.active()) and context.config.settings.alarm_desktop:
@@ -237,7 +241,7 @@ class Alarms:
         return False
 
     def _look_at_sessions(self, uptime_s: float) -> None:
-        """Notes the sessions that no hook reported, drops those that say nothing any more, and draws the conclusion."""
+        """Records the sessions that no hook reported, drops those that no longer count, and raises or clears alarms."""
         store, paths = self._context.store, self._context.config.paths
         recorded, installed = (
             _install_record(self._context.config).get("assistant_dirs"),
@@ -245,7 +249,7 @@ class Alarms:
         )
         folders = list(map(str, recorded)) if isinstance(recorded, list) else []
         now = datetime.now(UTC)
-        # The daemon's age is counted by the clock that nobody sets.
+        # The daemon's age is measured by the clock that no one can set.
         began = max(iso(now - timedelta(seconds=uptime_s)), installed)
 
         def read_state(rows: Rows) -> tuple[list[HookedSession], list[UnreportedSession], list[tuple[int, str, str]]]:
@@ -265,7 +269,7 @@ class Alarms:
         reported = [(key, at, folder_of(path, folders)) for key, at, path in latest]
         cleared = cleared_sessions(noted, [(key, folder) for key, _, folder in reported], folders, since=installed)
         new: list[HookedSession] = []
-        # What waits in the spool may be the very event that is missed.
+        # The missing event may be waiting in the spool.
         if not self._oldest and len(noted) < MOST_NOTED:
             times = [(at, folder) for _, at, folder in reported]
             passed_at = _modified_at(paths.passed_by_mark)
@@ -284,7 +288,7 @@ class Alarms:
 
 
 def _install_record(config: Config) -> dict[str, Any]:
-    """What `csmd install` recorded; {} for a damaged record, which the command line complains about."""
+    """The record of `csmd install`; {} if it is damaged, which the command line reports."""
     try:
         return files.read_json(config.paths.install_record) or {}
     except (CsmdError, OSError):
@@ -292,12 +296,12 @@ def _install_record(config: Config) -> dict[str, Any]:
 
 
 def read_settings(path: str) -> str | None:
-    """The text of a settings file now; None for none, or one that is too large."""
+    """The text of a settings file; None if it does not exist or is too large."""
     return files.read_small(path, SETTINGS_BYTES)
 
 
 def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, str]]) -> list[dict[str, Any]]:
-    """What `csmd status` shows of each assistant whose directory is read; looks at the disk."""
+    """The assistants whose directories are read, in `csmd status`; reads the disk."""
     by_host = {row[0]: row[1:] for row in counted}
     shown = []
     for adapter, folder in adapters.directories(config):
@@ -311,7 +315,7 @@ def describe_hosts(config: Config, counted: Iterable[tuple[str, int, int, str, s
 
 
 def _modified_at(path: Path) -> str:
-    """When a file was written; "" for one that is not there."""
+    """When a file was written; "" if it does not exist."""
     try:
         return iso(datetime.fromtimestamp(path.stat().st_mtime, UTC))
     except (OSError, ValueError, OverflowError):
@@ -319,7 +323,7 @@ def _modified_at(path: Path) -> str:
 
 
 def _beginning(transcript: str) -> bytes:
-    """The first bytes of a transcript; b"" when there is none."""
+    """The first bytes of a transcript; b"" if it does not exist."""
     try:
         with files.open_regular(Path(transcript)) as file:
             return file.read(BEGINNING_BYTES)
@@ -327,14 +331,14 @@ def _beginning(transcript: str) -> bytes:
         return b""
 
 
-#: A version or directory that was used within so many days is in use.
+#: A version or directory is in use if it was used within this many days.
 IN_USE_DAYS = 30
 SETTLE_AGAIN_S = 86_400.0
 CHILD_PATIENCE_S = 5.0
 
 
 class Clients:
-    """Owns the child process that adapts the registered hooks to the assistant's versions in use."""
+    """Owns the child process that adapts the registered hooks to the versions of the assistant in use."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -343,7 +347,7 @@ class Clients:
         self._child: subprocess.Popen[bytes] | None = None
 
     def note_directories(self) -> bool:
-        """Notes the assistant's directories that hooks named and csmd does not read; whether any was named."""
+        """Records the assistant's directories that hooks named and csmd does not read; returns whether any was named."""
         return sum(self._note(transcript) for transcript in self._context.take_elsewhere()) > 0
 
     def _note(self, transcript: str) -> bool:
@@ -351,9 +355,9 @@ class Clients:
         if folder is None or not _is_config_dir(folder):
             return False
         real = os.path.realpath(folder)
-        for known in self._context.config.assistant_dirs:
-            if os.path.realpath(known) == real:  # by another name, a link's
-                self._context.hint(str(known / "projects" / inside))
+        for directory in self._context.config.assistant_dirs:
+            if os.path.realpath(directory) == real:  # named by a link
+                self._context.hint(str(directory / "projects" / inside))
                 return True
         store, path = self._context.store, storable_path(str(folder))
 
@@ -364,7 +368,7 @@ class Clients:
         return True
 
     def settle_hooks(self, now: float) -> bool:
-        """Has hooks removed whose events a version in use does not know, at the monotonic time `now`; whether it began to."""
+        """Starts removing hooks for events that a version in use does not know, at the monotonic time `now`; returns whether it did."""
         if self._child is not None:
             code = self._child.poll()
             if code is None:
@@ -382,7 +386,7 @@ class Clients:
         return bool(due)
 
     def close(self) -> None:
-        """Waits for the child: without a daemon to ask it ends at once, and what it writes it writes whole."""
+        """Waits for the child, which ends at once without a daemon and never writes half a file."""
         if self._child is not None:
             with suppress(subprocess.TimeoutExpired):
                 self._child.wait(CHILD_PATIENCE_S)
@@ -390,7 +394,7 @@ class Clients:
 
 
 def directory_of(transcript: str) -> tuple[Path | None, str]:
-    """The configuration directory a transcript would lie in, and its place below `projects`; None for no transcript."""
+    """The configuration directory of a transcript and its path in `projects`; None for the path of no transcript."""
     path = Path(os.path.normpath(transcript))
     if not path.is_absolute() or path.suffix != ".jsonl":
         return None, ""
@@ -402,7 +406,7 @@ def directory_of(transcript: str) -> tuple[Path | None, str]:
 
 
 def _is_config_dir(folder: Path) -> bool:
-    """Whether it is a directory of this user's in which an assistant has written; anybody may name any to a hook."""
+    """Whether it is this user's directory in which an assistant has written; anyone may pass any path to a hook."""
     try:
         return is_directory(folder / "projects") and folder.stat().st_uid == os.getuid()
     except OSError:
@@ -415,18 +419,18 @@ def versions_in_use(rows: Rows) -> dict[str, str]:
 
 
 def outdated_versions(config: Config, versions: Iterable[str]) -> list[str]:
-    """Those of the versions in use that do not know every event that is registered."""
+    """The versions in use that do not know every registered event."""
     needed = display.version_of(str(_install_record(config).get("needs") or ""))
     return [version for version in versions if needed and (display.version_of(version) or needed) < needed]
 
 
 def unread_directories(named: Iterable[str], config: Config, at: list[str]) -> list[str]:
-    """Those of the assistant's directories that hooks named which csmd does not read; `at` is the one looked at."""
-    known = {os.path.realpath(folder) for folder in config.assistant_dirs}
+    """The assistant's directories that hooks named and csmd does not read; `at` holds the one that is being read."""
+    directories = {os.path.realpath(folder) for folder in config.assistant_dirs}
     unread = []
     for path in named:
         at[:] = [path]
-        if _is_config_dir(Path(path)) and os.path.realpath(path) not in known:
+        if _is_config_dir(Path(path)) and os.path.realpath(path) not in directories:
             unread.append(path)
     return unread
 
@@ -437,7 +441,7 @@ def unread_warning(folder: str) -> str:
 
 
 def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[str, Any]:
-    """The assistant's versions in use, the newer events, the directories that are read and those that are not."""
+    """The versions of the assistant in use, the newer events, the directories that are read and those that are not."""
     record = _install_record(config)
     return {
         "versions": [{"version": version, "last_at": at} for version, at in versions_in_use(rows).items()],
@@ -450,7 +454,7 @@ def describe_clients(rows: Rows, config: Config, *, unread: list[str]) -> dict[s
 
 
 def client_warnings(clients: Mapping[str, Any], config: Config) -> list[str]:
-    """What `csmd status` warns of, given what `describe_clients` gives."""
+    """The warnings in `csmd status` about the result of `describe_clients`."""
     warnings = [unread_warning(path) for path in clients["elsewhere"]]
     if outdated := outdated_versions(config, [row["version"] for row in clients["versions"]]):
         warnings.append(

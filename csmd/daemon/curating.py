@@ -1,4 +1,4 @@
-"""The language model that is asked, whether it may be asked now, and asking it while other work goes on."""
+"""Asks the user's language model: finds it, decides whether it may be asked now, and asks while other work continues."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from csmd.vocabulary import QUIET_S
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
-#: How long the background thread waits for an answer before it looks at other work.
+#: How long the background thread waits for an answer before it continues with other work.
 LOOK_S = 0.05
-#: How long a thread to ask on is tried for.
+#: How long starting a thread is attempted.
 THREAD_S = 10.0
-#: How often the ledger gets a line of what was sent for vectors.
+#: How often the tokens sent for vectors are written to the ledger.
 BOOK_EVERY_S = 3_600.0
 TEST = Question(
     purpose="test", project="", system="You answer with one word.", text="Say yes if you can read this.", most_tokens=20
@@ -35,22 +35,22 @@ TEST = Question(
 
 
 def find_provider(context: Context, name: str = "") -> ProcessProvider | None:
-    """The provider of this name, or the one that is asked, which is asked in a process of its own; None for none."""
+    """The provider with this name, or the one in use, which runs in a process of its own; None if there is none."""
     row = context.store.read(lambda rows: ledger.find_provider(rows, name) if name else ledger.asked_provider(rows))
     return None if row is None else ProcessProvider(row, is_managed=started_by() == "systemd")
 
 
 def why_not_now(context: Context) -> str:
-    """Why no provider is asked unprompted now: the user works, or the machine runs on battery; "" if nothing prevents it."""
+    """Why no provider is asked unprompted now: the user is working, or the machine runs on battery; "" if nothing prevents it."""
     if machine.on_mains() is False:
         return "on battery"
     return "a session is at work" if context.calm_s() < QUIET_S["model"] else ""
 
 
 def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
-    """Does work that waits for others on a thread of its own, in steps; its result, or its error.
+    """Does blocking work on a thread of its own, in steps; returns its result or raises its error.
 
-    NoThread, and nothing was begun, where none can be started for THREAD_S.
+    NoThread, with nothing begun, if none can be started for THREAD_S.
     """
     until = time.monotonic() + THREAD_S
     while (wait := machine.start_in_thread(lambda: (work(),))) is None:
@@ -67,7 +67,7 @@ def in_thread(work: Callable[[], T]) -> Generator[None, None, T]:
 
 
 def try_provider(context: Context, task: Task) -> Work:
-    """Asks a provider for one word, whatever it did before; how long it took and what it cost."""
+    """Asks a provider for one word, even if it failed before; returns how long it took and what it cost."""
     name, began = str(task.order["name"]), time.monotonic()
     provider = find_provider(context, name)
     if provider is None:
@@ -86,7 +86,7 @@ def try_provider(context: Context, task: Task) -> Work:
 
 
 def use_for_vectors(context: Context, task: Task) -> Work:
-    """Asks a provider for a first vector and, where it makes one, has a model's folder say so; the vector's dimension."""
+    """Asks a provider for a first vector and, if it makes one, creates the model's folder; returns the dimension."""
     name, model = str(task.order["name"]), str(task.order["model"])
     provider = find_provider(context, name)
     if provider is None:
@@ -102,7 +102,7 @@ def use_for_vectors(context: Context, task: Task) -> Work:
 
 
 def vectors_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str, str]]:
-    """The command, and the environment, of the worker whose vectors an endpoint makes."""
+    """The command and the environment of a worker whose vectors an endpoint makes."""
     return build_command(
         "csmd.curator.endpoint", str(folder), "--idle-s", str(idle_s), is_managed=started_by() == "systemd",
         key_from=str(models.read_endpoint(folder)["key_from"]),
@@ -110,7 +110,7 @@ def vectors_command(folder: Path, *, idle_s: float) -> tuple[list[str], dict[str
 
 
 def book_vectors(context: Context) -> bool:
-    """Writes what texts for vectors came to since the last time into the ledger, as estimated; whether there were any."""
+    """Writes the estimated tokens sent for vectors since the last time to the ledger; returns whether there were any."""
     if tokens := context.embedder.take_sent():
         _book_vectors(context, (context.model_name() or "").partition("@")[0], tokens, is_estimated=True)
     return tokens > 0
@@ -129,7 +129,7 @@ def _book_vectors(context: Context, model: str, tokens: int, *, is_estimated: bo
 
 
 def describe(rows: Rows, settings: Settings, *, now: str) -> dict[str, Any] | None:
-    """The provider part of `csmd status`; None where no provider was added."""
+    """The provider part of `csmd status`; None if no provider was added."""
     provider = ledger.asked_provider(rows)
     if provider is None:
         return None

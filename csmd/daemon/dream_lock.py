@@ -21,15 +21,15 @@ from csmd.daemon.context import iso
 from csmd.errors import BadInput, ConfigError
 from csmd.store import files
 
-#: A holder on another host without a sign of life for so long is given up.
-HEARTBEAT_TIMEOUT = timedelta(hours=1)
+#: A holder on another host loses the lock after this time without a renewal.
+RENEWAL_TIMEOUT = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """A process on a host: `boot` is that of its machine ("" for unknown), `start` when the process began.
+    """A process on a host: `boot` identifies the boot of its machine ("" if unknown), `start` is when the process began.
 
-    `beat` is the time of its last sign of life, `token` random for each time that it takes the lock.
+    `beat` is the time of its last renewal, `token` is random for each acquisition.
     """
 
     host: str
@@ -44,17 +44,17 @@ class Holder:
         return f"{self.host} (process {self.pid})"
 
 
-#: Returns when a process began, None where there is none.
+#: Returns when a process began, None if it does not exist.
 Started = Callable[[int], float | None]
 
 
 def encode_holder(holder: Holder) -> bytes:
-    """The content of the lock file, of the same length at each heartbeat."""
+    """The content of the lock file, of the same length at each renewal."""
     return wire.dumps(asdict(holder)).encode("utf-8", "replace") + b"\n"
 
 
 def decode_holder(content: bytes) -> Holder | None:
-    """The holder that a lock file names; None where it names none."""
+    """The holder that a lock file names; None if it names none."""
     types: dict[str, Callable[[Any], Any]] = {
         "host": str, "boot": str, "pid": int, "start": float, "beat": str, "token": str,
     }  # fmt: skip
@@ -66,40 +66,44 @@ def decode_holder(content: bytes) -> Holder | None:
 
 
 def why_stale(holder: Holder, *, host: str, boot: str, started: Started, now: datetime) -> str:
-    """Why a holder's lock is stale, seen from `host` at `now`; "" while it is held."""
+    """Why a holder's lock is stale, judged on `host` at `now`; "" while it is valid."""
     if holder.host == host:
         if holder.boot != boot:
-            return "it was taken before the machine was started anew"
+            return "it was taken before the machine was restarted"
         began = started(holder.pid)
         if began is None:
             return "its process is gone"
-        return "" if abs(began - holder.start) < machine.SAME_START_S else "its process is gone, another has its number"
-    return "" if was_heard_of(holder.beat, now) else "nothing was heard of it for an hour"
+        return (
+            ""
+            if abs(began - holder.start) < machine.SAME_START_S
+            else "its process is gone, and another has its number"
+        )
+    return "" if is_recent(holder.beat, now) else "nothing was heard of it for an hour"
 
 
-def was_heard_of(beat: str, now: datetime) -> bool:
-    """Whether a sign of life is of the last hour; a time that cannot be read is not."""
+def is_recent(beat: str, now: datetime) -> bool:
+    """Whether a renewal is less than an hour old; False for a time that cannot be read."""
     try:
-        return abs(now - datetime.fromisoformat(beat)) <= HEARTBEAT_TIMEOUT
+        return abs(now - datetime.fromisoformat(beat)) <= RENEWAL_TIMEOUT
     except (ValueError, TypeError, OverflowError):
         return False
 
 
 MOST_BYTES = 4096
-#: A mark that is older was left by a process that was killed during a takeover.
+#: An older mark was left by a process that was killed during a takeover.
 MARK_S = 60.0
-#: Attempts to take the lock; who loses looks again at who won.
+#: Attempts to take the lock; after losing one, a process checks again who holds it.
 TRIES = 3
 UNKNOWN_HOLDER = Holder(host="somebody", boot="", pid=0, start=0.0, beat="", token="")
 
 
 class DreamLock:
-    """Owns the dream lock while this process has it; `host` and `boot` are this machine's unless a test moves it.
+    """Owns the dream lock while this process has it; `host` and `boot` are this machine's unless a test sets them.
 
-    Its file says who dreams, beside the markdown, where every daemon that shares that directory sees it. A new one is
-    made with O_EXCL. A stale one is taken over under a mark that is named after the very holder that is given up, so
-    that of two that try one wins. The file is known by its descriptor from then on: a heartbeat goes into what was taken
-    and never into what took its place, and only what is one's own is removed.
+    Its file, next to the pages, names the process that dreams for every daemon that shares the directory. A new file is
+    created with O_EXCL. A stale one is taken over under a mark named after its holder, so that of two processes one wins.
+    From then on the file is identified by its descriptor: a renewal is written into the acquired file, never into one
+    that replaced it, and only the own file is removed.
     """
 
     def __init__(self, path: Path, *, host: str = "", boot: str | None = None) -> None:
@@ -110,25 +114,25 @@ class DreamLock:
         self._token = ""
 
     def holder(self, now: datetime) -> Holder | None:
-        """The holder of the lock at `now`; None if it is free, stale, or its directory is missing."""
+        """The holder of the lock at `now`; None if it is free or stale, or its directory is missing."""
         return self._judge(now)[0]
 
     def _judge(self, now: datetime) -> tuple[Holder | None, bytes | None]:
-        """(who holds it, what its file says): (None, bytes) for a stale one, (None, None) where there is no file."""
+        """(its holder, its file's content): (None, bytes) if it is stale, (None, None) if there is no file."""
         content, written = self._read()
         if content is None:
             return None, None
         holder = decode_holder(content)
-        if holder is None:  # it is just being written, or no file of csmd's
-            return (UNKNOWN_HOLDER if was_heard_of(iso(written), now) else None), content
+        if holder is None:  # it is just being written, or is not csmd's file
+            return (UNKNOWN_HOLDER if is_recent(iso(written), now) else None), content
         is_stale = why_stale(holder, host=self._host, boot=self._boot, started=machine.started, now=now)
         return (None if is_stale else holder), content
 
     def acquire(self, now: datetime) -> Holder | None:
-        """Acquires the lock; None when it is ours, else who has it. ConfigError where it cannot be made or is not one's own."""
+        """Acquires the lock; returns None, or the holder if another has it. ConfigError if its file cannot be created or is another user's."""
         folder = self.path.parent
         try:
-            # A link of the user's own, to a folder that machines share, is followed.
+            # The user's own link, for example to a shared folder, is followed.
             is_own_link = folder.is_symlink() and folder.lstat().st_uid == os.getuid()
             files.make_private(folder.resolve() if is_own_link else folder)
             for _ in range(TRIES):
@@ -148,17 +152,17 @@ class DreamLock:
             ) from error
 
     def beat(self, now: datetime) -> bool:
-        """Writes a sign of life; False when the lock is not ours any more, and whoever dreams has to end."""
+        """Renews the lock; False if it was lost, and then the dream has to end."""
         if not self.is_mine():
             return False
         try:
             self._write(now)
-        except OSError:  # a shared folder from which the file is gone
+        except OSError:  # the file was deleted from a shared folder
             return False
         return self.is_mine()
 
     def is_mine(self) -> bool:
-        """Whether the file is still the one that was taken here."""
+        """Whether the file is still the acquired one."""
         if self._descriptor < 0:
             return False
         try:
@@ -167,7 +171,7 @@ class DreamLock:
             return False
 
     def leave(self) -> None:
-        """Lets go of it; what is not ours any more stays."""
+        """Releases the lock; a file that replaced the acquired one stays."""
         if self._descriptor < 0:
             return
         with suppress(OSError):
@@ -178,7 +182,7 @@ class DreamLock:
         self._descriptor = -1
 
     def _create(self, path: Path, now: datetime) -> bool:
-        """Writes a lock of ours into a new file; False where there is one."""
+        """Writes our lock into a new file; False if the file exists."""
         try:
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             self._descriptor = os.open(path, flags, 0o600)
@@ -196,7 +200,7 @@ class DreamLock:
         os.fsync(self._descriptor)
 
     def _take_over(self, content: bytes, now: datetime) -> bool:
-        """Puts a file of ours in the place of a stale one with this content; False when another process was faster."""
+        """Replaces a stale file with this content by ours; False if another process was faster."""
         mark = self.path.with_name(f"{self.path.name}.over-{hashlib.sha256(content).hexdigest()[:12]}")
         try:
             mark.mkdir(mode=0o700)
@@ -207,7 +211,7 @@ class DreamLock:
             return False
         temp = self.path.with_name(f"{self.path.name}.{secrets.token_hex(6)}.tmp")
         try:
-            # Inside the mark nobody else replaces this very holder; whoever came first has done so already.
+            # Under the mark no other process replaces this holder, but one may have done so before.
             if self._read()[0] != content:
                 return False
             self._create(temp, now)
@@ -218,7 +222,7 @@ class DreamLock:
             mark.rmdir()
 
     def _read(self) -> tuple[bytes | None, datetime]:
-        """The file's content, None where there is none, and when it was written; ConfigError for what is not ours."""
+        """The file's content, None if there is none, and when it was written; ConfigError if it is another user's."""
         not_ours = ConfigError(f"{self.path} is not a file of yours", hint=f"move {self.path} away")
         try:
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

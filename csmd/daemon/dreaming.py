@@ -1,4 +1,4 @@
-"""When to dream, the dream as a task, and reading back edited pages."""
+"""Decides when to dream, runs the dream as a task, and reads edited pages back."""
 
 from __future__ import annotations
 
@@ -38,30 +38,32 @@ from csmd.vocabulary import QUIET_S
 
 # --- edited pages
 
-#: A page is settled when it has not changed for longer than the daemon takes to sweep the transcripts of those at work.
-PAGES_LOOK_S, SETTLED_S = 60.0, 40.0
-#: More pages than anybody reads; beyond it the next dream looks at all.
+#: How often pages are checked for changes.
+PAGES_LOOK_S = 60.0
+#: A page is settled when it has not changed for longer than a sweep of the active transcripts takes.
+SETTLED_S = 40.0
+#: How many pages are checked; the next dream reads all of them.
 MOST_PAGES = 500
 
 
 class PageReader:
-    """Owns the stamps by which an edited page is known; only the background thread uses it."""
+    """Owns the stamps that show whether a page was edited; only the background thread uses it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._next_look = 0.0
-        #: The stamps at the last look, and when the pages were read last.
+        #: The stamps at the last check, and when the pages were last read.
         self._seen: instruction_files.Stamp = ()
         self._read: instruction_files.Stamp = ()
-        #: Whether a line is to leave the pages; also after a start, for a daemon that was killed before it did.
+        #: Whether a line has to be removed from the pages; also at the start, in case the last daemon was killed before.
         self._has_forgotten = True
 
     def forget(self) -> None:
-        """Notes that a memory was forgotten, from any thread: its line leaves pages and days in the next step."""
+        """Notes that a memory was forgotten, from any thread: the next step removes its line from pages and days."""
         self._has_forgotten = True
 
     def step(self, now: float) -> bool:
-        """Looks whether a page has changed, and reads those that have not changed since the look before."""
+        """Checks whether a page has changed, and reads the pages once they have not changed since the check before."""
         if self._has_forgotten and self._withdraw():
             return True
         if now < self._next_look:
@@ -76,7 +78,7 @@ class PageReader:
         return self.read() > 0
 
     def _withdraw(self) -> bool:
-        """Removes forgotten lines from pages and, some in a step, from days; whether there were any."""
+        """Removes forgotten lines from pages and, some in each step, from days; returns whether there were any."""
         store, directory = self._context.store, self._context.config.paths.memory
         self._has_forgotten = False
         try:
@@ -84,11 +86,11 @@ class PageReader:
             self._has_forgotten |= days > 0  # more may be left
             return page_files.withdraw(store, directory) + days > 0
         except OSError:
-            self._has_forgotten = True  # until the disk takes it
+            self._has_forgotten = True  # until the disk accepts it
             raise
 
     def read_settled(self) -> int:
-        """Reads them for a dream or an import, unless one has just changed: the transcript of the tool that did may follow."""
+        """Reads them for a dream or an import, unless one has just changed: the transcript of the tool that edited it may follow."""
         since = time.time() - SETTLED_S
         for path in self._files():
             with suppress(OSError):
@@ -97,7 +99,7 @@ class PageReader:
         return self.read()
 
     def read_at_once(self) -> Iterator[None]:
-        """Reads them now, after the transcripts of sessions at work: those say which edits are a tool's."""
+        """Reads them now, after the transcripts of active sessions, which show whose edits are a tool's."""
         context = self._context
         reading.sweep(context, full=False)
         for path in context.take_hints():
@@ -107,17 +109,17 @@ class PageReader:
         self.read()
 
     def read(self) -> int:
-        """Reads what people did to the pages now; how many edits."""
+        """Reads people's edits of the pages; returns how many."""
         context, stamp = self._context, self._stamp()
         store, paths = context.store, context.config.paths
-        # What undoing a dream has left half done is no edit.
+        # Half-finished undoing of a dream is not an edit.
         run_to_end(dream_undo.finish(store, home=paths.home, now=now_iso()))
         done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded())
         self._read = stamp
         return done
 
     def _unrecorded(self) -> Pauses:
-        """When the writing of tools went unrecorded: in pauses, and when an excluded session was last at work."""
+        """The times in which tools wrote unrecorded: pauses, and the last activity of excluded sessions."""
         spans = list(self._context.pauses().spans)
         for path in list(self._context.excluded):
             with suppress(OSError):
@@ -139,52 +141,52 @@ class PageReader:
 
 # --- the dream
 
-#: How often the gates are asked.
+#: How often the gates are checked.
 LOOK_S = 60.0
-#: And how often beside background work that never ends: a dream that is overdue begins all the same.
+#: How often they are checked if the background is never idle: an overdue dream begins all the same.
 LATE_LOOK_S = 600.0
-#: How often the lock says that its holder is alive; another host gives it up after an hour.
+#: How often the lock is renewed; another host takes it over after an hour without a renewal.
 BEAT_S = 300.0
-#: How long an awaited dream pauses at most while other work keeps coming.
+#: The longest pause of an awaited dream while other work arrives.
 SHARE_S = 0.25
-#: Actions of old dreams that one write forgets, with the pages that they wrote: hooks wait behind it.
+#: How many actions of old dreams one write forgets, with their pages; hooks wait for it.
 FORGOTTEN = 50
 HINT = "`csmd dream status` says who dreams"
 
 
 class Dreaming:
-    """Owns the dream and its lock; the background thread steps it, others order one.
+    """Owns the dream and its lock; the background thread steps it, any thread can order one.
 
-    Its task is there from the order until the dream has ended, its batches from the first of them on.
+    `_task` is set from the order until the dream has ended, `_batches` from its first step on.
     """
 
     def __init__(self, context: Context, pages: PageReader) -> None:
         self._context, self.pages = context, pages
         self.lock = DreamLock(context.config.paths.dream_lock)
-        #: Clocks of what a dream writes, which a bench moves.
+        #: The clocks for what a dream writes; a bench replaces them.
         self.now: Callable[[], str] = now_iso
         self.here: Here = local_time
         self._task: Task | None = None
         self._batches: Generator[None] | None = None
         self._is_awaited = False
-        #: What a language model answered, until the dream has carried it out.
+        #: A language model's answers, until the dream has carried them out.
         self._answered: list[Answered] = []
         self._ordering = threading.Lock()
         self._last_batch = time.monotonic()
         self._next_look = self._next_beat = 0.0
-        #: What the gates saw in the rows, and after how many commits.
+        #: The facts for the gates, and the store's commits when they were read.
         self._seen: tuple[int, GateFacts] | None = None
 
     # --- from any thread
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the dream is awaited and no session is at work that it would slow down."""
+        """Whether the dream is awaited and no session is active that it would slow down."""
         return self._task is not None and self._is_awaited and self._context.calm_s() >= QUIET_S["dream"]
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a dream is ordered or under way."""
+        """Whether a dream is ordered or running."""
         return self._task is not None
 
     @property
@@ -193,11 +195,11 @@ class Dreaming:
         return self._task is not None and self._is_awaited and time.monotonic() - self._last_batch >= SHARE_S
 
     def alone_since(self, at: float) -> bool:
-        """Whether a dream is under way and no session reported anything since a monotonic time: what is new is the dream's."""
+        """Whether a dream is running and no session has reported anything since a monotonic time: new rows are the dream's."""
         return self._batches is not None and self._context.heard_at < at
 
     def order(self, why: str, *, awaited: bool) -> Task:
-        """Orders a dream; the one there is where there is one, which goes on at once when it is `awaited`."""
+        """Orders a dream and returns its task, or returns the task of the present one; an `awaited` dream continues at once."""
         with self._ordering:
             self._is_awaited = awaited or (self._is_awaited and self._task is not None)
             task = self._task
@@ -209,11 +211,11 @@ class Dreaming:
         return task
 
     def verdict(self, rows: Rows) -> Verdict:
-        """What the gates say now."""
+        """The present verdict of the gates."""
         return self._ask_gates(self._look(rows), time.monotonic())
 
     def state(self, rows: Rows) -> dict[str, Any]:
-        """The dream part of `csmd status`: gates, the dream under way, the last one done, the latest that has ended."""
+        """The dream part of `csmd status`: the gates, the running dream, the last one done, the latest that ended."""
         verdict, task, done = self.verdict(rows), self._task, dreams.last(rows)
         latest = next((dream for dream in dreams.history(rows, limit=2) if dream.state != "running"), None)
         return {
@@ -231,7 +233,7 @@ class Dreaming:
     # --- on the background thread
 
     def step(self, at: float, *, idle: bool) -> bool:
-        """Does a batch of the dream, ordering one that is due when the thread is `idle`; whether it did any."""
+        """Does a batch of the dream; if the thread is `idle`, orders a dream that is due. Returns whether it did a batch."""
         if self._task is None and idle and at >= self._next_look:
             self._next_look = at + LOOK_S
             if self._is_due(at):
@@ -245,11 +247,11 @@ class Dreaming:
             return False
         if at >= self._next_beat:
             self._next_beat = at + BEAT_S
-            self.lock.beat(datetime.now(UTC))  # that it was lost, the dream's next batch finds
+            self.lock.beat(datetime.now(UTC))  # the next batch notices if it was lost
         if not self._is_awaited and self._context.calm_s(at) < QUIET_S["dream"]:
             if not self._is_overdue():
                 return False
-            self._is_awaited = True  # it would stand still for as long as sessions are at work
+            self._is_awaited = True  # it would pause for as long as sessions are active
         self._batches = self._batches or carry_out(self._context, task, self._dream(task))
         self._last_batch = time.monotonic()
         if run_briefly(self._batches):
@@ -257,7 +259,7 @@ class Dreaming:
         return True
 
     def close(self) -> bool:
-        """Cancels the dream, as the daemon stops; whether one was under way."""
+        """Cancels the dream because the daemon stops; returns whether one was running."""
         was_under_way = self._batches is not None
         if self._batches is not None:
             self._batches.close()
@@ -267,13 +269,13 @@ class Dreaming:
         return was_under_way
 
     def undo(self, task: Task) -> Work:
-        """Undoes a dream and every one since, a few actions at a time; the lock keeps others from writing the markdown."""
+        """Undoes a dream and all later ones, a few actions at a time, while it holds the lock for the pages."""
         store, home = self._context.store, self._context.config.paths.home
         with self._locked():
             yield {"step": "undoing"}
             ident = str(task.order["dream"])
             undone = yield from dream_undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
-            # A page that was edited since keeps the edit: its other lines follow what is believed now.
+            # A page that was edited since keeps the edit; its other lines are updated from the memories.
             if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED]:
                 memory = self._context.config.paths.memory
                 below = f"{memory.name}/"
@@ -289,7 +291,7 @@ class Dreaming:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Holds the lock; CsmdError when another process dreams."""
+        """Holds the lock; CsmdError if another process dreams."""
         if other := self.lock.acquire(datetime.now(UTC)):
             raise CsmdError(_dreams_already(other), hint=HINT)
         try:
@@ -298,7 +300,7 @@ class Dreaming:
             self.lock.leave()
 
     def _dream(self, task: Task) -> Work:
-        """The dream itself, a batch at a time; CsmdError when another process dreams, or has taken the lock."""
+        """The dream itself, a batch at a time; CsmdError if another process dreams, or has taken the lock."""
         began, store, why = time.monotonic(), self._context.store, str(task.order["why"])
         if other := self._holder(datetime.now(UTC)):
             raise CsmdError(other, hint=HINT)
@@ -317,7 +319,7 @@ class Dreaming:
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
 
     def _ask(self, task: Task) -> Generator[None, None, list[Answered]]:
-        """Asks the language model that the user added about sessions that ended, before the lock is taken: it takes long."""
+        """Asks the user's language model about sessions that ended, before the lock is taken, because it takes long."""
         context = self._context
         provider = curating.find_provider(context)
         yield
@@ -336,13 +338,13 @@ class Dreaming:
         return (yield from curate.ask(context.store, ask_one, may_ask=may_ask, now=self.now(), settings=settings))
 
     def _begin(self, rows: Rows, why: str) -> Dream:
-        """Notes the dream; whatever is still noted as running was killed, for this daemon alone dreams in this store."""
+        """Records the dream; any other that is recorded as running was killed, because only this daemon dreams in this store."""
         dreams.fail_interrupted(rows, now=now_iso())
         return dreams.begin(rows, why=why, sessions=self._look(rows).sessions, now=now_iso())
 
     @contextlib.contextmanager
     def _ending(self, dream: Dream) -> Iterator[None]:
-        """Notes how a dream ended: it was done, cancelled as the daemon stops, or failed and why."""
+        """Records how a dream ended: done, cancelled because the daemon stops, or failed with a reason."""
         state: dreams.State = "failed"
         why = ""
         try:
@@ -360,7 +362,7 @@ class Dreaming:
     # --- its steps: generators that stop after each batch
 
     def read_edits(self, _: Dream) -> Iterator[None]:
-        """Reads what people did to the pages; what has just been written only when the dream is awaited."""
+        """Reads people's edits of the pages; those just made only if the dream is awaited."""
         if self._is_awaited:
             yield from self.pages.read_at_once()
         else:
@@ -368,7 +370,7 @@ class Dreaming:
         yield
 
     def consolidate(self, dream: Dream) -> Generator[None]:
-        """Plans and carries out what the memories of all projects need."""
+        """Plans and carries out the consolidation of all projects' memories."""
         store, now = self._context.store, self.now()
         facts = yield from count_facts(store.read)
         promoting = self._context.config.settings.stages_promote
@@ -377,14 +379,14 @@ class Dreaming:
         )
 
     def curate(self, dream: Dream) -> Generator[None]:
-        """Carries out what is believed of the answers, and consolidates once more what came of it."""
+        """Carries out the accepted answers of the language model, and consolidates their results."""
         done = yield from curate.believe(self._context.store, dream, self._answered, now=self.now())
         self._answered = []
         if done:
             yield from self.consolidate(dream)
 
     def rewrite_pages(self) -> Iterator[None]:
-        """Brings the pages that there are to say what is believed now, in no journal; nothing while another process dreams."""
+        """Updates the existing pages from the memories, without a journal; does nothing while another process dreams."""
         if not self._context.store.read(markdown_pages.pages) or self.lock.acquire(datetime.now(UTC)):
             return
         try:
@@ -393,7 +395,7 @@ class Dreaming:
             self.lock.leave()
 
     def write_pages(self, dream: Dream) -> Generator[None]:
-        """Writes the pages that changed, noted in the dream's journal."""
+        """Writes the pages that changed, recorded in the dream's journal."""
         yield from self._write_pages(dream.seq)
         yield
 
@@ -404,7 +406,7 @@ class Dreaming:
             store, self._context.config.paths.memory, dream_seq=journal, now=now, only=only,
             facts=list(chain.from_iterable(facts.values())),
         ):  # fmt: skip
-            yield  # page by page: others come first, and whoever lost the lock writes no more
+            yield  # page by page: other work goes first, and the lock may be lost
 
     def archive_days(self, dream: Dream) -> Iterator[None]:
         """Moves old days into the archive."""
@@ -426,7 +428,7 @@ class Dreaming:
     # --- what the gates look at
 
     def _is_due(self, at: float) -> bool:
-        """Whether all gates are open; reads the rows only when something was stored since, or the clock was set back."""
+        """Whether all gates are open; reads the store only if something was written since, or the clock was set back."""
         commits, seen = self._context.store.commits, self._seen
         if seen is None or seen[0] != commits or self._counted_from(seen[1].last_at) != seen[1].last_at:
             seen = self._seen = commits, self._context.store.read(self._look)
@@ -437,7 +439,7 @@ class Dreaming:
         return self._ask_gates(seen[1], at).ok
 
     def _is_overdue(self) -> bool:
-        """Whether the gates have let a dream pass because what is new has waited too long: it goes on beside sessions at work."""
+        """Whether new sessions have waited so long that a dream may run while sessions are active."""
         settings = self._context.config.settings
         return (
             self._seen is not None and gates.find_waited(settings, replace(self._seen[1], now=self._now())) is not None
@@ -459,7 +461,7 @@ class Dreaming:
             last_at=last_at,
             failed_at=latest.ended_at if latest and latest.state == "failed" else "",
             waiting_at=dreams.waiting_since(rows, after=last_at, now=self.now()),
-            # One that is done since has taken its place.
+            # Unless a later one is done.
             undone_at=undone.undone_at if undone and last_at <= undone.undone_at else "",
             first_at=dreams.first_session(rows),
             sessions=dreams.sessions_since(rows, self._counted_from(last_at)),
@@ -478,7 +480,7 @@ class Dreaming:
         return gates.ask_gates(self._context.config.settings, facts)
 
     def _holder(self, now: datetime) -> str:
-        """Why the lock cannot be had, in words, "" if it can: another process has it, or its file is another user's."""
+        """Why the lock is not available: another process has it, or its file is another user's; "" if it is."""
         try:
             holder = self.lock.holder(now)
         except CsmdError as error:
@@ -487,8 +489,8 @@ class Dreaming:
 
 
 Step = Callable[[Dreaming, Dream], Iterator[None]]
-#: What a dream does, in this order, by names that people are shown. What people edited is read back before anything is
-#: planned, and what is changed goes into the markdown before the last steps.
+#: The steps of a dream in order, by the names that people see. People's edits are read before anything is planned, and
+#: changes are written to the pages before the last steps.
 STEPS: Mapping[str, Step] = {
     "reading what people edited": Dreaming.read_edits,
     "consolidating": Dreaming.consolidate,
@@ -500,7 +502,7 @@ STEPS: Mapping[str, Step] = {
 
 
 def _name_error(error: Exception) -> str:
-    """An error in words, with what a person can do something about: `OSError: No space left on device (PATH)`."""
+    """An error in words that help a person: `OSError: No space left on device (PATH)`."""
     name = type(error).__name__
     if not isinstance(error, OSError) or not error.strerror:
         return name
@@ -513,8 +515,8 @@ def _dreams_already(holder: Holder) -> str:
 
 
 def resume_dreams(context: Context) -> None:
-    """Ends what a killed daemon left: a dream was broken off, and the next one plans anew; what was undone gets its files back."""
+    """Cleans up after a killed daemon: marks its dream as failed, and finishes restoring files of an undone dream."""
     store, home = context.store, context.config.paths.home
     store.write(lambda rows: dreams.fail_interrupted(rows, now=now_iso()))
-    # Where the disk does not take them `csmd status` says so, and the next reading of the pages tries again.
+    # If that fails, `csmd status` shows it, and the next reading of the pages tries again.
     context.guard("undo", lambda: run_to_end(dream_undo.finish(store, home=home, now=now_iso())))

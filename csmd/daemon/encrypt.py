@@ -1,12 +1,12 @@
 """`python -m csmd.daemon.encrypt`: encrypts the database and its copies, or makes them plain again, without a daemon.
 
-    prepare PLACE             makes a key, puts it into its place (`keyring` or a file) and prints it for recovery
+    prepare PLACE             makes a key, stores it in PLACE (`keyring` or a file) and prints it for recovery
     on PLACE DIGEST, off      converts the database, then each copy of it
-    status, recover PLACE     what is encrypted; puts the key on stdin back into its place
-    key                       prints the key of the home, to the daemon
+    status, recover PLACE     prints what is encrypted; stores the key on stdin in PLACE again
+    key                       prints the key of the home for the daemon
 
-Every file is converted into the workshop, compared with the old one and renamed over it; which of them are encrypted
-is read from the files. So a kill at any moment leaves each whole, and `on` or `off` run again does the rest.
+Every file is converted in the workshop, compared with the old one and renamed over it; the files themselves show which of them
+are encrypted. So each is whole if the process is killed, and `on` or `off` run again finishes the rest.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SIDECARS = backup.SUFFIXES[1:]
 
 
 def copies(paths: Paths) -> list[Path]:
-    """The files beside the database that are databases of csmd's, or were: backups and what was set aside."""
+    """The other databases of csmd's: backups and files that were set aside."""
     present = purge_files.copies(paths.home, paths.log_dir)
     return [
         path for path in present
@@ -38,7 +38,7 @@ def copies(paths: Paths) -> list[Path]:
 
 
 def prepare(config: Config, place: str) -> dict[str, Any]:
-    """Makes the key of a home and puts it into its place; "" as the recovery key where one was made and shown before."""
+    """Makes the key of a home and stores it in `place`; the recovery key is "" if it was made and shown before."""
     home = config.paths.home
     sqlite.require_cipher()
     if (record := keys.read_record(home)) is not None:
@@ -52,7 +52,7 @@ def prepare(config: Config, place: str) -> dict[str, Any]:
 
 
 def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
-    """Encrypts the database and every copy by the key of `chosen`, or of the home's record; None makes them plain."""
+    """Encrypts the database and every copy with the key of `chosen`, or of the home's record; None decrypts them."""
     paths, wanted = config.paths, chosen is not None
     with workshop_of(config) as workshop:
         record = keys.read_record(paths.home) or chosen
@@ -68,7 +68,7 @@ def switch(config: Config, chosen: keys.Record | None) -> dict[str, Any]:
             backup.convert(paths.database, new, encrypted=wanted)
             if problems := integrity.inspect(new).problems:
                 raise Damaged(f"the database is not sound: {problems[0]}; nothing was changed", hint="csmd repair")
-            # Where the old one goes is removed with the workshop.
+            # The old one is removed with the workshop.
             aside = files.make_private(workshop / "replaced") / paths.database.name
             backup.replace_database(new, paths.database, aside)
             report["converted"].append(str(paths.database))
@@ -85,12 +85,12 @@ def _is_database(path: Path) -> bool:
 
 
 def _is_other(path: Path, wanted: bool) -> bool:
-    """Whether a database is there and not yet as it is wanted."""
+    """Whether a database exists and is not yet encrypted or plain as wanted."""
     return _is_database(path) and sqlite.is_encrypted_file(path) != wanted
 
 
 def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
-    """Converts one copy in its place, of the same time; one that cannot be read is removed where it is plain, else left."""
+    """Converts a copy in place and keeps its time; a plain copy that cannot be read is removed, an encrypted one left."""
     info, outcome = path.stat(), "converted"
     try:
         backup.convert(path, new, encrypted=wanted)
@@ -109,7 +109,7 @@ def _convert_copy(path: Path, new: Path, wanted: bool) -> str:
 
 
 def status(config: Config) -> dict[str, Any]:
-    """What is encrypted: the library, the state (on, off, unfinished), the key's place and what keeps it away, the files."""
+    """What is encrypted: the library, the state (on, off, unfinished), the key's place or why it is missing, the files."""
     paths = config.paths
     record = keys.read_record(paths.home)
     there = [path for path in (paths.database, *copies(paths)) if _is_database(path)]
@@ -129,11 +129,11 @@ def status(config: Config) -> dict[str, Any]:
 
 
 def recover(config: Config, place: str, typed: str) -> dict[str, Any]:
-    """Puts a recovery key back into its place, by default where it was; BadInput for another home's."""
+    """Stores a recovery key in `place`, by default where it was; BadInput for another home's."""
     paths, key = config.paths, keys.from_text(typed)
     record = keys.read_record(paths.home)
     if key is None:
-        raise BadInput("that is no recovery key: a letter or a group is wrong", hint="type its 14 groups again")
+        raise BadInput("that is not a recovery key: a letter or a group is wrong", hint="type its 14 groups again")
     if record is not None and record.digest != keys.digest_of(key):
         raise BadInput(
             "that is the key of another home", hint="take the one that `csmd encrypt on` showed for this home"
@@ -159,7 +159,7 @@ def _key(config: Config) -> dict[str, str]:
 
 
 def main(arguments: list[str]) -> int:
-    """One of the verbs above; the exit code."""
+    """Runs one of the verbs above; returns the exit code."""
     logs.keep_words_off_stderr()
     os.umask(0o077)
     verb, *rest = arguments

@@ -1,4 +1,4 @@
-"""What is done by the clock: reading instruction files, backups, retention, the hourly line."""
+"""Work that is done by the clock: reading instruction files, backups, retention, and the hourly log line."""
 
 from __future__ import annotations
 
@@ -29,40 +29,40 @@ from csmd.tools.maintenance import backups
 log = logging.getLogger(__name__)
 
 MB = 1_000_000
-#: A project that had a session within this is swept.
+#: A project with a session within this many days is swept.
 RECENT_DAYS = 30
-#: Projects that a sweep reads, more than anybody works on in a month; each is some twenty small files.
+#: How many projects a sweep reads; each has some twenty small files.
 MOST_PROJECTS = 200
-#: Paths noted between two steps; the next sweep finds the rest.
+#: How many paths are noted between two steps; the next sweep finds the rest.
 MOST_WAITING = 1000
-#: Directories that are watched where they exist, of the some twenty projects at work last: each costs a thread. The
-#: others' files are read again when a session starts there, and by the sweep.
+#: How many directories are watched, those of the latest projects; each costs a thread. The files of other projects are read
+#: again when a session starts there, and by the sweep.
 MOST_WATCHED = 40
 NAMES = frozenset({"CLAUDE.md", "CLAUDE.local.md", "AGENTS.md", "MEMORY.md"})
-#: Names and patterns of the instruction files of other assistants.
+#: The names and patterns of other assistants' instruction files.
 NAMES_OF_OTHERS = {
     name.rpartition("/")[2] for adapter in ADAPTERS.values() if adapter.instructions for name in adapter.instructions
 }
 
 
-#: A disk that did not answer is asked again after this.
+#: A disk that did not answer is tried again after this.
 HUNG_S = 600.0
 
 
 class InstructionRefresh:
-    """Owns which instruction files are to be read again, and in which directories each project's lie."""
+    """Owns which instruction files have to be read again, and the directories of each project's files."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._lock = threading.Lock()
         self._waiting: dict[str, dict[str, None]] = {"visited": {}, "touched": {}}
-        #: Project and root -> the directories of its instructions, and their stamp (() to read anew); at work last comes last.
-        self._known: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
+        #: (project, root) -> the directories of its instructions, and their stamp (() to read again); the latest is last.
+        self._projects: dict[tuple[int, str], tuple[set[str], instruction_files.Stamp]] = {}
         self._hung: dict[str, float] = {}
-        """Project -> when its disk is asked again; monotonic."""
+        """Project -> when its disk is tried again; monotonic."""
 
     def visit(self, directory: str) -> None:
-        """Notes that a session is at work in a directory; cheap, from any thread."""
+        """Notes that a session is active in a directory; cheap, from any thread."""
         if directory:
             self._note("visited", directory)
 
@@ -80,63 +80,63 @@ class InstructionRefresh:
         self._context.poke()
 
     def _may_be_imported(self, path: str) -> bool:
-        """Whether an imported file may lie there: in a directory that one was read from, and no bookkeeping."""
+        """Whether a path may be an imported file: in a directory from which one was read, and not the assistant's bookkeeping."""
         folder = path.rpartition("/")[0]
         config = self._context.config
         if path.endswith(".jsonl") or folder in map(str, (*config.assistant_dirs, *dict(config.host_dirs).values())):
             return False
-        return any(folder in folders for folders, _ in list(self._known.values()))
+        return any(folder in folders for folders, _ in list(self._projects.values()))
 
     def folders(self) -> list[Path]:
-        """The directories to watch, each alone and not what is below it: those of the projects at work last."""
+        """The directories to watch, without subdirectories: those of the latest projects."""
         with self._lock:
-            latest_first = list(self._known.values())[::-1]
+            latest_first = list(self._projects.values())[::-1]
         folders = dict.fromkeys(folder for folders, _ in latest_first for folder in sorted(folders))
         return [Path(folder) for folder in islice(folders, MOST_WATCHED)]
 
     def waiting(self) -> bool:
-        """Whether something is to be read."""
+        """Whether something has to be read."""
         return any(self._waiting.values())
 
     def step(self) -> int:
-        """Reads what was visited or touched; how many files have changed."""
+        """Reads the instructions of visited directories and touched files; returns how many files changed."""
         with self._lock:
             waiting, self._waiting = self._waiting, {"visited": {}, "touched": {}}
         visited = (instruction_files.project_of(self._context.store, directory) for directory in waiting["visited"])
-        at_work = [project for project in visited if project is not None]
+        active = [project for project in visited if project is not None]
         changed = {path.rpartition("/")[0] for path in waiting["touched"]}
         stale = [
             (seq, root)
-            for (seq, root), (folders, _) in self._known.items()
+            for (seq, root), (folders, _) in self._projects.items()
             if folders & changed or any(folder.startswith(f"{root}/.claude/") for folder in changed)
         ]
         for project in stale:
-            self._known[project] = self._known[project][0], ()
-        total = sum(self._refresh(*project) for project in dict.fromkeys([*at_work, *stale]))
-        self._put_last(at_work)
+            self._projects[project] = self._projects[project][0], ()
+        total = sum(self._refresh(*project) for project in dict.fromkeys([*active, *stale]))
+        self._put_last(active)
         return total
 
     def sweep(self) -> int:
-        """Reads the files of every project that had a session lately; how many have changed."""
+        """Reads the files of every project with a recent session; returns how many changed."""
         since = iso_before(RECENT_DAYS * 86_400)
         recent = self._context.store.read(lambda rows: projects.projects_since(rows, since))[:MOST_PROJECTS]
-        for project in self._known.keys() - set(recent):
-            del self._known[project]
+        for project in self._projects.keys() - set(recent):
+            del self._projects[project]
         total = sum(self._refresh(*project) for project in recent if not self._context.stopping)
         self._put_last(recent[::-1])
         return total
 
-    def _put_last(self, at_work: Sequence[tuple[int, str]]) -> None:
-        """Puts projects after all those at work before them, in this order."""
+    def _put_last(self, active: Sequence[tuple[int, str]]) -> None:
+        """Moves projects to the end of the order, where the latest are."""
         with self._lock:
-            for project in at_work:
-                if project in self._known:
-                    self._known[project] = self._known.pop(project)
+            for project in active:
+                if project in self._projects:
+                    self._projects[project] = self._projects.pop(project)
 
     def _refresh(self, seq: int, root: str) -> int:
-        """Reads one project's files when they look changed; a project that is not on this machine keeps what was known."""
+        """Reads a project's files if their stamp changed; a project that is not on this machine keeps its stored ones."""
         store, user = self._context.store, claude_instructions.user_of(self._context.config)
-        _, stamp = self._known.get((seq, root), (set(), ()))
+        _, stamp = self._projects.get((seq, root), (set(), ()))
 
         def read() -> int:
             if not self._answers(root):
@@ -145,13 +145,13 @@ class InstructionRefresh:
             if is_unchanged or not root or not is_directory(root):
                 return 0
             changed, folders, paths = instruction_files.refresh(store, seq, root, user, now=now_iso())
-            self._known[seq, root] = folders, instruction_files.stamp(paths)
+            self._projects[seq, root] = folders, instruction_files.stamp(paths)
             return changed
 
         return self._context.guard("instructions", read, about=root) or 0
 
     def _answers(self, root: str) -> bool:
-        """Whether the disk of a project answers; one that did not is asked again after HUNG_S."""
+        """Whether the disk of a project answers; one that did not is tried again after HUNG_S."""
         now = time.monotonic()
         if now < self._hung.get(root, now):
             return False
@@ -163,12 +163,12 @@ class InstructionRefresh:
 
 # --- backups
 
-#: How often the daemon looks whether a backup is due, and tries again one that failed.
+#: How often the daemon checks whether a backup is due, or repeats one that failed.
 LOOK_S = 600.0
 
 
 def daily_backup(context: Context) -> bool:
-    """Makes the backup that is due, if one is; StoreError when the disk has no room for it."""
+    """Makes a backup if one is due; StoreError if the disk has no room for it."""
     database, hours = context.config.paths.database, context.config.settings.backup_every_h
     if not hours or not _is_backup_due(context, database, hours):
         return False
@@ -182,7 +182,7 @@ def daily_backup(context: Context) -> bool:
 
 
 def make_backup(context: Context, target: Path | None, *, note: backup.Note = backup.unnoted) -> dict[str, Any]:
-    """Makes a backup, at `target` or among the others, of which the oldest go; what it holds."""
+    """Makes a backup at `target`, or among the others and removes the oldest; returns its description."""
     database = context.config.paths.database
     place = target or backup.place_of(database, now=now_iso())
     if target is not None and is_there(target):
@@ -193,7 +193,7 @@ def make_backup(context: Context, target: Path | None, *, note: backup.Note = ba
 
 
 def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
-    """Whether the database has changed and the newest backup, or the database where there is none, is old enough."""
+    """Whether the database has changed and the newest backup (without one, the database) is old enough."""
     newest = next(iter(backup.list_backups(database)), None)
     if newest is None:
         since = context.store.read(activity.created_at)
@@ -203,12 +203,12 @@ def _is_backup_due(context: Context, database: Path, hours: int) -> bool:
         written = (database, database.with_name(f"{database.name}-wal"))
         if max(path.stat().st_mtime for path in written if is_there(path)) <= newest.stat().st_mtime:
             return False
-    # A clock that was set back must not put the next one off for ever.
+    # A clock that was set back must not delay the next backup forever.
     return not 0 <= (datetime.now(UTC) - made_at).total_seconds() < hours * 3600
 
 
 def describe_backups(database: Path) -> dict[str, Any]:
-    """The backups in `csmd status`: how many, how large, when the last was made."""
+    """The backups in `csmd status`: their number, size, and the time of the last."""
     copies = backups(database)
     return {
         "backups": len(copies),
@@ -219,18 +219,18 @@ def describe_backups(database: Path) -> dict[str, Any]:
 
 # --- retention and growth
 
-#: A marker of `csmd doctor` that is this old was left by one that was killed.
+#: An older probe of `csmd doctor` was left by a killed one.
 PROBE_S = 600
-#: How often it is looked whether something is due; a start is for catching up.
+#: How often retention is applied; not at the start, when the daemon is catching up.
 RETENTION_S = 900.0
-#: How often the parts of full-text indexes are merged.
+#: How often the segments of full-text indexes are merged.
 MERGE_S = 900.0
-#: A write holds the writer for a few milliseconds: a hook still gets its answer in time.
+#: A write of this many turns takes a few milliseconds, so a hook still gets its answer in time.
 BATCH_TURNS = 100
 
 
 def drop_expired(store: Store, settings: Settings, *, now: datetime) -> bool:
-    """Drops one batch of what is too old or too much at `now`; whether there was any."""
+    """Drops one batch of rows that are too old or too many at `now`; returns whether there was any."""
 
     def before(days: int) -> str:
         return iso(now - timedelta(days=days))
@@ -256,7 +256,7 @@ def _room(rows: Rows, settings: Settings) -> turns.Room:
 
 
 def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) -> dict[str, Any]:
-    """What `csmd status` says of the room that is used; sizes in bytes, a limit of 0 is none."""
+    """The used room in `csmd status`; sizes in bytes, a limit of 0 means none."""
     room = _room(rows, settings)
     return {
         "used_bytes": room.used,
@@ -271,7 +271,7 @@ def retention_figures(rows: Rows, settings: Settings, counters: dict[str, int]) 
 
 
 def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
-    """What the user should know before, or because, tool output goes for want of room."""
+    """The warnings before, or while, tool output is dropped for lack of room."""
     room = _room(rows, settings)
     if not room.is_short:
         return []
@@ -284,22 +284,22 @@ def retention_warnings(rows: Rows, settings: Settings) -> list[str]:
     return [f"storage: {room.used / MB:.0f} MB of storage.max_mb {settings.storage_max_mb}; {what}"]
 
 
-#: How often it is looked whether a day has begun.
+#: How often the daemon checks whether a new day has begun.
 GROWTH_EVERY_S = 900.0
 #: Growth is the average over this many days at most.
 LAST_DAYS = 14
 
 
 def note_size(store: Store) -> None:
-    """Notes today's size."""
+    """Records today's size."""
     today = datetime.now(UTC).date().isoformat()
     store.write(lambda rows: activity.note_size(rows, today))
 
 
 def daily_growth(noted: list[tuple[str, int]], *, used: int, today: date) -> dict[str, Any]:
-    """`bytes_per_day` since the first of the last days that were noted, and over how many `days`; None and 0 at first.
+    """`bytes_per_day` over the last `days` that were recorded; None and 0 if there are none yet.
 
-    The very first day is no measure: on it came everything that the assistant had written before.
+    The very first day is not counted: everything that the assistant had written before was read on it.
     """
     days = noted if len(noted) >= activity.MOST_DAYS else noted[1:]
     for day, size in days:
@@ -323,7 +323,7 @@ HOURLY = (
 
 
 class Hourly:
-    """Owns the numbers of an hour ago; the background thread logs what has come since."""
+    """Owns the counts of an hour ago; the background thread logs the difference."""
 
     def __init__(self) -> None:
         self._next = 0.0
@@ -331,7 +331,7 @@ class Hourly:
         self._counts: Mapping[str, int] | None = None
 
     def step(self, store: Store, now: float) -> bool:
-        """Writes the line that is due at the monotonic time `now`; whether there was one."""
+        """Logs a line if one is due at the monotonic time `now`; returns whether it did."""
         if now < self._next:
             return False
         self._next = now + HOUR_S

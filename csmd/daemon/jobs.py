@@ -1,8 +1,8 @@
-"""The background thread and its table of chores: what each does, in which order, when it is due.
+"""The background thread and its table of chores: what each does, in which order, and when it is due.
 
-One bounded piece is done at a time. Each chore is a catch-all of its own: one that fails stops no other. `step` takes the
-monotonic time by which chores are due, so that tests need not wait for it; what they store is dated by the wall clock.
-`run` calls `step` when it is poked, hinted at, or a tick has passed.
+Chores do one bounded piece at a time, and a chore that fails does not stop the others. `step` takes the monotonic time by which
+chores are due, so that tests need not wait; what chores store is dated by the wall clock. `run` calls `step` when it is poked,
+when it gets a hint, or after a tick.
 """
 
 from __future__ import annotations
@@ -34,33 +34,36 @@ from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import ToolContext
 
-#: The background thread looks what is due this often, and when it is poked.
+#: How often the background thread checks what is due, unless it is poked.
 TICK_S = 5.0
-#: At least so long lies between the beginnings of two passes that nobody waits for, for each asks every stage what it has
-#: to do; and so long at most a thread rests after a piece of long work.
+#: The shortest time between the beginnings of two passes that no client waits for, because each pass queries every stage; and
+#: the longest rest after a piece of long work.
 TOGETHER_S = 1.0
-#: The longest that a task has in a pass; what happens now becomes memory so much later.
+#: The longest time of a task in a pass, which delays new memories.
 MOST_TASK_S = 30.0
-#: A dream has as long in a pass as all else of the last one took, and at most so long: other background work waits.
+#: The longest time of a dream in a pass; it also has no more than all other work of the last pass took.
 MOST_DREAM_S = 0.2
-#: A hook takes half a second: a spool file that is unfinished after this was left by one that was killed.
+#: A hook takes half a second: a spool file that is unfinished after this was left by a killed hook.
 UNFINISHED_S = 600.0
-LIVE_SWEEP_S, FULL_SWEEP_S = 30.0, 900.0
-#: As long as every directory is watched. Listing 20,000 transcripts takes up to a second of the processor.
+#: How often active transcripts are checked.
+LIVE_SWEEP_S = 30.0
+#: How often all transcripts are checked.
+FULL_SWEEP_S = 900.0
+#: How often, while every directory is watched; listing 20,000 transcripts takes up to a second of the processor.
 WATCHED_SWEEP_S = 3600.0
-#: How long the database's file may be away, say to be moved back, before the daemon goes on with its copy.
+#: How long the database's file may be missing before the daemon continues with its copy.
 GONE_S = 60.0
-#: Commits of others after which the write-ahead log is moved into the database.
+#: After this many commits by other threads the write-ahead log is moved into the database.
 CHECKPOINT_COMMITS = 200
 
 
 @dataclass(slots=True)
 class Pass:
-    """One pass over the table at the monotonic time `now`, and what its chores have done so far."""
+    """A pass over the table at the monotonic time `now`, and what its chores have done so far."""
 
     now: float
     takes_writes: bool = True
-    #: Whether somebody waits for a task that is under way.
+    #: Whether a client waits for the running task.
     task_running: bool = False
     worked: bool = False
     embedded: bool = False
@@ -74,14 +77,14 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Chore:
-    """A row of the table: work that begins by itself, where a Task is ordered.
+    """A row of the table: work that begins by itself; a Task, in contrast, is ordered.
 
-    `name` is for the log and for error reports, `step` returns something true if it did anything.
+    `name` is for the log and for error reports; `step` returns a true value if it did anything.
 
-    It is due in each pass, or `every_s` seconds and for the first time after `first_s`. One that `repeats` is due again at
-    once after it did something; one that is `quiet` never makes the next pass due sooner, whatever it did. One that works
-    `in_pieces` does a short piece in each pass, and the next pass comes after a rest, not a second later. `when`: always;
-    sound, if the store takes writes; no_task, if also no task is running; idle, if nothing was done in this pass and
+    A chore is due in each pass, or every `every_s` seconds, for the first time after `first_s`. One that `repeats` is due
+    again at once after it did something; a `quiet` one never makes the next pass due sooner. One that works `in_pieces`
+    does a short piece in each pass, and the next pass begins after a rest, not a second later. `when`: always;
+    sound, if the store accepts writes; no_task, if also no task is running; idle, if nothing was done in this pass and
     no client waits.
     """
 
@@ -96,7 +99,7 @@ class Chore:
 
 
 class Background(threading.Thread):
-    """Owns the background thread, the parts that it steps, and when each chore is due."""
+    """Owns the background thread, the parts that it calls, and the times at which chores are due."""
 
     def __init__(self, store: Store, config: Config, embedder: Embedder) -> None:
         super().__init__(name="csmd-background")
@@ -114,40 +117,40 @@ class Background(threading.Thread):
         )
         self._last_full_sweep = float("-inf")
         self._commits_seen = 0
-        #: Whether every directory of transcripts is watched; the sweep then is for events that were lost.
+        #: Whether every directory of transcripts is watched; then the sweep only finds lost events.
         self.is_watched: Callable[[], bool] = lambda: False
-        #: Ends the daemon's parts, to be built anew where `begins_anew` says so.
+        #: Ends the daemon's parts, which are started again if `begins_anew` is set.
         self.begin_anew: Callable[[], None] = lambda: None
         self.begins_anew = False
         self._there_at = 0.0
-        """When the database's file was seen last; monotonic."""
-        #: Has the socket's thread call back when it comes by.
+        """When the database's file was last seen; monotonic."""
+        #: Makes the socket's thread call back.
         self.ask_server: Callable[[Callable[[], None]], None] = lambda answered: answered()
         self._due: dict[str, float] = {}
         self._task_s = self._dream_s = self._rest_s = 0.0
-        """What the task, a dream, and all else took in the last pass."""
+        """How long the task, a dream, and all other work took in the last pass."""
         self._did_piece = False
-        """Whether the last pass did a piece of long work, of which there may be more."""
+        """Whether the last pass did a piece of long work that may have more pieces."""
         self._table = self._chores()
 
     def _chores(self) -> tuple[Chore, ...]:
-        """The chores in their order: what comes in, the task, reading, stages, upkeep, the dream."""
+        """The chores in order: incoming events, the task, reading, stages, upkeep, the dream."""
         context, store, hourly = self.context, self.context.store, Hourly()
         return (
             Chore("mark", lambda _: self._clear_hung_mark(), when="always"),
             Chore("pauses", lambda _: read_pauses(context.pauses), when="always", quiet=True),
-            Chore("alarms", lambda jobs_pass: self.alarms.step(jobs_pass.now), when="always", every_s=EVERY_S),
+            Chore("alarms", lambda pass_: self.alarms.step(pass_.now), when="always", every_s=EVERY_S),
             Chore("rescue", self._rescue, when="always", every_s=EVERY_S, quiet=True),
             Chore("secrets", lambda _: self.tasks.look_after_secrets(), every_s=SECRETS_EVERY_S, quiet=True),
             Chore("spool", lambda _: reading.replay(context)),
-            Chore("rehearsal", lambda jobs_pass: self.rehearsal.step(jobs_pass.now)),
+            Chore("rehearsal", lambda pass_: self.rehearsal.step(pass_.now)),
             Chore("directories", lambda _: self.clients.note_directories(), quiet=True),
             Chore("task", self._do_task, when="always"),
             Chore("hints", lambda _: reading.follow_hints(context)),
             Chore("sweep", self._sweep, when="no_task", every_s=LIVE_SWEEP_S),
             Chore("provisional turns", lambda _: self.stages.close_provisional(), when="no_task", every_s=LIVE_SWEEP_S),
             Chore("unfinished spool files", lambda _: self._clear_unfinished(), when="no_task", every_s=LIVE_SWEEP_S),
-            Chore("hooks", lambda jobs_pass: self.clients.settle_hooks(jobs_pass.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
+            Chore("hooks", lambda pass_: self.clients.settle_hooks(pass_.now), when="no_task", every_s=LIVE_SWEEP_S, quiet=True),
             Chore("backlog", lambda _: reading.read_backlog(context), when="no_task", in_pieces=True),
             Chore(
                 "retention", lambda _: housekeeping.drop_expired(store, context.config.settings, now=datetime.now(UTC)),
@@ -155,13 +158,13 @@ class Background(threading.Thread):
             ),
             Chore("size of the day", lambda _: housekeeping.note_size(store), every_s=housekeeping.GROWTH_EVERY_S),
             Chore("instructions", lambda _: self.instructions.waiting() and self.instructions.step()),
-            Chore("pages", lambda jobs_pass: self.pages.step(jobs_pass.now), when="no_task"),
+            Chore("pages", lambda pass_: self.pages.step(pass_.now), when="no_task"),
             Chore("stages", self._do_stages),
             Chore("checkpoint", self._checkpoint),
-            Chore("summary", lambda jobs_pass: hourly.step(store, jobs_pass.now), quiet=True),
+            Chore("summary", lambda pass_: hourly.step(store, pass_.now), quiet=True),
             Chore("notes", lambda _: context.lookups.write(), every_s=housekeeping.NOTES_S, quiet=True),
             Chore("ledger", lambda _: curating.book_vectors(context), every_s=curating.BOOK_EVERY_S, quiet=True),
-            Chore("team", lambda jobs_pass: self.team.step(jobs_pass.now)),
+            Chore("team", lambda pass_: self.team.step(pass_.now)),
             Chore("dream", self._dream, when="always", in_pieces=True),
             Chore(
                 "word indexes", lambda _: store.write(fulltext.merge), when="idle", every_s=housekeeping.MERGE_S,
@@ -171,7 +174,7 @@ class Background(threading.Thread):
         )  # fmt: skip
 
     def tool_context(self, status: Callable[[Rows, Background], dict[str, Any]]) -> ToolContext:
-        """What tools may use of the daemon."""
+        """The parts of the daemon that tools may use."""
         context = self.context
         return ToolContext(
             store=context.store, config=context.config, embedder=context.embedder, excludes=context.excludes,
@@ -188,20 +191,20 @@ class Background(threading.Thread):
     # --- from any thread
 
     def hint(self, path: str) -> None:
-        """Notes that a transcript, a database of them or an instruction file may have changed; cheap."""
-        place = path.removesuffix("-wal")  # where a change of a database stands first
-        if path.endswith(".jsonl") or Path(place) in adapters.roots(self.context.config):
-            self.context.hint(place)
+        """Notes that a transcript, a database of transcripts or an instruction file may have changed; cheap."""
+        changed = path.removesuffix("-wal")  # a database's changes are written there first
+        if path.endswith(".jsonl") or Path(changed) in adapters.roots(self.context.config):
+            self.context.hint(changed)
         else:
             self.instructions.touch(path)
 
     def sweep_soon(self) -> None:
-        """Asks for a full sweep in the next jobs_pass."""
+        """Makes the next pass do a full sweep."""
         self._last_full_sweep = self._due["sweep"] = float("-inf")
         self.context.wake.set()
 
     def expect(self, project: int) -> None:
-        """Notes that a session begins in a project: its next prompt is rehearsed."""
+        """Notes that a session begins in a project, so that its next prompt is rehearsed."""
         self.rehearsal.expect(project)
         self.context.poke()
 
@@ -213,13 +216,13 @@ class Background(threading.Thread):
             began = time.monotonic()
             busy = context.guard("step", lambda: self.step(time.monotonic()))
             pause = TICK_S
-            if busy:  # what somebody waits for goes on at once
+            if busy:  # without a pause if a client waits
                 pause = 0.0 if self._is_urgent() else (time.monotonic() - began) * reading.REST
             if pause:
                 worked_until = time.monotonic()
                 context.wake.wait(pause)
-                # Of a burst of events one pass takes what came together; after a piece of long work the next pass begins
-                # when the thread has rested as long as it worked, whatever comes; a task is begun at once.
+                # One pass handles a burst of events; after a piece of long work the thread first rests as long as it worked,
+                # whatever arrives; a task begins at once.
                 until = worked_until + min(pause, TOGETHER_S) if self._did_piece else began + TOGETHER_S
                 context.asked.wait(max(0.0, until - time.monotonic()))
                 context.asked.clear()
@@ -232,32 +235,32 @@ class Background(threading.Thread):
             context.guard(name, end)
 
     def step(self, now: float) -> bool:
-        """Does what is due at the monotonic time `now`; whether more may be due at once."""
-        jobs_pass, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
+        """Does what is due at the monotonic time `now`; returns whether more may be due at once."""
+        pass_, began = Pass(now, takes_writes=self.context.store.takes_writes), time.monotonic()
         self._task_s = self._dream_s = 0.0
         for chore in self._table:
             self._due.setdefault(chore.name, now + chore.first_s)
-            if self._is_due(chore, jobs_pass):
+            if self._is_due(chore, pass_):
                 self._schedule_next(chore, now)
-                did = bool(self.context.guard(chore.name, partial(chore.step, jobs_pass)))
-                jobs_pass.worked |= did and not chore.quiet
-                jobs_pass.did_piece |= did and chore.in_pieces
+                did = bool(self.context.guard(chore.name, partial(chore.step, pass_)))
+                pass_.worked |= did and not chore.quiet
+                pass_.did_piece |= did and chore.in_pieces
                 if chore.repeats and did:
                     self._due[chore.name] = now
         self._rest_s = max(0.0, time.monotonic() - began - self._task_s - self._dream_s)
-        self._did_piece = jobs_pass.did_piece
-        if not jobs_pass.takes_writes:  # hooks spool, and status says why
+        self._did_piece = pass_.did_piece
+        if not pass_.takes_writes:  # hooks spool, and status explains it
             self.context.trouble.clear()
-        return jobs_pass.is_busy or self.context.client_is_waiting()
+        return pass_.is_busy or self.context.client_is_waiting()
 
-    def _is_due(self, chore: Chore, jobs_pass: Pass) -> bool:
-        if chore.when != "always" and not jobs_pass.takes_writes:
+    def _is_due(self, chore: Chore, pass_: Pass) -> bool:
+        if chore.when != "always" and not pass_.takes_writes:
             return False
-        if chore.when in ("no_task", "idle") and jobs_pass.task_running:
+        if chore.when in ("no_task", "idle") and pass_.task_running:
             return False
-        if chore.when == "idle" and (jobs_pass.is_busy or self.context.client_is_waiting()):
+        if chore.when == "idle" and (pass_.is_busy or self.context.client_is_waiting()):
             return False
-        return not chore.every_s or jobs_pass.now >= self._due[chore.name]
+        return not chore.every_s or pass_.now >= self._due[chore.name]
 
     def _schedule_next(self, chore: Chore, now: float) -> None:
         """Sets when a chore that runs at intervals is due again; `now` is the monotonic time."""
@@ -270,65 +273,65 @@ class Background(threading.Thread):
     # --- steps that concern several parts
 
     def _clear_hung_mark(self) -> None:
-        """Removes the mark of a hung daemon, which a hook left that had no answer: the server answers, so it was busy."""
+        """Removes the mark that a hook without an answer left, if the server answers: it was only busy."""
         mark, answered = self.context.config.paths.hung_mark, threading.Event()
         if is_there(mark):
             self.ask_server(answered.set)
             if answered.wait(TICK_S):
                 self.context.store.write(lambda _: mark.unlink(missing_ok=True))
 
-    def _rescue(self, jobs_pass: Pass) -> None:
-        """Copies a database that was deleted or replaced; the daemon begins anew with the copy of one that stays gone."""
+    def _rescue(self, pass_: Pass) -> None:
+        """Copies a database that was deleted or replaced; if it stays missing, the daemon starts again with the copy."""
         store = self.context.store
         store.rescue(now=now_iso())
         if store.displacement() != "gone":
-            self._there_at = jobs_pass.now
-        elif store.is_rescued and jobs_pass.now - self._there_at >= GONE_S and not self.begins_anew:
+            self._there_at = pass_.now
+        elif store.is_rescued and pass_.now - self._there_at >= GONE_S and not self.begins_anew:
             self.begins_anew = True
             self.begin_anew()
 
     def _clear_unfinished(self) -> None:
         files.clear_unfinished(self.context.config.paths.home, before_s=time.time() - UNFINISHED_S)
 
-    def _do_task(self, jobs_pass: Pass) -> None:
-        """Steps the task that a client waits for, for as long as all else in the last pass took, however much comes in."""
+    def _do_task(self, pass_: Pass) -> None:
+        """Steps the task that a client waits for, for as long as all other work in the last pass took."""
         began = time.monotonic()
-        jobs_pass.worked |= self.tasks.step()
-        jobs_pass.task_running = self.tasks.is_urgent
+        pass_.worked |= self.tasks.step()
+        pass_.task_running = self.tasks.is_urgent
         while self.tasks.is_urgent and time.monotonic() - began < min(self._rest_s, MOST_TASK_S):
             self.tasks.step()
         self._task_s = time.monotonic() - began
 
-    def _do_stages(self, jobs_pass: Pass) -> bool:
-        worked, jobs_pass.embedded = self.stages.step(jobs_pass.now, at_task=jobs_pass.task_running)
-        jobs_pass.did_piece |= jobs_pass.embedded
+    def _do_stages(self, pass_: Pass) -> bool:
+        worked, pass_.embedded = self.stages.step(pass_.now, at_task=pass_.task_running)
+        pass_.did_piece |= pass_.embedded
         return worked
 
-    def _sweep(self, jobs_pass: Pass) -> bool:
-        is_full = jobs_pass.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)
+    def _sweep(self, pass_: Pass) -> bool:
+        is_full = pass_.now >= self._last_full_sweep + (WATCHED_SWEEP_S if self.is_watched() else FULL_SWEEP_S)
         if is_full:
-            self._last_full_sweep = jobs_pass.now
-            jobs_pass.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
+            self._last_full_sweep = pass_.now
+            pass_.worked |= bool(self.context.guard("instructions", self.instructions.sweep))
         return reading.sweep(self.context, full=is_full) > 0
 
-    def _checkpoint(self, jobs_pass: Pass) -> None:
-        """Moves the write-ahead log into the database after work, or after many commits of others."""
+    def _checkpoint(self, pass_: Pass) -> None:
+        """Moves the write-ahead log into the database after work, or after many commits by other threads."""
         store = self.context.store
-        if (jobs_pass.worked and not jobs_pass.task_running) or store.commits - self._commits_seen > CHECKPOINT_COMMITS:
+        if (pass_.worked and not pass_.task_running) or store.commits - self._commits_seen > CHECKPOINT_COMMITS:
             self._commits_seen = store.commits
             store.checkpoint()
 
-    def _dream(self, jobs_pass: Pass) -> bool:
+    def _dream(self, pass_: Pass) -> bool:
         waits = self.context.client_is_waiting()
-        if jobs_pass.task_running or (waits and not self.dreaming.is_overdue):
+        if pass_.task_running or (waits and not self.dreaming.is_overdue):
             return False
-        began, idle = time.monotonic(), jobs_pass.takes_writes and not (jobs_pass.is_busy or waits)
+        began, idle = time.monotonic(), pass_.takes_writes and not (pass_.is_busy or waits)
         try:
-            did = more = self.dreaming.step(jobs_pass.now, idle=idle)
+            did = more = self.dreaming.step(pass_.now, idle=idle)
             while more and not self.context.client_is_waiting():
                 if time.monotonic() - began >= min(self._rest_s, MOST_DREAM_S):
                     break
-                more = self.dreaming.step(jobs_pass.now, idle=False)
+                more = self.dreaming.step(pass_.now, idle=False)
         finally:
             self._dream_s = time.monotonic() - began
         return did

@@ -1,9 +1,8 @@
-"""The daemon's log: private, rotating, without anybody's words.
+"""The daemon's log: private, rotating, and without anyone's words.
 
-What an exception says may quote what a peer sent, a transcript held or a path is called: of an
-exception only its type and the places in the code are written. Our own lines are fixed words,
-numbers and names of ours; the details stand in `csmd status`. The same holds for stderr, which
-`csmd start` keeps in a file. What is written is redacted all the same: the last line of defence, not the first.
+The text of an exception may quote a request, a transcript or a path, so only its type and its frames are written. csmd's own
+lines consist of fixed words, numbers and csmd's names; details are in `csmd status`. The same holds for stderr, which
+`csmd start` keeps in a file. What is written is also redacted, as the last line of defence.
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from csmd.store import files
 log = logging.getLogger(__name__)
 
 LOG_BACKUPS = 3
-#: Causes of causes that are still named.
+#: How many causes of an error are named.
 CHAIN_LIMIT = 5
 Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
 class WordlessFormatter(logging.Formatter):
-    """Writes an exception as its type and frames, and a foreign package's line without its words."""
+    """Writes an exception as its type and frames, and another package's line without its words."""
 
     def format(self, record: logging.LogRecord) -> str:
         if record.name.partition(".")[0] != "csmd":
@@ -54,7 +53,7 @@ class WordlessFormatter(logging.Formatter):
 
 
 def kind_of(error: BaseException) -> str:
-    """An error's kind in csmd's or the system's words; never its own text, which may quote what was said."""
+    """An error's kind in csmd's or the system's words; never its own text, which may quote what a person said."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     if isinstance(error, CsmdError):
@@ -74,7 +73,7 @@ def configure(config: Config) -> None:
 
 
 def keep_words_off_stderr() -> None:
-    """Has uncaught exceptions logged without their words, and those that end the process written to stderr so too.
+    """Logs uncaught exceptions without their words, and writes those that end the process to stderr in the same form.
 
     Before `configure` there is no log, and only those that end the process are written.
     """

@@ -1,4 +1,4 @@
-"""The stages that distil, believe, index and embed what the store holds, and memory given back after a burst."""
+"""Runs the stages that distil, believe, index and embed what the store holds, and frees memory after a burst."""
 
 from __future__ import annotations
 
@@ -36,47 +36,59 @@ from csmd.store.sqlite import Rows
 from csmd.text import prose
 from csmd.vocabulary import QUIET_S
 
-#: The stages look again after this, even where nothing was stored.
+#: The stages run again after this, even if nothing was stored.
 LOOK_S = 300.0
-#: And after this where one of them failed (a model that does not load, say, stays so for a while) or a session is at work.
+#: They run again after this if one of them failed (for example because a model does not load) or a session is active.
 AGAIN_S = 30.0
-#: While a dream is under way and no session at work, what others stored waits so long.
+#: While a dream is running and no session is active, new rows wait this long.
 DREAMT_S = 5.0
 #: How long a hook's turn waits for the transcript before it is judged.
 PROVISIONAL_S = 120.0
-#: Turns that one read or write looks at (each takes a millisecond at most), and such parts of a sweep.
-LOOKED_AT, PARTS = 20, 10
-#: How often all stages go through what waits for a task: one may find what a later one has written.
+#: How many turns one read or write examines, at a millisecond each at most.
+LOOKED_AT = 20
+#: How many such parts a sweep has.
+PARTS = 10
+#: How often a task runs all stages: one may depend on what a later one writes.
 MOST_PASSES = 3
-#: Texts that are embedded at a time. A memory is embedded in parts of so many characters, at most so many.
-EMBED_TEXTS, PART_CHARACTERS, MOST_PARTS = 8, 1000, 12
-#: Turns and characters whose tokens are counted at a time (a question waits for one request), the most of one turn, and
-#: how long the worker has, which may have to load what it counts by.
-COUNTED_TURNS, COUNTED_CHARACTERS, MOST_COUNTED, COUNT_S = 50, 200_000, 4_000_000, 5.0
-#: Vectors take a second core below this load a core; on two cores they make 1 of it themselves.
+#: How many texts are embedded at a time.
+EMBED_TEXTS = 8
+#: A memory is embedded in parts of this many characters.
+PART_CHARACTERS = 1000
+#: The largest number of parts of a memory.
+MOST_PARTS = 12
+#: How many turns, and characters of them, are counted in one request: a hook's query may wait for it.
+COUNTED_TURNS = 50
+COUNTED_CHARACTERS = 200_000
+#: The longest whole text of a turn whose tokens are counted.
+MOST_COUNTED = 4_000_000
+#: How long the worker has for a request; it may have to load the ranks.
+COUNT_S = 5.0
+#: Below this load per core, vectors are made on two cores; they cause a load of 1 per core themselves.
 BUSY_LOAD = 1.5
-#: How long a step of indexing, embedding or linking lasts: other work waits so long.
+#: How long a step of indexing, embedding or linking lasts, which delays other work.
 SLICE_S = 0.2
-#: Commits that make a burst, and those after a rest that leave anything to give back.
-BURST_COMMITS, FEW_COMMITS = 500, 10
-#: glibc's number for how many pools of memory there may be.
+#: After this many commits memory is freed.
+BURST_COMMITS = 500
+#: After a rest it is freed after this many commits.
+FEW_COMMITS = 10
+#: glibc's number of the option that limits the pools of memory.
 M_ARENA_MAX = -8
 
 
 def limit_pools() -> None:
-    """Keeps the allocator to two pools: with one for each of a hundred threads freed memory is scattered, and stays."""
+    """Limits the allocator to two pools: with one for each of a hundred threads, freed memory would be scattered and kept."""
     _call_allocator("mallopt", M_ARENA_MAX, 2)
 
 
 def _call_allocator(name: str, *arguments: int) -> None:
-    """Calls a function of glibc's allocator; others have none of that name, and give memory back by themselves."""
+    """Calls a function of glibc's allocator; other allocators lack it, and free memory by themselves."""
     with suppress(AttributeError, OSError):
         getattr(ctypes.CDLL(None), name)(*arguments)
 
 
-#: How often the file of a session at work is written where nobody asks.
+#: How often the file of an active session is written in the background.
 LIVE_EVERY_S = 60.0
-#: A part of what a stage has left, with whether a task waits for all of it; how many rows it went through.
+#: Runs a part of a stage, given whether a task waits for all of it; returns how many rows it processed.
 Step = Callable[["Stages", bool], int]
 
 
@@ -92,18 +104,18 @@ def _tool_words(stages: Stages, force: bool) -> int:
 
 
 def _gotchas(stages: Stages, force: bool) -> int:
-    """One session that can be gone through: one that fails is shown in status and keeps no other from its turn."""
+    """One session; one that fails is shown in status and does not block others."""
     now = now_iso()
     for session in failure_links.waiting(stages.store, stages.pace(force)):
         look = partial(failure_links.relate_session, stages.store, session, now=now)
-        found = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
-        if found is not None:
-            return found
+        count = stages.context.guard("gotchas of session", look, about=session.session_id, strict=force)
+        if count is not None:
+            return count
     return failure_links.recheck_sessions(stages.store, now=now)
 
 
 def _habits(stages: Stages, force: bool) -> int:
-    """Without `force` a project with a session at work, or that a task reads, waits: it would be counted with every turn."""
+    """Without `force` a project with an active session waits: it would be counted again with every turn."""
     settings, now = stages.context.config.settings, now_iso()
     if not settings.stages_candidates:
         return 0
@@ -121,7 +133,7 @@ def _digests(stages: Stages, force: bool) -> int:
 
 
 def _daily(stages: Stages, force: bool) -> int:
-    """A folder that cannot be written to is shown in status and fails no sync."""
+    """An unwritable folder is shown in status and does not fail a sync."""
     config = stages.context.config
     if not config.settings.stages_daily:
         return 0
@@ -137,20 +149,20 @@ def _daily(stages: Stages, force: bool) -> int:
 
 
 def _uses(stages: Stages, _: bool) -> int:
-    """Never sooner than the time of a receipt is over: what is not used yet may be."""
+    """Only receipts whose time is over: those before may still be used."""
     answered, still, over = map(iso_before, (usage.LAG_S, usage.STILL_S, usage.OVER_S))
     return usage.step(stages.store, answered=answered, still=still, over=over)
 
 
 def _topics(stages: Stages, force: bool) -> int:
-    # A dream archives memories by the hundred: to look again after every few would take longer than the dream.
+    # A dream archives hundreds of memories: retagging after every few would take longer than the dream.
     changing = bool(stages.context.backlog) or stages.dreaming.is_under_way
     return topic_tagging.step(stages.store, force=force, reading=changing)
 
 
-#: What follows distillation, in this order: each reads what those before it have written.
+#: The stages after distillation, in order: each reads what those before it have written.
 AFTER_DISTILLING: Mapping[str, Step] = {
-    "checkpoints": _checkpoints,  # first, for it is asked for during a compaction
+    "checkpoints": _checkpoints,  # first, because a compaction waits for it
     "tool words": _tool_words,
     "speakers": lambda stages, _: speakers.step(stages.store, now=now_iso()),
     "believe": lambda stages, _: remember.believe(stages.store)[0],
@@ -167,27 +179,27 @@ GUARDED = ("distill", *AFTER_DISTILLING, "embed", "restatements", "threads", "to
 
 
 class Stages:
-    """Owns how far the stages have come; only the background thread uses it."""
+    """Owns the progress of the stages; only the background thread uses it."""
 
     def __init__(self, context: Context, dreaming: Dreaming) -> None:
         self.context, self.dreaming = context, dreaming
         self.store: Store = context.store
-        #: The store's commits when every stage was through with it, and when memory was given back last.
+        #: The store's commits when every stage had finished, and when memory was freed last.
         self._done_commits, self._released_commits = -1, 0
         self._next_look = self._last_run = 0.0
-        #: Whether a session was left for later because it may be at work.
+        #: Whether a session was left for later because it may be active.
         self._has_open_session = False
-        #: The sessions that were at work when a task began, with their turns then.
-        self._asked: dict[int, int] = {}
-        #: The provisional turn from which the next sweep goes on.
+        #: The sessions that were active when a task began, with their turns then.
+        self._at_begin: dict[int, int] = {}
+        #: The provisional turn from which the next sweep continues.
         self._provisional = events.FIRST
 
     def look_again(self) -> None:
-        """Has the next step go through all stages, although nothing was stored: there is another model."""
+        """Makes the next step run all stages, although nothing was stored: there is another model."""
         self._done_commits = -1
 
     def step(self, now: float, *, at_task: bool) -> tuple[bool, bool]:
-        """Has all stages go through what the store holds since they were through; whether (one but embedding, it) found any."""
+        """Runs all stages if anything was stored since they finished; returns whether (any other stage, embedding) did anything."""
         guard, embedded = self.context.guard, False
         commits, began = self.store.commits, time.monotonic()
         if not at_task:  # a task may bring a model
@@ -208,27 +220,29 @@ class Stages:
         failed = any(what.startswith(GUARDED) for what in list(self.context.trouble))
         busy = at_task or worked or embedded or self.context.stopping
         is_done = not (busy or self._has_open_session or self.context.backlog)
-        # After a rest, what was stored since the last burst is given back, too.
+        # After a rest, memory used since the last burst is freed too.
         if is_done and commits - self._released_commits > (FEW_COMMITS if rested else BURST_COMMITS):
             guard("easing", self._release_memory)
             is_done = False  # that was a commit, and there may be others
-        soon = failed or bool(self.store.read(self._at_work))  # of those at work something may have been left for later
+        soon = failed or bool(
+            self.store.read(self._active_sessions)
+        )  # a part of an active session may have been left for later
         self._done_commits, self._next_look = commits if is_done else -1, now + (AGAIN_S if soon else LOOK_S)
         return worked, embedded
 
     @staticmethod
-    def _at_work(rows: Rows) -> dict[int, int]:
+    def _active_sessions(rows: Rows) -> dict[int, int]:
         return cursors.sessions_at_work(rows, quiet_before=iso_before(QUIET_S["stage"]))
 
     def pace(self, force: bool) -> cursors.Pace:
-        """Which sessions are read whole now; with `force` also those at work, as far as they were when the task began."""
-        asked = self._asked if force else {}
-        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=asked)
+        """The sessions that are processed whole; with `force` also active ones, up to where they were when the task began."""
+        at_begin = self._at_begin if force else {}
+        return cursors.Pace(quiet_before=iso_before(QUIET_S["stage"]), now=now_iso(), asked=at_begin)
 
     def _release_memory(self) -> None:
-        """Gives memory back to the system: the daemon stays for weeks, and has little to do most of the time.
+        """Returns memory to the system: SQLite's page cache, and freed memory that the allocator would keep.
 
-        What SQLite keeps of pages for the next question, and the allocator of freed memory, would stay for good.
+        The daemon runs for weeks and is idle most of the time.
         """
         self.store.shrink()
         gc.collect()
@@ -236,71 +250,71 @@ class Stages:
         self._released_commits = self.store.commits
 
     def distill(self) -> int:
-        """Distils what is settled, or a part of it if a client waits; returns the number of statements."""
-        found = 0
+        """Distils settled sessions, or some of them if a client waits; returns the number of statements."""
+        total = 0
         for count in self.distilling(force=False):
-            found += count
-            if found and self.context.client_is_waiting():
+            total += count
+            if total and self.context.client_is_waiting():
                 break
-        return found
+        return total
 
     def distilling(self, *, force: bool) -> Iterator[int]:
-        """Distils session by session what is settled; with `force` also the last message of a session at work."""
+        """Distils settled sessions one by one; with `force` also the last message of an active session."""
         if not self.context.config.settings.stages_distill:
             return
         now, quiet = now_iso(), iso_before(QUIET_S["stage"])
         for session in statements.behind(self.store):
             if self.context.stopping:
                 break
-            # How a session that is half read goes on is known already, but not to the store.
+            # The rest of a half-read session exists but is not in the store yet.
             is_half_read = session.path in self.context.half_read or session.path in self.context.backlog
             if is_half_read or (not force and self.context.waits_for_others(session)):
                 self._has_open_session = True
                 continue
-            # A last turn that is still to come (the clock was set back) would keep its session open until it has.
+            # A last turn in the future (the clock was set back) would keep its session open until then.
             settled = force or statements.is_settled(session, quiet_before=quiet) or session.last_at > now
             self._has_open_session |= not settled
             work = partial(statements.distill, self.store, session, settled=settled)
             yield self.context.guard("distilling session", work, about=session.session_id, strict=force) or 0
 
     def carry(self, name: str) -> int:
-        """Runs one stage on all that waits, or on a part of it if a client waits; returns how many rows."""
+        """Runs one stage on all waiting rows, or on some if a client waits; returns how many."""
         return self._repeat(partial(AFTER_DISTILLING[name], self, False))
 
     def _repeat(self, batch: Callable[[], int], slice_s: float = math.inf) -> int:
         """Runs batches until one finds nothing, a client waits or time is up; returns how many rows they processed."""
         total, until = 0, time.monotonic() + slice_s
-        while not self.context.stopping and (found := batch()):
-            total += found
+        while not self.context.stopping and (count := batch()):
+            total += count
             if time.monotonic() >= until or self.context.client_is_waiting():
                 break
         return total
 
     def run_until_done(self) -> Iterator[int]:
-        """Runs every stage on what waits until none finds anything; yields the number of rows after each step.
+        """Runs every stage until none has rows left; yields the number of rows after each step.
 
-        While a session is at work there is always more: what was there at first is gone through, the rest follows in
-        the background.
+        An active session always adds more: the rows that were there at first are processed, the rest follows in the
+        background.
         """
-        self._asked = self.store.read(self._at_work)
+        self._at_begin = self.store.read(self._active_sessions)
         for passed in range(MOST_PASSES):
             total = 0
             for name, step in AFTER_DISTILLING.items():
-                while found := step(self, True):
-                    total += found
-                    yield found
-                    # A day's file is written anew for each line of a session at work.
+                while count := step(self, True):
+                    total += count
+                    yield count
+                    # A day's file is rewritten for each line of an active session.
                     if (passed or name == "daily") and self.context.client_is_waiting():
                         break
             if not total:
                 return
 
     def embed(self) -> int:
-        """Embeds rows for a moment, or until a client waits; returns how many."""
+        """Embeds rows for SLICE_S, or until a client waits; returns how many."""
         return self._repeat(self.embed_some, SLICE_S)
 
     def embed_some(self) -> int:
-        """Embeds the next rows, memories before passages; how many, 0 when nothing waits or no model is there."""
+        """Embeds the next rows, memories before passages; returns how many, 0 if none waits or there is no model."""
         store, name = self.store, self.context.model_name()
         if name is None:
             return 0
@@ -318,40 +332,39 @@ class Stages:
 
     def _embed(self, kind: str, model: int, waiting: list[tuple[int, int, str]]) -> None:
         parts = [(seq, project, *part) for seq, project, text in waiting for part in _parts(kind, text)]
-        made: list[tuple[int, int, int, int, bytes]] = []
-        is_idle = not self.store.read(self._at_work) and (machine.load_per_core() or 0.0) < BUSY_LOAD
+        embedded: list[tuple[int, int, int, int, bytes]] = []
+        is_idle = not self.store.read(self._active_sessions) and (machine.load_per_core() or 0.0) < BUSY_LOAD
         on_two_cores = is_idle and machine.on_mains() is not False
         for start in range(0, len(parts), EMBED_TEXTS):
             batch = parts[start : start + EMBED_TEXTS]
-            found = self.context.embedder.embed(
-                [text for *_, text in batch], deadline_s=None, on_two_cores=on_two_cores
-            )
-            made += [(*row[:4], vector) for row, vector in zip(batch, found, strict=True)]
+            texts_of_batch = [text for *_, text in batch]
+            new = self.context.embedder.embed(texts_of_batch, deadline_s=None, on_two_cores=on_two_cores)
+            embedded += [(*row[:4], vector) for row, vector in zip(batch, new, strict=True)]
         reached, texts = waiting[-1][0], {seq: text for seq, _, text in waiting}
-        self.store.write(lambda rows: vectors.add(rows, kind, model, made, reached=reached, texts=texts))
+        self.store.write(lambda rows: vectors.add(rows, kind, model, embedded, reached=reached, texts=texts))
 
     def merge(self) -> int:
-        """Merges new memories with those that say the same in other words, after their vectors; how many it compared."""
+        """Merges new memories, once they have vectors, with those that say the same; returns how many it compared."""
         return self._repeat(
             lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
         )
 
     def link(self) -> int:
-        """Links passages into their threads for a moment, or until a client waits; returns how many."""
+        """Links passages into their threads for SLICE_S, or until a client waits; returns how many."""
         return self._repeat(self.link_some, SLICE_S)
 
     def link_some(self) -> int:
-        """Links the next passages into their threads, after their vectors where a model is there; 0 when none waits."""
+        """Links the next passages into their threads, with a model after they have vectors; returns how many."""
         return threads.step(self.store, model=self.context.model_name())
 
     def count(self) -> int:
-        """Counts the tokens of turns for a moment, or until a client waits; returns how many turns."""
+        """Counts the tokens of turns for SLICE_S, or until a client waits; returns how many turns."""
         return self._repeat(self.count_some, SLICE_S)
 
     def count_some(self) -> int:
-        """Counts the tokens of the next turns, of trimmed ones in their transcript; 0 when none waits or nothing counts.
+        """Counts the tokens of the next turns, for cut ones by their transcript; returns how many, 0 if none waits or none can be.
 
-        No worker is started for it: one runs anyway where what was said is embedded.
+        No worker is started for it: one runs anyway when turns are embedded.
         """
         embedder, store = self.context.embedder, self.store
         if not embedder.ready or not is_file(token_counter.ranks_file(self.context.config.paths.models)):
@@ -371,7 +384,7 @@ class Stages:
         return len(waiting)
 
     def _whole(self, seq: int) -> str | None:
-        """What a transcript has of a trimmed turn, where that is not too much to be counted."""
+        """The whole text of a cut turn in its transcript; None if it is missing or too long to be counted."""
         (turn,) = self.store.read(lambda rows: turns.left_out(rows, [seq]))
         sources = self.store.read(partial(whole_text.find_sources, turn=turn, key=self.store.hash_key))
         steps = whole_text.read_whole(turn, sources, excludes=self.context.excludes, is_thorough=False)
@@ -385,7 +398,7 @@ class Stages:
     # --- turns that only a hook reported
 
     def close_provisional(self) -> None:
-        """Ends the wait of provisional turns that the transcript has passed by, some in each sweep."""
+        """Settles provisional turns that the transcript did not confirm in time, some in each sweep."""
         before = iso_before(PROVISIONAL_S)
         for _ in range(PARTS):
             part = partial(events.expired_provisional, before=before, after=self._provisional, most=LOOKED_AT)
@@ -397,7 +410,7 @@ class Stages:
 
 
 def _parts(kind: str, text: str) -> list[tuple[int, int, str]]:
-    """(start, end, what is embedded) of a row's parts: a passage is short enough to be one, its words in one line."""
+    """(start, end, text to embed) of a row's parts: a passage is one part, on one line."""
     if kind == "passage":
         return [(0, len(text), " ".join(text.split()))]
     return [(start, end, text[start:end]) for start, end in prose.chunks(text, limit=PART_CHARACTERS)[:MOST_PARTS]]

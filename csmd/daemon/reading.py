@@ -1,7 +1,7 @@
-"""Reads transcripts: file events as hints, sweeps, the backlog of past sessions, and events that hooks spooled.
+"""Reads transcripts, by file events, in sweeps and from the backlog of past sessions; and replays events that hooks spooled.
 
-A file event says where to look, never what is there. A past is read newest first, in turn across projects: whoever has
-just installed csmd asks about what happened lately, in whichever project they stand.
+A file event says which file to read, never what it contains. The backlog is read newest first, alternating between projects:
+a new user of csmd asks about recent work, in any project.
 """
 
 from __future__ import annotations
@@ -40,18 +40,21 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: A transcript written to within this may be of a session at work; and more of them than anybody has.
-LIVE_S, MOST_LIVE = 3600, 200
-#: How long a step reads the backlog: other work waits so long.
+#: A transcript written within this many seconds may belong to an active session.
+LIVE_S = 3600
+#: The largest number of active transcripts that a short sweep checks.
+MOST_LIVE = 200
+#: How long a step reads the backlog, which delays other work.
 SLICE_S = 0.2
-#: A backlog that was read from within this is still being read: the rests between count as a part of its time.
+#: If the backlog was read within this many seconds, the rest since then counts as reading time.
 STILL_S = 5.0
-#: The rest after a step that nobody waits for, as a multiple of its length: reading a past takes half of one core at
-#: most, and a hook meets it half as often. Not a lower priority: a thread that has one and holds the interpreter holds up
-#: the threads that answer hooks.
+#: The rest after a background step, as a multiple of its length: a backlog takes half of one core at most, and a hook meets
+#: it half as often. A lower priority would be worse: a thread that holds the interpreter's lock delays those that answer hooks.
 REST = 1.0
-#: Spooled events, and bytes of them, that share one commit; a hook waits for it.
-TOGETHER, TOGETHER_BYTES = 32, 2 * 1024 * 1024
+#: How many spooled events share one commit, for which a hook may wait.
+TOGETHER = 32
+#: How many bytes of them share one commit.
+TOGETHER_BYTES = 2 * 1024 * 1024
 
 
 def read(
@@ -64,10 +67,10 @@ def read(
     stop: Callable[[], bool] = lambda: False,
     is_chosen: bool = False,
 ) -> transcripts.Tail:
-    """Reads what a transcript has grown by, or `most_pieces` of it; raises as `transcripts.tail` does.
+    """Reads the new lines of a transcript, or `most_pieces` of them; raises as `transcripts.tail` does.
 
-    Below an assistant's directory that is one of that assistant's where it keeps them, unless the user has chosen the
-    file: other files may lie there that an assistant has fetched.
+    In an assistant's directory only that assistant's transcripts are read, and only where it stores them, unless the user
+    has chosen the file: an assistant may have downloaded other files there.
     """
     owner, has_place = (None if is_chosen else adapters.below_root(config, str(path))) or (None, True)
     if not has_place:
@@ -90,11 +93,11 @@ def read(
 def look_at(
     context: Context, path: Path, *, strict: bool = False, most_pieces: int | None = None, is_chosen: bool = False
 ) -> transcripts.Tail:
-    """Reads what a transcript has grown by, or a part of it; a failure is noted in `trouble`."""
+    """Reads the new lines of a transcript, or some of them; a failure is noted in `trouble`."""
 
     def read_tail() -> transcripts.Tail:
         if not is_file(file_of_transcript(path)):
-            return transcripts.Tail()  # gone, which is no trouble, or a pipe that would never end
+            return transcripts.Tail()  # deleted, which is no error, or a pipe that would never end
         report = transcripts.Tail()
         with suppress(FileNotFoundError):
             report = read(
@@ -113,7 +116,7 @@ def look_at(
 
 
 def follow_hints(context: Context) -> bool:
-    """Reads a piece of each transcript that was hinted at, the rest in a later step; whether any brought something."""
+    """Reads a piece of each hinted transcript, the rest in later steps; returns whether any had new lines."""
     has_read = False
     for path in _hinted(context):
         context.live.add(str(path))
@@ -125,7 +128,7 @@ def follow_hints(context: Context) -> bool:
 
 
 def _hinted(context: Context) -> Iterator[Path]:
-    """The transcripts that were hinted at; of a database those that may have grown."""
+    """The hinted transcripts; of a database those that may have grown."""
     databases = [root for root in context.roots() if is_file(root)]
     for path in context.take_hints():
         if path not in databases:
@@ -137,7 +140,7 @@ def _hinted(context: Context) -> Iterator[Path]:
 
 
 def listed(config: Config, root: Path) -> Iterator[OnDisk]:
-    """The transcripts below a root, in no order, without the files that lie where its assistant keeps none."""
+    """The transcripts in a root, in no order, without files where its assistant stores none."""
     for file in transcript_listing.list_transcripts(root):
         owner = adapters.below_root(config, file.path)
         if owner is None or owner[1]:
@@ -145,7 +148,7 @@ def listed(config: Config, root: Path) -> Iterator[OnDisk]:
 
 
 def sweep(context: Context, *, full: bool) -> int:
-    """Finds every transcript that has grown; only those written to in the last hour unless `full`; how many."""
+    """Finds the transcripts that have grown, all of them if `full`, else those of the last hour; returns how many."""
     if not full:
         since = time.time_ns() - LIVE_S * 1_000_000_000
         live = context.store.read(lambda rows: cursors.file_positions(rows, since=since, most=MOST_LIVE))
@@ -181,7 +184,7 @@ def sweep(context: Context, *, full: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PastSession:
-    """A session's transcripts, its own before its sub-agents'; `rank` is its place in its project, the newest 0."""
+    """A session's transcripts, its own before its sub-agents'; `rank` counts from 0 for the newest of its project."""
 
     project: str
     session: str
@@ -193,8 +196,7 @@ class PastSession:
 def newest_first(on_disk: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSession]:
     """The sessions of these transcripts: the newest of every project, then every project's second, and so on.
 
-    `roots` are the directories whose own directories are projects; a transcript below none of them belongs to
-    the directory it lies in.
+    `roots` are the directories of transcripts; one outside of them belongs to the project of its own directory.
     """
     by_session: defaultdict[tuple[str, str], list[OnDisk]] = defaultdict(list)
     for file in sorted(on_disk, key=_own_first):
@@ -210,7 +212,7 @@ def newest_first(on_disk: Iterable[OnDisk], roots: Sequence[str]) -> list[PastSe
 
 
 def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
-    """(project directory, session) of a transcript, by where it lies."""
+    """(project directory, session) of a transcript, by its path."""
     root = next((root for root in roots if path.startswith(f"{root}/")), "")
     if not root:
         folder, _, name = path.rpartition("/")
@@ -219,26 +221,26 @@ def place_of(path: str, roots: Sequence[str]) -> tuple[str, str]:
 
 
 def _own_first(file: OnDisk) -> tuple[int, str]:
-    """Orders a session's own transcript before its sub-agents', which say little without it."""
+    """Orders a session's own transcript before its sub-agents', which mean little without it."""
     return len(PurePath(file.path).parts), file.path
 
 
 def fill_backlog(context: Context, sessions: Iterable[PastSession]) -> None:
-    """Takes the transcripts of these sessions for what is left to be read in the background."""
+    """Replaces the backlog by the transcripts of these sessions."""
     context.backlog.fill((f"{past.project}/{past.session}", file) for past in sessions for file in past.files)
 
 
 def read_backlog(context: Context) -> bool:
-    """Reads the backlog for a moment, or until a client waits; returns whether it read any."""
+    """Reads the backlog for SLICE_S, or until a client waits; returns whether it read any."""
     began = time.monotonic()
-    # Of the time it takes, distilling between two slices and the rests are a part.
+    # Its time includes distilling between two slices and the rests.
     at = context.read_until if began - context.read_until < STILL_S else began
     has_read = False
     while (file := context.backlog.first()) and not context.stopping and not context.client_is_waiting():
         has_read = True
         report = look_at(context, Path(file.path), most_pieces=1)
         if context.store.last_write_error and f"transcript {file.path}" in context.trouble:
-            return False  # the others would fare no better: it stays the first, until the disk takes writes
+            return False  # the others would fail too: it stays first until the disk accepts writes
         before, at = at, time.monotonic()
         context.backlog.record_reading(read=report.bytes_read, took_s=at - before)
         if not report.more:
@@ -254,7 +256,7 @@ def read_backlog(context: Context) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class QueuedEvent:
-    """A spooled event whose write is queued; no event where it is only counted."""
+    """A spooled event whose write is queued; `event` is None if it is only counted."""
 
     path: Path
     written: Future[Any]
@@ -262,7 +264,7 @@ class QueuedEvent:
 
 
 def replay(context: Context) -> bool:
-    """Takes in every spooled event, the oldest first; whether there was any."""
+    """Stores every spooled event, oldest first; returns whether there was any."""
     taken = 0
     waiting = [path for path in files.spooled_paths(context.config.paths.home) if path not in context.left_alone]
     for group in groups(waiting):
@@ -277,12 +279,12 @@ def replay(context: Context) -> bool:
 
 
 def groups(waiting: list[Path]) -> Iterator[list[Path]]:
-    """Groups of spooled files that share a commit, in order: few enough, and no more bytes than fit into memory."""
+    """Groups of spooled files that share a commit, in order: at most TOGETHER files and TOGETHER_BYTES bytes."""
     group: list[Path] = []
     left = TOGETHER_BYTES
     for path in waiting:
         size = 0
-        with suppress(OSError):  # gone, or nothing to be read: that comes to light when it is queued
+        with suppress(OSError):  # deleted or unreadable, which is handled when it is queued
             size = path.lstat().st_size
         if group and (len(group) == TOGETHER or size > left):
             yield group
@@ -294,7 +296,7 @@ def groups(waiting: list[Path]) -> Iterator[list[Path]]:
 
 
 def _queue(context: Context, path: Path) -> QueuedEvent:
-    """Reads an event and queues its write; an error is raised when it is finished, in its turn."""
+    """Reads an event and queues its write; an error is raised by `_finish`, in its turn."""
     try:
         return _submit(context, path, files.read_spooled(path))
     except Exception as error:  # noqa: BLE001 - raised again by `_finish`
@@ -304,7 +306,7 @@ def _queue(context: Context, path: Path) -> QueuedEvent:
 
 
 def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent:
-    """Queues the write of one event, or the count of one of an unknown host."""
+    """Queues the write of an event, or the count of an event from an unknown host."""
     store, counts = context.store, [(ingest.UNKNOWN_HOSTS, 1)]
     if spooled.host in adapters.ADAPTERS:
         decoded = ingest.decode(
@@ -321,12 +323,12 @@ def _submit(context: Context, path: Path, spooled: files.Spooled) -> QueuedEvent
 
 
 def _submit_event(context: Context, event: Event, redacted: Counter[str]) -> Future[bool]:
-    """Queues the write of an event; its result is whether it starts a session that has not had its brief."""
+    """Queues the write of an event; the result is whether it starts a session without a brief."""
     store, room = context.store, context.config.settings.capture_session_bytes
     place = store.read(lambda rows: ingest.place_of(rows, event))
 
     def write(rows: Rows) -> bool:
-        injection.take_back(rows, event)  # its hook spooled it for want of an answer, whatever was sent to it
+        injection.take_back(rows, event)  # its hook got no answer in time, whatever was sent
         ingest.record(
             rows, event, redacted=redacted, key=store.hash_key, now=now_iso(), place=place, room=room, waited=True
         )
@@ -345,10 +347,10 @@ def _finish(context: Context, queued: QueuedEvent) -> bool:
         _quarantine(context, path, error.what)
     except (OSError, StoreError):
         if is_file(path):
-            raise  # the disk or the database: it waits
+            raise  # the disk or the database failed: the event waits
         _quarantine(context, path, "not a file")
     except Exception:
-        # A catch-all: a bug of ours or no memory is not the event's fault: it stays, and the next daemon tries it again.
+        # A catch-all: a bug or a lack of memory is not the event's fault, so it stays for the next daemon.
         context.left_alone.add(path)
         raise
     else:
@@ -376,14 +378,14 @@ def _quarantine(context: Context, path: Path, reason: str) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError:
-        context.left_alone.add(path)  # a directory, say: not ours to remove, and noted once is enough
+        context.left_alone.add(path)  # for example a directory, which csmd must not remove; once is enough
 
 
 def _time_of(at_ns: int) -> str:
     try:
         return iso(datetime.fromtimestamp(at_ns / 1e9, UTC))
     except (OverflowError, OSError, ValueError) as error:
-        raise BadInput(f"{at_ns} is no time") from error
+        raise BadInput(f"{at_ns} is not a time") from error
 
 
 # --- file events
@@ -392,8 +394,8 @@ def _time_of(at_ns: int) -> str:
 class Watch:
     """Owns the observer thread of watchdog; only the main thread uses it.
 
-    `hint` is called with the path of every file that changed below a root, `touch` with that of every one in a
-    directory that is watched without what is below it: files next to instructions are no transcripts.
+    `hint` is called with the path of every file that changed in a root or its subdirectories, `touch` with the path of
+    every file that changed in a directory watched without subdirectories, which holds instructions, not transcripts.
     """
 
     def __init__(self, hint: Callable[[str], None], touch: Callable[[str], None]) -> None:
@@ -402,19 +404,19 @@ class Watch:
         self._observer: BaseObserver | None = None
         self._watched: dict[tuple[Path, bool], tuple[tuple[int, int], ObservedWatch]] = {}
         self._roots: dict[tuple[Path, bool], Path] = {}
-        """What is watched for transcripts, and the root that it is watched for."""
+        """Watched directory, with whether its subdirectories are watched -> the root that it is watched for."""
         self.trouble = ""
 
     @property
     def roots(self) -> list[Path]:
-        """The directories that are watched with everything below, and the databases whose changes are."""
+        """The roots that are watched: directories and databases."""
         return sorted(root for key, root in self._roots.items() if key in self._watched)
 
     def follow(self, roots: list[Path], *, alone: Sequence[Path] = ()) -> bool:
-        """Watches these directories, and no others, with everything below; one that was made anew is another one.
+        """Watches exactly these directories with their subdirectories, and `alone` without; a recreated directory is a new one.
 
-        Of a database in `roots` the directory is watched, like those in `alone` without what is below. Whether one of the
-        roots was not watched before: no event told of what was written there until now.
+        For a database in `roots` its directory is watched. Returns whether a root was not watched before: there was no
+        event for what was written there until now.
         """
         self._roots = {(root.parent, False) if is_file(root) else (root, True): root for root in roots}
         wanted = list(dict.fromkeys([*self._roots, *((root, False) for root in alone)]))
@@ -431,8 +433,8 @@ class Watch:
                 self._watched[root, deep] = identity, self._schedule(root, deep)
                 has_new |= (root, deep) in self._roots
             except OSError as error:
-                # Out of inotify watches: the sweeps still find everything, later.
-                trouble = f"cannot watch {root}: {error.strerror}; it is looked at every 15 minutes"
+                # Out of inotify watches: the sweeps find everything later.
+                trouble = f"cannot watch {root}: {error.strerror}; it is checked every 15 minutes"
         if trouble and trouble != self.trouble:
             log.warning("a directory of transcripts cannot be watched, see `csmd status`")
         self.trouble = trouble
@@ -446,7 +448,7 @@ class Watch:
 
         class Handler(events.FileSystemEventHandler):
             def on_any_event(self, event: events.FileSystemEvent) -> None:
-                # A catch-all: an odd event must not end the observer's thread.
+                # A catch-all: an unexpected event must not end the observer's thread.
                 try:
                     if not event.is_directory:
                         report(str(event.dest_path or event.src_path))
@@ -457,10 +459,10 @@ class Watch:
             self._observer = Observer()
             self._observer.name = "csmd-watch"
             self._observer.start()
-        # The default mask sees watchdog's own walk through directories, and never ends on large trees.
-        seen = [events.FileModifiedEvent, events.FileCreatedEvent, events.FileMovedEvent]
+        # The default mask includes watchdog's own walk through directories, which never ends on large trees.
+        kinds = [events.FileModifiedEvent, events.FileCreatedEvent, events.FileMovedEvent]
         more = events.DirCreatedEvent if deep else events.FileDeletedEvent
-        return self._observer.schedule(Handler(), str(root), recursive=deep, event_filter=[*seen, more])
+        return self._observer.schedule(Handler(), str(root), recursive=deep, event_filter=[*kinds, more])
 
     def close(self) -> None:
         """Ends the observer's threads."""
@@ -472,7 +474,7 @@ class Watch:
 
 
 def _identity(root: Path) -> tuple[int, int] | None:
-    """Device and inode, which tell a directory from a later one of the same name; None when it is missing."""
+    """Device and inode, which distinguish a directory from a later one with the same name; None if it is missing."""
     try:
         info = root.stat()
     except OSError:

@@ -1,7 +1,7 @@
 """`python -m csmd.daemon.repair`: restores or repairs the database without a daemon.
 
-Everything is made and checked from copies, in a directory of its own. Only then the old files are set aside, never
-deleted, and the new one takes their place: what fails before that has changed nothing.
+The new database is made from copies and checked in a directory of its own. Only then the old files are set aside, never
+deleted, and replaced by the new one: a failure before that has changed nothing.
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
 NOTHING_READ = (
-    "workspaces, aliases, merges, what was forgotten or purged, and memories that stand in no transcript: "
+    "workspaces, aliases, merges, what was forgotten or purged, and memories that are in no transcript: "
     "set them up again, or bring back a backup of your own with `csmd restore FILE`"
 )
 
 
-#: Is told what is done now, and how much of how much of it; 0 of 0 where nobody knows.
+#: Reports the present step and its progress (done, total); 0 of 0 if it is unknown.
 Note = Callable[[str, int, int], None]
 
 
-def unnoted(step: str, done: int, total: int) -> None:
+def report_nothing(step: str, done: int, total: int) -> None:
     """Reports no progress."""
     del step, done, total
 
 
-def repair(config: Config, *, dry_run: bool = False, note: Note = unnoted) -> dict[str, Any]:
-    """Checks the database and repairs it: its indexes alone, or all of it from damaged file, backup and transcripts.
+def repair(config: Config, *, dry_run: bool = False, note: Note = report_nothing) -> dict[str, Any]:
+    """Checks the database and repairs it: only its indexes, or all of it from the damaged file, a backup and transcripts.
 
-    The state: `none` (there is no database), `sound`, `indexes`, `rebuilt`.
+    The reported state is `none` (there is no database), `sound`, `indexes` or `rebuilt`.
     """
     database = config.paths.database
     with workshop_of(config) as workshop:
@@ -75,7 +75,7 @@ def repair(config: Config, *, dry_run: bool = False, note: Note = unnoted) -> di
 def _rebuild(
     config: Config, scratch: Path, workshop: Path, report: dict[str, Any], *, dry_run: bool, note: Note
 ) -> Path:
-    """Makes a new database from the damaged one's copy, the newest sound backup and the transcripts."""
+    """Makes a new database from the copy of the damaged one, the newest sound backup and the transcripts."""
     files.make_private(workshop)
     new = workshop / "csmd.db"
     note("reading rows", 0, 0)
@@ -86,7 +86,7 @@ def _rebuild(
         copy = opened.enter_context(sqlite.open_rows(sound, readonly=True)) if sound else None
         key, key_of_copy = recovery.key_of(damaged), recovery.key_of(copy)
         if key and key_of_copy and key != key_of_copy:
-            copy = None  # of another database: its rows have nothing to do with these
+            copy = None  # a backup of another database
         key = key or (key_of_copy if copy else None)
         paths = _transcripts(config, [rows for rows in (damaged, copy) if rows])
         store = opened.enter_context(closing(Store(new, now=now_iso())))
@@ -102,7 +102,7 @@ def _rebuild(
     if dry_run:
         report["transcripts"] = len(paths)
         return new
-    with closing(Store(new, now=now_iso())) as store:  # anew: its key is another one now
+    with closing(Store(new, now=now_iso())) as store:  # reopened, because its key has changed
         last = store.read(search.last_turn)
         for project, directory in store.read(recovery.nameless_projects):
             place = Places("").of(directory)
@@ -125,7 +125,7 @@ def _most_important(rows: dict[str, int]) -> dict[str, int]:
 
 
 def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
-    """What could not be read, in words; what transcripts bring back is still among it."""
+    """What could not be read, in words; including rows that transcripts restore."""
     lost = [
         f"{table}: {amount(number, 'place')} could not be read; for others {amount(made.filled[table], 'row')} came from the backup"
         for table, number in made.unfilled.items()
@@ -138,14 +138,14 @@ def _lost(made: recovery.Salvaged, *, key_lost: bool) -> list[str]:
 
 
 def _transcripts(config: Config, sources: list[Rows]) -> list[Path]:
-    """Every transcript: those of the assistant, csmd's own session files, and those that were imported from elsewhere."""
+    """Every transcript: the assistants', csmd's own session files, and those imported from elsewhere."""
     listed = [Path(file.path) for root in context.transcript_roots(config) for file in reading.listed(config, root)]
     read_before = [Path(path) for rows in sources for path in recovery.paths_read(rows)]
     return list(dict.fromkeys([*listed, *(path for path in read_before if file_of_transcript(path).is_file())]))
 
 
 def _read_transcripts(config: Config, store: Store, paths: list[Path], note: Note) -> int:
-    """Takes in every transcript from its beginning; how many could not be read."""
+    """Reads every transcript from its beginning; returns how many could not be read."""
     leave_out, failed = context.excludes(config, PauseFile(config.paths.pauses)), 0
     for number, path in enumerate(paths):
         note("reading transcripts", number, len(paths))
@@ -156,10 +156,10 @@ def _read_transcripts(config: Config, store: Store, paths: list[Path], note: Not
     return failed
 
 
-def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = unnoted) -> dict[str, Any]:
-    """Puts a backup in the database's place; what was forgotten since stays forgotten.
+def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = report_nothing) -> dict[str, Any]:
+    """Replaces the database by a backup; what was forgotten since stays forgotten.
 
-    `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that is of no use.
+    `source` is a path or "latest". BadInput, Damaged or SchemaTooNew for a file that cannot be used.
     """
     database = config.paths.database
     with workshop_of(config) as workshop:
@@ -175,7 +175,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
             backup.examine(new)
         except (BadInput, Damaged) as error:
             why = error.what.removeprefix(f"{new} ").removeprefix("is damaged: ")
-            raise BadInput(f"{chosen} is no backup that can be used: {why}", hint="csmd backup list") from error
+            raise BadInput(f"{chosen} cannot be used as a backup: {why}", hint="csmd backup list") from error
         note("forgetting again", 0, 0)
         new = backup.fitted(new)
         tombstones, key = _forgotten(database, workshop)
@@ -199,7 +199,7 @@ def restore(config: Config, source: str, *, dry_run: bool = False, note: Note = 
 
 
 def _forgotten(database: Path, workshop: Path) -> tuple[list[dict[str, Any]], bytes | None]:
-    """The tombstones of the present database as far as they can be read, and the key they were made with."""
+    """The tombstones of the present database as far as they can be read, and its key."""
     present = _copy(database, workshop / "present")
     opened = recovery.open_damaged(present, sound=None) if present.is_file() else None
     if opened is None:
@@ -209,16 +209,16 @@ def _forgotten(database: Path, workshop: Path) -> tuple[list[dict[str, Any]], by
 
 
 def _finish(store: Store) -> None:
-    """Damaged unless what was made is sound; then it is one file, on the disk."""
+    """Writes the new database to one file on the disk; Damaged if it is not sound."""
     problems = store.write(integrity.integrity)
     if problems:
-        raise Damaged(f"what was made is not sound: {problems[0]}; nothing was changed", hint="try another backup")
+        raise Damaged(f"the new database is not sound: {problems[0]}; nothing was changed", hint="try another backup")
     store.checkpoint(truncate=True)
 
 
 @contextlib.contextmanager
 def workshop_of(config: Config) -> Iterator[Path]:
-    """A private directory for what is being made, in a home that no daemon serves; gone afterwards."""
+    """A private directory for temporary files, in a home that no daemon serves; removed afterwards."""
     with hold_instance_lock(config.paths):
         database = config.paths.database
         folder = config.paths.home / backup.WORKSHOP
@@ -238,7 +238,7 @@ def workshop_of(config: Config) -> Iterator[Path]:
 
 
 def _stamp() -> str:
-    """The time now, as written into the names of files that are set aside."""
+    """The present time, for the names of files that are set aside."""
     return re.sub(r"[-:.]", "", now_iso())
 
 
@@ -247,7 +247,7 @@ def _with_suffix(database: Path, suffix: str) -> Path:
 
 
 def _copy(database: Path, folder: Path) -> Path:
-    """A private copy of a database with its log, as csmd.db in a new directory; nothing where there is no file."""
+    """Copies a database with its log privately, as csmd.db in a new directory; copies nothing if there is no file."""
     files.make_private(folder)
     target = folder / "csmd.db"
     if database.is_dir():
@@ -262,9 +262,9 @@ def _copy(database: Path, folder: Path) -> Path:
 
 
 def main(arguments: list[str]) -> int:
-    """`repair [--dry-run]` or `restore FILE|latest [--dry-run]`; the exit code.
+    """Runs `repair [--dry-run]` or `restore FILE|latest [--dry-run]`; returns the exit code.
 
-    Each line on stdout is JSON: what is done now, and at the end the report.
+    Each line on stdout is JSON: the present step, and at the end the report.
     """
     logs.keep_words_off_stderr()
     os.umask(0o077)

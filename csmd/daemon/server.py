@@ -1,7 +1,7 @@
-"""The ROUTER socket: requests in, each answered once, hooks before their deadline.
+"""The ROUTER socket: answers each request once, and hooks before their deadline.
 
-A hook that gets no answer takes the daemon for hung, and hooks are silent for a while. So a hook whose deadline is near
-gets whatever answer is ready: `ok` if its event is stored, else `retry`, and then it spools the event. A replayed event
+A hook without an answer assumes that the daemon hangs, and hooks then stay silent for a while. So a hook whose deadline is near
+gets whatever answer is ready: `ok` if its event is stored, else `retry`, after which it spools the event. A replayed event
 is recognised by its id.
 """
 
@@ -44,29 +44,31 @@ from csmd.wire import Reply, Request
 
 log = logging.getLogger(__name__)
 
-#: What is raised for a hook that has no time left to be told anything.
+#: The error for a hook that has no time left for an injection.
 LATE = "the hook has left"
-#: A hook is answered as it stands so long before its deadline.
+#: How long before its deadline a hook gets whatever answer is ready.
 EARLY_ANSWER_S = 0.008
-#: Of a hook's deadline: kept for the way back, and for the commit of the receipt.
-MARGIN_S, RECEIPT_S = 0.015, 0.01
-#: The longest patience that a caller can have.
+#: The part of a hook's deadline that is reserved for sending the answer.
+MARGIN_S = 0.015
+#: The part that is reserved for the commit of the receipt.
+RECEIPT_S = 0.01
+#: The longest deadline that a caller can set.
 LONGEST_MS = 3_600_000
-#: Requests taken from the socket before the others are looked at.
+#: How many requests are received before waiting ones are continued.
 AT_ONCE = 200
-#: Requests that a stopping daemon still answers, with `retry`.
+#: How many requests a stopping daemon still answers with `retry`.
 LATE_LIMIT = 10_000
-#: A longer payload is decoded on a reader's thread, so that the other hooks are served meanwhile.
+#: A longer payload is decoded on a reader's thread, so that other hooks are served meanwhile.
 DECODED_HERE_BYTES = 256 * 1024
 INTERNAL_ERROR = b'{"error":"internal error, see the log"}'
 
-#: The steps of an exchange: yields each future that it waits for, is sent its result, returns the body of the answer.
+#: An exchange in steps: yields each future that it waits for, is sent the result, and returns the body of the answer.
 Steps = Generator[Future[Any], Any, bytes]
 
 
 @dataclass(slots=True, eq=False)
 class Exchange:
-    """A request and whether it has its answer; `until` is monotonic, `stored` says that its event is committed."""
+    """A request, and whether it was answered; `until` is monotonic, `stored` says that its event is committed."""
 
     identity: bytes
     request: Request
@@ -81,7 +83,7 @@ class Exchange:
 
 
 class WaitingRoom:
-    """Owns the exchanges that wait; for the socket's thread alone. The background gives way while a hook is inside."""
+    """Owns the waiting exchanges; only for the socket's thread. The background gives way while a hook is among them."""
 
     def __init__(self, send: Callable[[bytes, Reply], None], hook_priority: HookPriority) -> None:
         self._send = send
@@ -92,14 +94,14 @@ class WaitingRoom:
         return len(self._exchanges)
 
     def admit(self, exchange: Exchange) -> None:
-        """Has an exchange wait, unless it was answered already."""
+        """Adds an exchange, unless it was answered already."""
         if not exchange.answered:
             self._exchanges.add(exchange)
             if exchange.is_hook:
                 self._hook_priority.set_answering(True)
 
     def answer(self, exchange: Exchange, reply: Reply) -> None:
-        """Sends a request its one answer; any further one is dropped."""
+        """Answers a request; any further answer is dropped."""
         self._exchanges.discard(exchange)
         if not exchange.answered:
             exchange.answered = True
@@ -114,11 +116,11 @@ class WaitingRoom:
 
     def answer_late(self, now: float) -> None:
         """Answers the hooks whose deadline is near at the monotonic time `now`."""
-        for exchange in [one for one in self._exchanges if one.is_hook and now >= one.until - EARLY_ANSWER_S]:
+        for exchange in [each for each in self._exchanges if each.is_hook and now >= each.until - EARLY_ANSWER_S]:
             self.answer(exchange, Reply(status="ok" if exchange.stored else "retry"))
 
     def turn_away(self) -> None:
-        """Answers everybody with `retry`."""
+        """Answers all exchanges with `retry`."""
         for exchange in list(self._exchanges):
             self.answer(exchange, Reply(status="retry"))
 
@@ -130,7 +132,7 @@ class WakePipe:
         self._out, self._in = socket.socketpair()
         self._out.setblocking(False)
         self._in.setblocking(False)
-        # A descriptor that another thread closes before the byte is sent may be somebody else's already.
+        # A descriptor that another thread closes before the byte is sent may already be reused.
         self._lock = threading.RLock()
 
     def fileno(self) -> int:
@@ -142,8 +144,8 @@ class WakePipe:
         return self._in.fileno()
 
     def wake(self) -> None:
-        """Makes the pipe readable; nothing once it is closed."""
-        with self._lock, suppress(OSError):  # where it is full it is readable
+        """Makes the pipe readable; does nothing once it is closed."""
+        with self._lock, suppress(OSError):  # a full pipe is readable
             self._in.send(b"!")
 
     def drain(self) -> None:
@@ -180,12 +182,12 @@ class Server(threading.Thread):
         self._warming: threading.Thread | None = None
 
     def stop(self) -> None:
-        """Answers everybody who waits with `retry`, so that they spool at once, and ends."""
+        """Answers all waiting hooks with `retry`, so that they spool at once, and ends."""
         self._stopping.set()
         self._pipe.wake()
 
     def ask(self, answered: Callable[[], None]) -> None:
-        """Has the socket's thread call back when it comes by; from any thread."""
+        """Makes the socket's thread call `answered`; from any thread."""
         self._inbox.append(answered)
         self._pipe.wake()
 
@@ -194,7 +196,7 @@ class Server(threading.Thread):
             with zmq.Context() as ctx, ctx.socket(zmq.ROUTER) as router:
                 self._serve(router)
         except Exception as error:
-            # A catch-all: the main thread has to learn that nobody answers any more.
+            # A catch-all: the main thread has to learn that requests are no longer answered.
             log.exception("the socket's thread failed")
             self.failure = f"the socket's thread failed: {type(error).__name__}"
         finally:
@@ -255,8 +257,8 @@ class Server(threading.Thread):
         self._advance(exchange, self._steps(exchange))
 
     def _advance(self, exchange: Exchange, steps: Steps, finished: Future[Any] | None = None) -> None:
-        """Goes on with an exchange once what it waits for is `finished`; what fails is answered."""
-        # A catch-all: whatever one peer sends, it gets an answer and the others are served.
+        """Continues an exchange with the future that is `finished`; an error becomes its answer."""
+        # A catch-all: whatever a peer sends, it gets an answer, and the others are served.
         try:
             if finished is None:
                 future = next(steps)
@@ -282,23 +284,23 @@ class Server(threading.Thread):
         if not exchange.is_hook:
             raise BadInput(f"unknown verb {exchange.request.verb[:40]!r}")
         if not exchange.request.id:
-            raise BadInput("an event has no id")  # by which a replay is known
+            raise BadInput("an event has no id")  # which identifies a replay
         event = yield from self._take_in(exchange)
         if event is not None:
-            # The answer goes first: reading files and starting the worker would take the processor from it.
+            # After the answer, because reading files and starting the worker would slow it down.
             self._follow_up(event)
         return b""
 
     def _take_in(self, exchange: Exchange) -> Generator[Future[Any], Any, Event | None]:
-        """Stores a hook's event and answers the hook; the event, None for one that csmd has no use for."""
+        """Stores a hook's event and answers the hook; returns the event, None for one that csmd does not need."""
         request, store = exchange.request, self.store
         if request.host not in ADAPTERS:
-            # Acknowledged: in the spool nobody would understand it either.
+            # Acknowledged, because it would not be understood in the spool either.
             yield store.submit(lambda rows: activity.count(rows, [(ingest.UNKNOWN_HOSTS, 1)]))
             return None
         decoded = yield from self._decode(request)
         if isinstance(decoded, BadInput):
-            # Quarantined and acknowledged: the spool would only bring it back.
+            # Quarantined and acknowledged, because the spool would send it again.
             reason = decoded.what
             yield store.submit(lambda rows: self._quarantine(rows, request, reason))
             return None
@@ -307,9 +309,9 @@ class Server(threading.Thread):
             if redacted:
                 store.submit(lambda rows: activity.count(rows, list(redacted.items())))
             return None
-        # Whose project a directory is, a disk says that may be far away: neither this thread nor the writer waits.
+        # Looking up a directory's project may touch a slow disk, so it runs as a read: neither this thread nor the writer waits.
         placing = store.submit_read(lambda rows: ingest.place_of(rows, event), lane="hook") if event.text else None
-        # What answers these does not depend on their own event: it is composed while that is written.
+        # The answers to these events do not depend on the event itself, so they are composed while it is written.
         composing = self._compose(exchange, event) if event.name in ("prompt", "tool_failure") else None
         place = (yield placing) if placing is not None else None
         key, room = store.hash_key, self.background.context.config.settings.capture_session_bytes
@@ -322,23 +324,23 @@ class Server(threading.Thread):
         body = b""
         if is_new:
             try:
-                # A start, a clearing or a compaction changes what the session has been told: composed after its commit.
+                # A start, a clearing or a compaction changes what the session was given, so its answer is composed after the commit.
                 body = yield from self._inject(exchange, event, composing or self._compose(exchange, event))
             except DeadlineExceeded:
                 self.background.context.lookups.log_late(event)
-            except Exception as error:  # noqa: BLE001 - the event is stored: its hook is told so
+            except Exception as error:  # noqa: BLE001 - the event is stored, and its hook must know
                 log.warning("answered without an injection: %s", type(error).__name__)
         self._waiting.answer(exchange, Reply(status="ok", body=body))
         return event
 
     def _decode(self, request: Request) -> Generator[Future[Any], Any, Decoded | BadInput]:
-        """Decodes an event's payload; on a reader's thread where that takes long or the disk is asked."""
+        """Decodes an event's payload; on a reader's thread if that takes long or reads the disk."""
         at, excludes = now_iso(), self.background.context.excludes
 
         def decode(_: Rows | None = None) -> Decoded | BadInput:
             return ingest.decode(request.host, request.body, excludes, name=request.name, event_id=request.id, at=at)
 
-        # Whether a project is left out, the disk says; in a pause nobody asks.
+        # Exclusions are looked up on the disk, except in a pause.
         is_asking = excludes.ask_the_disk and not excludes.pauses().covers(at)
         if len(request.body) > DECODED_HERE_BYTES or is_asking:
             lane: Lane = "main" if len(request.body) > DECODED_HERE_BYTES else "hook"
@@ -347,7 +349,7 @@ class Server(threading.Thread):
         return decode()
 
     def _quarantine(self, rows: Rows, request: Request, reason: str) -> None:
-        """Notes and counts a malformed event; on the writer, for the note is a file that is flushed to the disk."""
+        """Notes and counts a malformed event; on the writer, because the note is a file that is flushed to the disk."""
         files.quarantine(
             self.background.context.config.paths.quarantine,
             source=f"hook {request.name}",
@@ -358,7 +360,7 @@ class Server(threading.Thread):
         activity.count(rows, [(ingest.BAD_EVENTS, 1)])
 
     def _compose(self, exchange: Exchange, event: Event) -> Future[Injection] | None:
-        """Starts composing what the event's answer tells; None where it tells nothing."""
+        """Starts composing the injection for an event's answer; None if it has none."""
         context, left = self.background.context, exchange.until - time.monotonic() - MARGIN_S - RECEIPT_S
         if not EVENTS[event.name].injects or not context.config.settings.stages_inject:
             return None
@@ -373,7 +375,7 @@ class Server(threading.Thread):
         )
 
     def _inject(self, exchange: Exchange, event: Event, composing: Future[Injection] | None) -> Steps:
-        """Commits the receipt of what was composed and gives the answer, b"" for none; DeadlineExceeded once the hook has left."""
+        """Commits the receipt of an injection and returns the answer, b"" for none; DeadlineExceeded once the hook has left."""
         if composing is None:
             return b""
         injected: Injection = yield composing
@@ -385,7 +387,7 @@ class Server(threading.Thread):
             return time.monotonic() > exchange.until - MARGIN_S
 
         def write_receipts(rows: Rows) -> None:
-            if is_late():  # it stood behind others: raised, so that nothing of it is stored
+            if is_late():  # it waited for others; the error prevents that anything is stored
                 raise DeadlineExceeded(LATE)
             injection.write_receipts(rows, injected, key=self.store.hash_key)
 
@@ -394,7 +396,7 @@ class Server(threading.Thread):
         if body:
             yield self.store.submit(write_receipts)
             if is_late():
-                # The commit took too long: a receipt would keep the session from being told later.
+                # The commit took too long: with the receipt the session would not be given this later.
                 yield self.store.submit(lambda rows: injection.take_back(rows, event))
                 raise DeadlineExceeded(LATE)
         if injected.settles:
@@ -402,17 +404,17 @@ class Server(threading.Thread):
         return body
 
     def _follow_up(self, event: Event) -> None:
-        """Has the background do what an event gives reason to."""
+        """Schedules the background work that an event calls for."""
         self.background.context.hint_of_hook(event.transcript_path, event.host)
         if EVENTS[event.name].injects and event.failure is None:
             self.background.instructions.visit(event.cwd)
-            # For the prompts to come; on a thread of its own, because starting the worker takes a while.
+            # For later prompts; on a thread of its own, because starting the worker takes a while.
             if self._warming is None or not self._warming.is_alive():
                 self._warming = threading.Thread(target=self.embedder.warm, name="csmd-warm")
                 self._warming.start()
 
     def _call(self, exchange: Exchange) -> Steps:
-        """Answers a tool's call, a moment at a time: whoever came meanwhile comes in between."""
+        """Answers a tool's call in short steps, between which other requests are served."""
         request, lookups = exchange.request, self.background.context.lookups
         params = wire.loads(request.body or b"{}")
         if not isinstance(params, dict):
@@ -430,7 +432,7 @@ class Server(threading.Thread):
 
         ended: Ended[Any] | None = None
         while ended is None:
-            # A search that takes longer than its caller waits is stopped.
+            # A search that takes longer than its caller waits is interrupted.
             left = exchange.until - time.monotonic()
             ended = yield self.store.submit_read(go_on, lane=lane, deadline_s=left)
         value = ended.value
@@ -448,12 +450,12 @@ class Server(threading.Thread):
                 log.warning("a peer went away before its answer: error %d", error.errno)
 
 
-#: Bytes of an answer that is looked through on the socket's thread: a hook's, an error. A longer one has been (`_call`).
+#: The longest answer that is redacted on the socket's thread: a hook's or an error. Longer ones were redacted in `_call`.
 MOST_WITHHELD_HERE = 65_536
 
 
 def _withheld(body: bytes) -> bytes:
-    """An answer without what the rules of today take out."""
+    """An answer, redacted by the present rules."""
     try:
         return wire.dumps(withhold(wire.loads(body))).encode()
     except BadInput:  # plain text
@@ -463,7 +465,7 @@ def _withheld(body: bytes) -> bytes:
 def call_tool(
     ctx: ToolContext, lookups: LookupLog, rows: Rows | None, name: str, params: Mapping[str, Any]
 ) -> Generator[None, None, Any]:
-    """Runs a tool in steps, each of which may have a transaction of its own, and logs a lookup."""
+    """Runs a tool in steps, each with a transaction of its own, and logs lookups."""
     tool, began = find_tool(name), time.monotonic()
     checked = tool.check(params)
     result = yield from tool.answer(ctx, rows, checked)
@@ -472,7 +474,7 @@ def call_tool(
 
 
 def _describe(request: Request) -> str:
-    """What was asked in words of ours; a peer can put anything there."""
+    """The request in csmd's words, because a peer can send anything as a name."""
     return request.name if request.name in TOOLS else "an event" if request.verb == "event" else "a call"
 
 
@@ -481,5 +483,5 @@ def _problem(error: CsmdError) -> bytes:
 
 
 def _json(value: Any) -> bytes:
-    """JSON whose text can be encoded, whatever a path or an argument holds."""
+    """JSON that can be encoded, even if a path or an argument holds lone surrogates."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")

@@ -1,6 +1,6 @@
-"""Exchanges with the team's server while other work goes on: one process at a time beside the daemon, and rests between.
+"""Exchanges with the team's server while other work continues: one process at a time, and rests between.
 
-Nothing waits for an exchange, least of all hooks: what is to be sent stays in the store, however long the server is away.
+Nothing waits for an exchange, least of all hooks: what has to be sent stays in the store, however long the server is away.
 """
 
 from __future__ import annotations
@@ -23,15 +23,20 @@ from csmd.team import sharing
 from csmd.vocabulary import QUIET_S
 
 log = logging.getLogger(__name__)
-#: Rests between exchanges: where something waits to be sent, while sessions are at work and soon after, else; at first
-#: after a failure, and at most.
-SOON_S, AT_WORK_S, IDLE_S, FAILED_S = 3.0, 60.0, 600.0, 20.0
-#: How long the server has for what somebody waits for.
+#: The rest before an exchange if something waits to be sent.
+SOON_S = 3.0
+#: The rest while sessions are active and shortly after.
+AT_WORK_S = 60.0
+#: The rest otherwise, and the longest after failures.
+IDLE_S = 600.0
+#: The rest after the first failure, which doubles with each further one.
+FAILED_S = 20.0
+#: How long the server has for a request that a client waits for.
 ASKED_S = 30.0
 
 
 class TeamExchange:
-    """Owns the exchange under way, and when the next one is due; stepped by the background thread."""
+    """Owns the running exchange, and when the next one is due; the background thread steps it."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -46,7 +51,7 @@ class TeamExchange:
         self._waiting = 0
 
     def step(self, now: float) -> bool:
-        """Begins an exchange where one is due, or takes in what it brought; whether anything changed here."""
+        """Begins an exchange if one is due, or stores what it received; returns whether anything changed here."""
         if self._received:
             return self._receive()
         return self._begin(now) if self._wait is None else self._end(now, self._wait)
@@ -55,7 +60,7 @@ class TeamExchange:
         store = self._context.store
         if self._is_leaving or now - self._at < SOON_S:
             return False
-        if store.commits != self._commits:  # where nothing was written the store is not asked
+        if store.commits != self._commits:  # if nothing was written, the store is not asked
             self._commits = store.commits
             self._joined, self._waiting = store.read(lambda rows: (team.find_team(rows), team.count_waiting(rows)))
         if self._joined is None or now - self._at < self._rest_s(now):
@@ -89,13 +94,13 @@ class TeamExchange:
         return bool(self._received)
 
     def _receive(self) -> bool:
-        """Stores some of what was received: a hook waits for a write."""
+        """Stores some of what was received; not all at once, because a hook may wait for a write."""
         store = self._context.store
         done = store.write(partial(sharing.receive, changes=self._received, key=store.hash_key, now=now_iso()))
         self._received = self._received[done:]
         return True
 
-    # --- what somebody waits for
+    # --- requests that a client waits for
 
     def work(self, task: Task) -> Work:
         """Joins a server, leaves it, or searches it."""
@@ -116,9 +121,9 @@ class TeamExchange:
         return {"url": url, "author": joined.author, "is_new": answer["is_new"]}
 
     def _leave(self, order: Mapping[str, Any]) -> Work:
-        """Takes what is shared off the server, unless it is to stay, and forgets the server.
+        """Removes the shared memories from the server, unless they are to stay, and forgets the server.
 
-        An exchange that is under way ends first: it would bring back what was taken off.
+        A running exchange ends first: it would upload again what was removed.
         """
         store, removed = self._context.store, 0
         joined = _joined(store)
@@ -167,7 +172,7 @@ def _joined(store: Store) -> TeamRow:
 
 
 def describe(rows: Rows) -> dict[str, Any] | None:
-    """The team part of `csmd status`; None where none was joined."""
+    """The team part of `csmd status`; None if none was joined."""
     joined = team.find_team(rows)
     if joined is None:
         return None

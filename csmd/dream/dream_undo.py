@@ -31,7 +31,7 @@ BATCH = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """Something that undoing left as it is: a memory, candidate or path of a dream ("" for an action that was purged)."""
+    """A memory, candidate or path ("" for an action that was purged) that an undo left as it is, and why."""
 
     dream: str
     item: str
@@ -40,7 +40,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """The result of undoing: the dreams, newest first, the items and files that went back, and what was skipped."""
+    """The result of an undo: the dreams, newest first, the items and files that were restored, and what was skipped."""
 
     dreams: tuple[Dream, ...]
     items: tuple[str, ...]
@@ -52,7 +52,7 @@ class Undone:
 
 
 def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
-    """A dream and every later one that is not undone, newest first; CsmdError where it cannot be undone."""
+    """Returns a dream and every later one that is not undone, newest first; CsmdError if it cannot be undone."""
     wanted = next((dream for dream in history if dream.id == ident), None)
     if wanted is None:
         raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
@@ -65,7 +65,7 @@ def find_dreams_to_undo(history: Sequence[Dream], ident: str) -> list[Dream]:
 
 
 def plan_undo(rows: Rows, ident: str) -> list[Dream]:
-    """The dreams that undoing one would undo, newest first; CsmdError where it cannot be undone."""
+    """Returns the dreams that undoing one would undo, newest first; CsmdError if it cannot be undone."""
     chain = find_dreams_to_undo(dreams.history(rows, limit=dreams.ALL), ident)
     if not any(journal.action_counts(rows, dream.seq) for dream in chain):
         raise CsmdError(
@@ -76,10 +76,10 @@ def plan_undo(rows: Rows, ident: str) -> list[Dream]:
 
 
 def find_outlived(history: Sequence[Dream], *, now: str, keep_days: int, every_h: int) -> list[int]:
-    """The row keys of the dreams whose journal has been kept for `keep_days`.
+    """Returns the row keys of the dreams whose journal has been kept for `keep_days`.
 
-    The time between two dreams, and since the last one, counts up to what is usual: neither a clock that was set ahead
-    nor months without work make a dream old.
+    The time between two dreams, and since the last one, counts at most as much as is usual, so that neither a clock set
+    ahead nor months without work make a dream old.
     """
     most = max(timedelta(days=APART_DAYS), 2 * timedelta(hours=every_h))
     outlived, age, later = [], timedelta(0), datetime.fromisoformat(now)
@@ -92,11 +92,11 @@ def find_outlived(history: Sequence[Dream], *, now: str, keep_days: int, every_h
 
 
 def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Collection[int] = ()) -> dict[int, str]:
-    """Writing of one file, oldest first -> why it is not undone, "" where it is.
+    """Returns why each write of a file (row key; `chain` is oldest first) is not undone, "" if it is.
 
-    From the newest on, each must have left what is there now: what was written in between stays, and all before it. A
-    writing that was noted and never done, or that was taken back, has left what it found. One that is `purged`
-    would bring purged text back.
+    From the newest back, each must have left the text that is there now; an edit in between keeps its own text and ends
+    the undo. A write that was recorded but never done left what it found. Undoing one of `purged` would bring back purged
+    text.
     """
     reasons: dict[int, str] = {}
     why = ""
@@ -114,7 +114,7 @@ def why_files_stay(chain: Sequence[ChangedFile], content: str | None, purged: Co
 
 
 def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, Undone]:
-    """Undoes a dream and every later one; what has changed since keeps its newer value and is skipped."""
+    """Undoes a dream and every later one; what has changed since is skipped and keeps its newer value."""
     yield from finish(store, home=home, now=now)
     undone = yield from undo_rows(store, ident, home=home, now=now, key=key)
     yield from finish(store, home=home, now=now)
@@ -136,7 +136,7 @@ def undo(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Gener
 
 
 def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> Generator[None, None, list[Dream]]:
-    """The first half of undoing: restores the rows and notes which files go back; returns the dreams, newest first."""
+    """Restores the rows and marks which files are to be restored; returns the dreams, newest first."""
     undone = store.read(lambda rows: plan_undo(rows, ident))
     seqs = [dream.seq for dream in undone]
     paths = store.read(lambda rows: journal.paths_written(rows, seqs))
@@ -154,7 +154,7 @@ def undo_rows(store: Store, ident: str, *, home: Path, now: str, key: bytes) -> 
 
 
 def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
-    """The second half: restores the files of dreams that are being undone, also after a crash; returns how many dreams."""
+    """Restores the files of dreams that are being undone, also after a crash; returns how many dreams."""
     history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
     seqs = [dream.seq for dream in history if dream.state == "undoing"]
     if seqs:
@@ -166,9 +166,9 @@ def finish(store: Store, *, home: Path, now: str) -> Generator[None, None, int]:
 
 
 def _mark_files(rows: Rows, *, seqs: Sequence[int], path: str, content: str | None, now: str, key: bytes) -> None:
-    """Notes which writings of a file go back."""
+    """Marks which writes of a file are to be undone."""
     chain, marks = journal.file_history(rows, seqs, path), tombstones.marks(rows, key)
-    # Writings whose undoing would bring back what was purged.
+    # Undoing these would bring back purged text.
     purged = [
         writing.seq for writing in chain if marks and writing.before is not None and clean(writing.before, marks)[1]
     ]
@@ -205,12 +205,12 @@ def _note_undone(rows: Rows, action: ChangeSet, *, now: str) -> None:
 def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, now: str) -> None:
     chain = store.read(lambda rows: journal.file_history(rows, seqs, path, undone_only=True))
     before, content = chain[0].before, read_text(home / path)
-    # Lines that were forgotten since do not come back.
+    # Lines that were forgotten since are left out.
     was = before and store.read(
         lambda rows: markdown_pages.without_forgotten(rows, before, path=path, key=store.hash_key)[0]
     )
-    was = was and redact(was, Counter())  # nor what older rules let through
-    # Somebody may have written there since it was decided that the file goes back.
+    was = was and redact(was, Counter())  # older rules may have let secrets through
+    # A person may have edited the file since it was marked.
     is_edited = content != was and any(why_files_stay(chain, content).values())
     if content != was and not is_edited:
         _write_text(home / path, was)
@@ -225,13 +225,13 @@ def _restore_file(store: Store, home: Path, seqs: Sequence[int], path: str, *, n
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a file of csmd's, None where there is none; "\\0" for a link and for what cannot be read."""
+    """Returns the text of a file, None if there is none; "\\0" for a link and for what cannot be read."""
     raw = files.read_plain(path)
     return None if raw is None else raw.decode("utf-8", "replace")
 
 
 def _write_text(path: Path, text: str | None) -> None:
-    """Writes a file, or removes it where `text` is None; CsmdError where the disk does not take it."""
+    """Writes a file, or removes it if `text` is None; CsmdError if the disk refuses."""
     try:
         if text is None:
             path.unlink()

@@ -1,4 +1,4 @@
-"""Chooses the themes that have a page: topics of many memories, merged where they overlap and split where they are too broad; pure."""
+"""Chooses the themes that have a page: topics of many memories, merged if they overlap, split if they are too broad; pure."""
 
 from __future__ import annotations
 
@@ -8,23 +8,33 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-#: A theme is created from so many memories in two projects or more, or so many in one of which so many are listed nowhere else.
-LEAST_SHARED, LEAST_ALONE, LEAST_UNLISTED = 4, 10, 5
-#: It is retired below so many; in one project also where fewer than so many are listed nowhere else.
+#: Memories that make a theme of a topic in two or more projects.
+LEAST_SHARED = 4
+#: Memories that make a theme of a topic in one project.
+LEAST_ALONE = 10
+#: Of the memories of a theme in one project, how many must be on no other page.
+LEAST_UNLISTED = 5
+#: A theme with fewer memories loses its page; in one project, with fewer that are on no other page.
 LEAST_TO_STAY = 2
-#: Two are merged with this share of the memories of both, or of the smaller one's; at these shares they stay merged.
-OVERLAP, CONTAINED = 0.5, 0.8
-STILL_OVERLAP, STILL_CONTAINED = 0.35, 0.6
-#: One of more memories than MOST is split where another topic takes a part of at least LEAST_ALONE and not nearly all. It
-#: stays split above STILL_MANY, and each part from half as many on.
-MOST, STILL_MANY, NEARLY_ALL = 40, 30, 0.8
-#: Themes that have a page at most: those that have one already, then the largest. The index lists fewer.
+#: Two themes are merged if they share this part of all their memories, or of the smaller one's.
+OVERLAP = 0.5
+CONTAINED = 0.8
+#: Merged themes stay merged down to these shares.
+STILL_OVERLAP = 0.35
+STILL_CONTAINED = 0.6
+#: A theme with more memories is split by another topic that has at least LEAST_ALONE of them.
+MOST = 40
+#: A theme stays split down to this many memories, and each part down to half of LEAST_ALONE.
+STILL_MANY = 30
+#: A topic with a larger share of a theme's memories does not split it.
+NEARLY_ALL = 0.8
+#: Most themes with a page: those that have one already, then the largest. The index lists fewer.
 MOST_THEMES = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theme:
-    """A theme with a page: the ids of its memories, topics that were merged into it, the topic by which it was split off."""
+    """A theme with a page: the ids of its memories, the topics merged into it, and the topic that split it off or ""."""
 
     name: str
     members: frozenset[str] = frozenset()
@@ -39,7 +49,7 @@ class Theme:
 
 @dataclass(frozen=True, kw_only=True)
 class ThemeSources:
-    """What themes are made of: topic -> memories, memory -> project, themes with a page, memories on other pages."""
+    """The data that themes are chosen from: topic -> memories, memory -> project, themes with a page, memories on other pages."""
 
     tagged: Mapping[str, Collection[str]]
     project_of: Mapping[str, int]
@@ -56,7 +66,7 @@ class ThemeSources:
         return names_of
 
     def theme(self, name: str) -> Theme:
-        """The memories of a topic; of projects in which it is hardly found any more those that stand on its page."""
+        """Returns the theme of a topic; in projects where the topic has become rare, with the memories that are on its page."""
         tagged = frozenset(self.tagged.get(name, ()))
         paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
         number = Counter(self.project_of[ident] for ident in tagged)
@@ -64,7 +74,7 @@ class ThemeSources:
         return Theme(name=name, members=tagged | kept)
 
     def is_shared(self, theme: Theme) -> bool:
-        """Whether it is of two projects or more."""
+        """Whether a theme has memories of two or more projects."""
         return len({self.project_of[ident] for ident in theme.members}) > 1
 
     def recurs(self, theme: Theme) -> bool:
@@ -73,16 +83,16 @@ class ThemeSources:
         return len(theme.members) >= (LEAST_TO_STAY if theme.name in self.paged else least)
 
     def deserves_page(self, theme: Theme) -> bool:
-        """Whether a theme's page says, or goes on to say, what no other page does."""
+        """Whether a theme's page says enough that no other page says."""
         unlisted = sum(ident not in self.listed for ident in theme.members)
         return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
 
     def parts_of(self, name: str) -> set[str]:
-        """The topics by which a theme has been split: the page of a part is called `theme: part`."""
+        """The topics that a theme was split by; the page of a part is called `theme: part`."""
         return {paged.removeprefix(f"{name}: ") for paged in self.paged if paged.startswith(f"{name}: ")}
 
     def split(self, theme: Theme) -> list[Theme]:
-        """A theme that is too broad, as parts by the other topics of its memories; memories without one stay."""
+        """Splits a theme that is too broad by the other topics of its memories; memories without one stay in the first part."""
         rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
         while len(rest) > (STILL_MANY if before else MOST):
             others = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
@@ -100,7 +110,7 @@ class ThemeSources:
         return [replace(theme, members=rest), *parts]
 
     def belong_together(self, kept: Theme, theme: Theme) -> bool:
-        """Whether one theme goes into another that is kept: most memories are of both."""
+        """Whether a theme is to be merged into another one, because most memories belong to both."""
         is_merged = kept.name in self.paged and theme.name in self.paged[kept.name].also
         overlap, contained = (STILL_OVERLAP, STILL_CONTAINED) if is_merged else (OVERLAP, CONTAINED)
         shared = len(theme.members & kept.members)
@@ -108,9 +118,9 @@ class ThemeSources:
 
 
 def choose_themes(sources: ThemeSources) -> list[Theme]:
-    """The themes that have a page, by name: those that are mostly one merged, those that are too broad split, MOST_THEMES at most.
+    """Returns the themes that have a page, by name: overlapping ones merged, broad ones split, MOST_THEMES at most.
 
-    A merged theme has the name of the one that has a page, else of the larger one.
+    A merged theme keeps the name of the one that has a page, else of the larger one.
     """
     names = {*sources.tagged, *(name for name in sources.paged if ": " not in name)}
     themes = [

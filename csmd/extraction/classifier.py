@@ -23,8 +23,8 @@ from typing import Any, Literal, get_args
 from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
+from csmd.text.dates import date_terms
 from csmd.text.sentence import Lasting, parse
-from csmd.text.tokens import date_terms
 from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
 Speaker = Literal["user", "assistant"]

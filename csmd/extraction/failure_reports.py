@@ -106,22 +106,25 @@ _PASTED = re.compile(
 )
 
 # What changes from one time to the next, in this order.
-_NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])"), "<time>"),
-    (re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
-    (re.compile(r"https?://[^\s\"'<>)\]]{1,300}"), "<url>"),
-    (re.compile(r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}"), "<tmp>"),
-    # A path keeps its last name: it says which file, whatever the directory is.
-    (re.compile(r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (re.compile(r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (re.compile(r"0x[0-9a-fA-F]{2,16}"), "<addr>"),
-    (re.compile(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b"), "<hash>"),
-    (re.compile(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
-    (re.compile(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
-    (re.compile(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
-    (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
-)  # fmt: skip
+_NORMAL = [
+    (re.compile(pattern), mark)
+    for pattern, mark in (
+        (r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<id>"),
+        (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])", "<time>"),
+        (r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b", "<time>"),
+        (r"https?://[^\s\"'<>)\]]{1,300}", "<url>"),
+        (r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}", "<tmp>"),
+        # A path keeps its last name: it says which file, whatever the directory is.
+        (r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])", "/"),
+        (r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])", "/"),
+        (r"0x[0-9a-fA-F]{2,16}", "<addr>"),
+        (r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b", "<hash>"),
+        (r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])", ""),
+        (r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?", "<line>"),
+        (r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?", "<took>"),
+        (r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b", "<n>"),
+    )
+]  # fmt: skip
 _NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
 )
@@ -272,47 +275,34 @@ SHORT = 12
 LOOKED_AT = 6_000
 
 
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-#: A sentence that names a cause or a fix.
-CAUSE = _re(
-    r"\b(?:root cause|caused by|the (?:actual |real |underlying |main )?(?:issue|problem|cause|bug|culprit|reason)\b.{0,60}?\b(?:is|was|were)\b"
-    r"|because|turn(?:s|ed) out|due to|since (?:the|it|we|they|go|git)|(?:was|were|is|are) missing|(?:fixed|solved|resolved) (?:by|in|with)"
-    r"|the fix\b|fix(?:es|ed)?:|needs? to be|silently|only (?:means|works|checks|looks)|instead of|does(?: not|n['’]t) (?:support|exist|handle|allow|include)"
-    r"|was(?: not|n['’]t)|were(?: not|n['’]t)|never (?:set|called|reached|written|created)|overwrit\w+|stale|race)\b"
-)
-#: A sentence that reports that something is not as it should be.
-SYMPTOM = _re(
-    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
-    r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
-    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
-    r"|unexpected\w*|(?:properly|correctly|as expected)|(?:would|should) have (?:been|expected)|i['’]?m getting|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
-)
 _NAME = re.compile(
     r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
     r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
 )
 
 
+def names_cause(text: str) -> bool:
+    """Whether a text names a cause or a fix."""
+    return has("cause", "en", text) or has("sure_cause", "en", text)
+
+
 def is_cause(text: str, *, category: str, authority: str) -> bool:
     """Whether a statement names a cause or a fix; a user's must say so outright, or it is a report."""
     if authority == "user":
         return has("sure_cause", "en", text)
-    return category == "gotcha" or CAUSE.search(text) is not None
+    return category == "gotcha" or names_cause(text)
 
 
 def answers(text: str, symptom: str) -> bool:
     """Whether an assistant's statement after a report explains it; any fix does after a definite report."""
-    return CAUSE.search(text) is not None or (has("failure", "en", symptom) and has("fix", "en", text))
+    return names_cause(text) or (has("failure", "en", symptom) and has("fix", "en", text))
 
 
 def is_symptom(sentence: str) -> bool:
     """Whether a user's sentence reports a problem; one that orders something must say outright that it fails."""
     if parse(sentence).kind == "orders":
         return has("failure", "en", sentence)
-    return SYMPTOM.search(sentence) is not None
+    return has("symptom", "en", sentence)
 
 
 def names(text: str) -> frozenset[str]:
@@ -376,7 +366,7 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
                 if parse(sentence, "assistant").kind in ("narrates", "reports", "assents"):
                     continue
                 named, words = share(sentence, about)
-                cause = CAUSE.search(sentence) is not None
+                cause = names_cause(sentence)
                 if not (cause and before) and not ((cause or has("fix", "en", sentence)) and (named or words > 2)):
                     continue
                 value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
@@ -462,7 +452,7 @@ def relate(
             links += [
                 (statement.memory_seq, cause.memory_seq)
                 for statement in same_turn
-                if SYMPTOM.search(statement.text) and not CAUSE.search(statement.text)
+                if has("symptom", "en", statement.text) and not names_cause(statement.text)
             ]
         refutations += _turned_down(cause, turns)
         if cause.memory_seq not in sure:

@@ -93,23 +93,8 @@ class Work:
         return [(body, uuid) for body, progress, uuid in self.todo if progress != "done"]
 
 
-_REDIRECTION = re.compile(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
-#: What stands around what is run, or says nothing about it.
-_AROUND = re.compile(
-    r"(?:cd|export|echo|sleep|true|set|source|pushd|popd|printf|mkdir)\b|[A-Z_][A-Z0-9_]*=\S*$|\(?cd\b|#"
-)
-#: What only looks: that it found nothing is no failure.
-_LOOKS = re.compile(
-    r"(?:ls|find|cat|grep|rg|ag|head|tail|wc|test|\[|which|type|sed -n|awk|diff|file|stat|du|pwd|tree|jq|ps|kill|pkill|rm|cp"
-    r"|git (?:-\S+ \S+ )?(?:status|log|show|diff|branch|remote|rev-parse|ls-files|blame|grep|config|describe|check-ignore))\b"
-)
-#: Programs whose runs are kept, beside checks and what failed: what kind of work was done shows by them.
-_PROGRAM = re.compile(
-    r"(?:git|gh|glab|docker|podman|kubectl|helm|terraform|ansible\S*|npm|npx|yarn|pnpm|bun|pip3?|uv|poetry|cargo|go|brew|apt(?:-get)?"
-    r"|psql|mysql|sqlite3|alembic|prisma|flyway|goose|make|just|mise|mvn|gradlew?|bazel|composer|bundle|rake|mix|dotnet"
-    r"|aws|gcloud|az|ssh|systemctl|ffmpeg)\b"
-)
-_ASSIGNED = re.compile(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
+#: What stands in a shell line for what is in quotes.
+_HIDDEN = re.compile(r"\0(\d+)\0")
 _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
 #: What git prints where it made none.
 _NO_COMMIT = re.compile(
@@ -128,23 +113,10 @@ _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
 _ELSEWHERE = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
 _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
-#: Commands whose end says whether the work is sound, by what is run; order of the table, first match.
-CHECKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("tests", re.compile(
-        r"\b(?:pytest|unittest|tox|nox|go test|cargo (?:test|nextest)|jest|vitest|mocha|rspec|phpunit|ctest|playwright test"
-        r"|dotnet test|swift test|gotestsum)\b|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|rake|mvn|gradlew?|bazel|deno|mix)"
-        r"\b(?: run| r)?(?: -\S+)* (?:test|check|verify|e2e)[\w:.-]*")),
-    ("format", re.compile(
-        r"\b(?:gofmt|goimports|cargo fmt|black|prettier|isort|ruff format|rustfmt|clang-format)\b"
-        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:fmt|format)[\w:.-]*")),
-    ("lint", re.compile(
-        r"\b(?:ruff|flake8|pylint|mypy|pyright|eslint|tsc|golangci-lint|go vet|clippy|biome|shellcheck|rubocop|stylelint)\b"
-        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:lint|typecheck|type-check)[\w:.-]*")),
-    ("build", re.compile(
-        r"\b(?:go build|go install|cargo build|cargo check|cmake|ninja|gcc|g\+\+|javac|dotnet build|swift build|webpack"
-        r"|vite build|next build|docker build|hatch build|python -m build)\b|^make$"
-        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|mvn|gradlew?|bazel)\b(?: run| r)? (?:build|compile|package|assemble)[\w:.-]*")),
-)  # fmt: skip
+#: What is called by a name of its own of the checks that shell lines run.
+_CHECK_NAMES = {"test": "tests", "format": "format", "check types": "lint", "lint": "lint", "build": "build"}
+#: The names of the checks whose end says whether the work is sound.
+CHECKS = frozenset(_CHECK_NAMES.values())
 #: What a check prints that failed behind a pipe.
 _SAYS_FAILED = re.compile(
     r"^(?:--- FAIL|FAIL\b|FAILED\b|ERROR\b|Error: |E\s{3}|error(?:\[\w+\])?: |make: \*\*\*|npm ERR!|panic: )"
@@ -161,7 +133,7 @@ _VARIES = re.compile(
 
 def check_of(command: str) -> str:
     """Which check a command is (tests, format, lint, build); "" for another command."""
-    return next((name for name, pattern in CHECKS if pattern.search(command)), "")
+    return _CHECK_NAMES.get(shell_commands.purpose(command), "")
 
 
 def commands(line: str) -> list[str]:
@@ -174,12 +146,10 @@ def commands(line: str) -> list[str]:
         return f"\0{len(quotes) - 1}\0"
 
     bare = shell_commands.QUOTED.sub(hide, shell_commands.HEREDOC.sub("<<", line.replace("\\\n", " ")))
-    for part in re.split(r"&&|\|\||;|\n", bare):
-        piece = _REDIRECTION.sub("", part.partition("|")[0]).strip(" ()&{}")
-        piece = _ASSIGNED.sub("", piece)
-        if not piece or _AROUND.match(piece) or _LOOKS.match(piece):
+    for words in shell_commands.words_of_parts(bare):
+        if shell_commands.looks_only(words):
             continue
-        shown = re.sub(r"\0(\d+)\0", lambda m: quotes[int(m[1])], piece)
+        shown = _HIDDEN.sub(lambda match: quotes[int(match[1])], shell_commands.without_assignments(words))
         shown_command = cut(squeeze(shown), LONGEST_COMMAND)
         if shown_command not in kept:
             kept.append(shown_command)
@@ -188,7 +158,8 @@ def commands(line: str) -> list[str]:
 
 def is_notable(ran: Ran) -> bool:
     """Whether a command is worth keeping: a known program or check, or a failure."""
-    return bool(_PROGRAM.match(ran.command) or check_of(ran.command)) or bool(ran.error and not ran.passed)
+    is_failure = bool(ran.error) and not ran.passed
+    return is_failure or shell_commands.is_of_work(ran.command) or bool(check_of(ran.command))
 
 
 def error_of(text: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from csmd.knowledge import Memory
-from csmd.text import tokens
+from csmd.text import dates
 from csmd.text.display import amount, said_by
 from csmd.text.similarity import SURE
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
@@ -94,7 +94,7 @@ def due(text: str, *, gate: Gate, at: str) -> str:
     """
     if gate != "promissory":
         return ""
-    future = [term for term in tokens.date_terms(text, at[:10]) if term[2] >= at[:10]]
+    future = [term for term in dates.date_terms(text, at[:10]) if term[2] >= at[:10]]
     if not future:
         return ""
     _, end, day = min(future, key=lambda term: term[2])

@@ -18,7 +18,7 @@ from csmd.store import belief_changes, core, cursors, memories, memory_deletion,
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import restatement, sentence, similarity, tokens
+from csmd.text import restatement, search_terms, sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
 
@@ -302,7 +302,7 @@ def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> N
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """The most similar memory of a scope that says the same in nearly the same words, or None."""
-    terms = tokens.query_terms(statement.text)
+    terms = search_terms.query_terms(statement.text)
     return _repeated(statement, search.memories_matching(rows, terms, projects=[project], limit=NEAR))
 
 

@@ -17,7 +17,7 @@ from csmd.store import belief_changes, candidates, cursors, memories, projects, 
 from csmd.store.candidates import PAGE
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 from csmd.vocabulary import CandidateKind, CandidateStatus
 
 #: The name of the stage's cursors, and of the candidates that it queues.
@@ -218,7 +218,7 @@ def _find_duplicates_of(rows: Rows, new: Sequence[Memory]) -> list[Finding]:
     findings: list[Finding] = []
     for memory in new:
         everywhere = {memory.project_seq: projects.everywhere(rows, memory.project_seq)}
-        terms, scopes = tokens.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
+        terms, scopes = search_terms.query_terms(memory.text), sorted({*everywhere, *everywhere.values()})
         near = search.memories_matching(rows, terms, projects=scopes, limit=NEAR)
         similar = {other.seq: other for other in (*near, memory)}
         pairs = duplicates.find_duplicates(

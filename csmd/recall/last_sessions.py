@@ -34,7 +34,7 @@ HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was ch
 #: A later commit that has so much of an open end's words did it.
 DONE_SHARE = 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
-_CHECKS = frozenset(name for name, _ in CHECKS)
+_CHECKS = CHECKS
 #: What somebody said, of what a digest tells.
 SAID = frozenset({"goal", "open", "last", "reason", "stands"})
 #: What csmd tells of a session by guess: nothing of it is told of one that a language model was asked about.

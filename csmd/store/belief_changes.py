@@ -37,7 +37,7 @@ TIMES = ("hot_until", "warm_until", "archive_at")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change of a belief; `by` is `rule`, `person` or `assistant`, `undone_at` is "" unless it was undone."""
+    """One change of a memory; `by` is `rule`, `person`, `assistant` or `dream`, `undone_at` is "" unless it was undone."""
 
     seq: int
     memory_id: str
@@ -53,20 +53,20 @@ class Change:
 def record_change(
     rows: Rows, memory_id: str, change: str, before: str, after: str, reason: str, by: str, at: str
 ) -> int:
-    """Records a change of a belief; the change's row key."""
+    """Records a change of a memory; returns its row key."""
     words = {"change": change, "before": before, "after": after, "reason": reason}
     record_event(rows, memory_id, change, by=by, at=at)
     return rows.insert_keyed("belief_changes", memory_id=memory_id, **words, by_whom=by, at=at)
 
 
 def record_event(rows: Rows, memory_id: str, act: str, *, by: str, at: str, about: str = "") -> None:
-    """Records what was done to a memory, for who follows what happens (`csmd.store.activity`)."""
+    """Records what was done to a memory for `csmd tail` (`csmd.store.activity`)."""
     project = rows.number("select project_seq from memories where id = :id", id=memory_id)
     rows.insert("memory_events", at=at, act=act, about=about, memory_id=memory_id, project_seq=project, by_whom=by)
 
 
 def changes_of(rows: Rows, memory_id: str) -> list[Change]:
-    """The changes of a belief, in order."""
+    """Returns the changes of a memory, in order."""
     return rows.read(
         Change,
         "select seq, memory_id, change, before, after, reason, by_whom, at, undone_at from belief_changes "
@@ -76,13 +76,13 @@ def changes_of(rows: Rows, memory_id: str) -> list[Change]:
 
 
 def latest_change(rows: Rows, memory_id: str, change: str = SUPERSEDED) -> Change | None:
-    """The latest change of a kind that was not undone, or None."""
+    """Returns the latest change of a kind that was not undone; None for none."""
     made = [noted for noted in changes_of(rows, memory_id) if noted.change == change and not noted.undone_at]
     return made[-1] if made else None
 
 
 def refused_successors(rows: Rows, memory_id: str) -> frozenset[str]:
-    """The memories that are not to supersede this one again: a person said so."""
+    """Returns the memories that must not supersede this one again, because a person said so."""
     return frozenset(
         change.before for change in changes_of(rows, memory_id) if change.change == REFUSED and not change.undone_at
     )
@@ -96,32 +96,34 @@ def set_undone(rows: Rows, seq: int, *, at: str) -> None:
 
 
 def state(memory: Memory) -> str:
-    """What a supersession changes of a memory, as it is now."""
+    """Returns the columns that a supersession changes, as `name=value` pairs."""
     names = ("confidence", *TIMES, "superseded_by")
     return " ".join(f"{name}={getattr(memory, name)}" for name in names)
 
 
 def read_state(text: str) -> dict[str, str]:
-    """A written state's values by name."""
+    """Parses a state into its values by name."""
     return dict(pair.partition("=")[::2] for pair in text.split())
 
 
 def confidence_in(text: str) -> float | None:
-    """The confidence (0-1) that a written state names; None for one that names none."""
+    """Returns the confidence (0-1) in a state; None if it has none."""
     named = read_state(text).get("confidence", "")
     return float(named) if named.replace(".", "", 1).isdigit() else None
 
 
 def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
-    """Undoes a supersession: what it took is given back, and nothing of what else has happened since is lost."""
+    """Undoes a supersession: restores what it changed, and keeps what else has happened since."""
     memory = memories.by_id(rows, change.memory_id)
     if memory is None:
         return
     free = _without_supersession(change, replace(memory, superseded_by=""))
     archived = latest_change(rows, memory.id, ARCHIVE)
-    if archived is not None and archived.by == DREAM and archived.seq > change.seq:  # it went because it was superseded
+    if (
+        archived is not None and archived.by == DREAM and archived.seq > change.seq
+    ):  # it was archived because it was superseded
         if memory.tier == "archive":
-            free = replace(free, tier=archived.before)  # type: ignore[arg-type]  # a tier, as it was noted
+            free = replace(free, tier=archived.before)  # type: ignore[arg-type]  # a tier, as it was recorded
         set_undone(rows, archived.seq, at=at)
     memories.update_belief(rows, free)
     unlink(rows, memory.id, memory.superseded_by, "superseded_by")
@@ -129,7 +131,7 @@ def undo_supersession(rows: Rows, change: Change, *, at: str) -> None:
 
 
 def _without_supersession(change: Change, memory: Memory) -> Memory:
-    """A memory with the confidence and the times that a change took; as it is where a purge left no figures to read."""
+    """Returns a memory with the confidence and times from before a change; unchanged if a purge removed the figures."""
     before, after = read_state(change.before), read_state(change.after)
     if any(name not in before or name not in after for name in ("confidence", *TIMES)):
         return memory
@@ -142,7 +144,7 @@ def _without_supersession(change: Change, memory: Memory) -> Memory:
 
 
 def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
-    """What a memory superseded that is no more is superseded by its heir; without one it holds again: the ids of those."""
+    """Gives what a deleted memory superseded to its heir; without one it holds again. Returns the ids of those that do."""
     lifted: list[str] = []
     for ident in rows.column("select id from memories where superseded_by = :id and superseded_by <> ''", id=gone):
         change = latest_change(rows, ident)
@@ -157,7 +159,7 @@ def pass_on_supersessions(rows: Rows, gone: str, heir: str) -> list[str]:
 
 
 def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
-    """Takes away an edge between two memories."""
+    """Deletes a link between two memories."""
     sql = (
         "delete from links where relationship = :relationship and from_seq in (select seq from memories where id = :one) "
         "and to_seq in (select seq from memories where id = :other)"
@@ -166,7 +168,7 @@ def unlink(rows: Rows, memory_id: str, other: str, relationship: str) -> None:
 
 
 def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
-    """The row keys of what was superseded in these projects, what was last said latest first."""
+    """Returns the row keys of superseded memories of these projects, the latest confirmed first."""
     return rows.column(
         f"select seq from memories m where superseded_by <> '' and {in_keys('project_seq', projects)} and twin_of = 0 "  # noqa: S608
         "and not exists (select 1 from links l where l.from_seq = m.seq and l.relationship = 'merged_into') "
@@ -176,9 +178,9 @@ def superseded(rows: Rows, projects: Sequence[int], *, limit: int) -> list[int]:
 
 
 def stated_at(rows: Rows, memory: Memory) -> str:
-    """When a memory was last stated with the authority that it has: what an assistant repeats is no newer for that.
+    """Returns when a memory was last stated with its own authority; an assistant's repetition of a user's words does not count.
 
-    A turn of the user's words counts for what users said; one that no turn is kept of counts for what it was.
+    A source without a stored turn counts as the user's.
     """
     if memory.authority != "user":
         return memory.confirmed_at
@@ -192,7 +194,7 @@ def stated_at(rows: Rows, memory: Memory) -> str:
 
 
 def is_of_person(rows: Rows, memory: Memory) -> bool:
-    """Whether a person has pinned, told, reviewed or changed a memory: what becomes of it is theirs to say."""
+    """Whether a person has pinned, stated, reviewed or changed a memory, so that only they decide about it."""
     if memory.pinned or memory.origin != "stated":
         return True
     return rows.exists(
@@ -204,13 +206,13 @@ def is_of_person(rows: Rows, memory: Memory) -> bool:
 
 
 def lower_authority(rows: Rows, memory: Memory, *, reason: str, by: str, now: str) -> None:
-    """Gives a memory the assistant's authority; what is written of it says why."""
+    """Gives a memory the assistant's authority, with a reason for the audit."""
     memories.update_belief(rows, replace(memory, authority="assistant"))
     record_change(rows, memory.id, AUTHORITY, memory.authority, "assistant", reason, by, now)
 
 
 def surviving_memory(rows: Rows, memory: Memory) -> Memory:
-    """The memory that represents this one now: the one that it was merged into, or itself."""
+    """Returns the memory that this one was merged into, or itself."""
     seen = {memory.id}
     while memory.superseded_by and memory.superseded_by not in seen and is_merged(rows, memory):
         successor = memories.by_id(rows, memory.superseded_by)
@@ -228,12 +230,12 @@ def is_merged(rows: Rows, memory: Memory) -> bool:
 
 
 def merges_of(rows: Rows, merged: str, into: str) -> list[Change]:
-    """Every merge of a memory into another one, those that were undone among them."""
+    """Returns every merge of a memory into another one, undone ones included."""
     return [change for change in changes_of(rows, merged) if change.change == MERGE and change.after == into]
 
 
 def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by: str, now: str) -> None:
-    """Puts one memory aside for another, whose values `into` has already; its sources confirm that one."""
+    """Merges a memory into another one, whose new values `into` has; the sources of the first confirm it."""
     keeper = memories.by_seqs(rows, [into.seq])[into.seq]
     uuids = memories.add_confirming(rows, into.seq, merged.provenance)
     memories.update_belief(rows, replace(merged, tier="archive", superseded_by=into.id))
@@ -246,7 +248,7 @@ def merge_memories(rows: Rows, merged: Memory, into: Memory, *, reason: str, by:
 
 
 def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
-    """The merge of a memory that is in force, and what it did to the other one; None for none."""
+    """Returns the merge of a memory that is not undone, and its change of the other memory; None for none."""
     merge = latest_change(rows, memory_id, MERGE)
     took = [
         change
@@ -257,7 +259,7 @@ def last_merge(rows: Rows, memory_id: str) -> tuple[Change, Change] | None:
 
 
 def undo_merge(rows: Rows, merged: Memory, into: Memory, tookin: Change, done: Change, *, now: str) -> None:
-    """Ends a merge: both memories as the caller has made them, the sources that it brought gone from the other one."""
+    """Undoes a merge: stores both memories as given, and removes the sources that the merge added to the other one."""
     for uuid in tookin.after.split()[2:]:
         rows.delete("provenance", memory_seq=into.seq, uuid=uuid)
     unlink(rows, merged.id, into.id, MERGED_INTO)
@@ -274,7 +276,7 @@ def archive_memory(rows: Rows, memory: Memory, *, reason: str, by: str, now: str
 
 
 def represented_memories(rows: Rows, memory_id: str) -> list[str]:
-    """The memories that one represents: those that it superseded or took in, or is the twin of."""
+    """Returns the memories that one represents: those that it superseded or that were merged into it, and its twins."""
     return rows.column(
         "select m.id from memories m where m.superseded_by = :id and m.superseded_by <> '' union "
         "select t.id from memories n join memories t on t.twin_of = n.seq and t.twin_of > 0 where n.id = :id order by 1",

@@ -15,14 +15,14 @@ MOST = 5000
 
 
 class Place(NamedTuple):
-    """A project, or a row of what holds everywhere, and the row of what holds all around it."""
+    """The row key of a project, or of what holds everywhere in a workspace, and that of `everywhere` for it."""
 
     seq: int
     everywhere: int
 
 
 def dream_places(rows: Rows) -> list[Place]:
-    """Where there may be something to do: what holds everywhere first, then projects in the order of their identities."""
+    """Returns the scopes that a dream looks at: what holds everywhere first, then projects by key."""
     return rows.read(
         Place,
         "select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end from projects p "
@@ -31,7 +31,7 @@ def dream_places(rows: Rows) -> list[Place]:
 
 
 def held_memories(rows: Rows, place: Place) -> list[int]:
-    """The row keys of one's own memories of a scope that are not archived, and those that are alive of what holds all around it."""
+    """Returns the row keys of a scope's memories that are not archived, and of the living general memories that apply there."""
     held = (
         f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
         "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
@@ -42,11 +42,11 @@ def held_memories(rows: Rows, place: Place) -> list[int]:
 
 
 def still_held(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
-    """Those of them that are neither archived nor another's twin by now."""
+    """Returns those of some memories that are neither archived nor another's twin by now."""
     return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
 
 
-#: How users work as they said in the projects of which a place is what holds all around them.
+#: What users said in the projects of a workspace about how they work.
 _STATED = (
     "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
     "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
@@ -56,7 +56,7 @@ _STATED = (
 
 
 def stated_around(rows: Rows, place: Place) -> list[int]:
-    """The row keys of working habits that users stated in the projects of a workspace (or of everywhere); [] for a project."""
+    """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere); [] for a project."""
     if place.everywhere != place.seq:
         return []
     latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
@@ -64,7 +64,7 @@ def stated_around(rows: Rows, place: Place) -> list[int]:
 
 
 def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
-    """Memory -> project of those of some memories that are still habits stated in a project of a workspace."""
+    """Returns memory -> project for those of some memories that are still habits stated in a project of a workspace."""
     projects = {
         ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
     }
@@ -72,7 +72,7 @@ def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, in
 
 
 def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
-    """Memory of the scope itself -> the names of its topics, without those that a person removed."""
+    """Returns memory -> the names of its topics, without those that a person removed."""
     names_of: dict[str, set[str]] = defaultdict(set)
     for ident, name in rows.all(
         "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
@@ -84,7 +84,7 @@ def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, fro
 
 
 def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
-    """(session, memory) for each session into which one of these memories was injected."""
+    """Returns (session, memory) for each session into which one of these memories was injected."""
     injected = rows.all(
         "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
         f"join injections n on n.seq = i.injection_seq where {in_keys('m.seq', seqs)}"
@@ -93,7 +93,7 @@ def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, s
 
 
 def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
-    """The turns of assistants among those that tell the memories."""
+    """Returns the uuids of assistants' turns among the sources of some memories."""
     return rows.distinct(
         "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
         f"where {in_keys('p.memory_seq', seqs)} and t.kind = 'assistant'"
@@ -101,7 +101,7 @@ def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
 
 
 def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
-    """How many vectors the memories of a scope have, and the row key of the last: other figures where one came or went."""
+    """Returns the number of vectors of a scope's memories, and the row key of the last: they differ if one came or went."""
     sql = (
         "select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c "
         "where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"
@@ -111,17 +111,17 @@ def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
 
 
 def dreamt_digest(rows: Rows, place: Place) -> str:
-    """The digest of what a scope held when comparing its memories brought nothing; "" where none is noted."""
+    """Returns the digest of a scope's contents when comparing its memories last found nothing; "" for none."""
     return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
 
 
 def mark_dreamt(rows: Rows, place: Place, digest: str) -> None:
-    """Notes what a scope holds where comparing its memories brings nothing."""
+    """Records the digest of a scope's contents after comparing its memories found nothing."""
     rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
 
 
 def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
-    """Those of some turns that are there, in the order of time."""
+    """Returns those of some turns that exist, in order of time."""
     text = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
     sources = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, text, uuid=uuid)]
     return tuple(sorted(sources, key=lambda turn: (turn.at, turn.uuid)))

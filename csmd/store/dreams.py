@@ -1,4 +1,4 @@
-"""Dreams as rows, and the facts that their gates ask for."""
+"""Dreams as rows, and the facts that their gates need."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Literal, NamedTuple
 from csmd.store import cursors
 from csmd.store.sqlite import Rows, columns, in_keys
 
-#: undoing: its rows are what they were, its files are about to be.
+#: undoing: its rows are restored, its files not yet.
 State = Literal["running", "done", "failed", "cancelled", "undoing", "undone"]
-#: What became of a dream whose daemon was killed.
+#: The error of a dream whose daemon was killed.
 KILLED = "the daemon ended while it ran"
-#: More dreams than are kept.
+#: A limit higher than the number of dreams that are kept.
 ALL = 100_000
 
 
 class Dream(NamedTuple):
-    """One consolidation: why it began, its state, and how many new sessions it found."""
+    """One dream: why it began, its state, and how many new sessions it found."""
 
     seq: int
     id: str
@@ -36,7 +36,7 @@ _COLUMNS = columns(Dream, "k")
 
 
 def begin(rows: Rows, *, why: str, sessions: int, now: str) -> Dream:
-    """Notes that a dream begins."""
+    """Records the beginning of a dream."""
     number = rows.number("select coalesce(max(seq), 0) from dreams") + 1
     ident = "d" + hashlib.sha256(f"{number}:{why}:{now}".encode()).hexdigest()[:10]
     seq = rows.insert_keyed("dreams", id=ident, why=why, state="running", begun_at=now, sessions=sessions)
@@ -50,54 +50,54 @@ def end(rows: Rows, seq: int, *, state: State, error: str = "", now: str) -> Non
 
 
 def fail_interrupted(rows: Rows, *, now: str) -> int:
-    """Makes the dreams that a killed daemon left running failed ones; how many. What they did can be undone."""
+    """Marks the dreams that a killed daemon left running as failed; returns how many. They can be undone."""
     failed = "update dreams set state = 'failed', error = :error, ended_at = :now where state = 'running'"
     return rows.run(failed, error=KILLED, now=now)
 
 
 def _where(rows: Rows, condition: str, **values: Any) -> list[Dream]:
-    """The dreams `k` that fulfil a condition, in the order that it may end with."""
+    """Returns the dreams `k` that fulfil a condition, which may end with an order."""
     return rows.read(Dream, f"select {_COLUMNS} from dreams k where {condition}", **values)  # noqa: S608
 
 
 def last(rows: Rows, *, state: State = "done") -> Dream | None:
-    """The latest dream in a state: the gates go by the one that is done. By its row: a clock may be set back."""
+    """Returns the latest dream in a state, by row key, because the clock may have been set back."""
     return next(iter(_where(rows, "k.state = :state order by k.seq desc limit 1", state=state)), None)
 
 
 def history(rows: Rows, *, limit: int, offset: int = 0) -> list[Dream]:
-    """The latest dreams, the newest first, without the first `offset`."""
+    """Returns the latest dreams, newest first, without the first `offset`."""
     return _where(rows, "true order by k.seq desc limit :limit offset :offset", limit=limit, offset=offset)
 
 
 def by_id(rows: Rows, ident: str) -> Dream | None:
-    """One dream, or None."""
+    """Returns a dream; None if there is none."""
     return next(iter(_where(rows, "k.id = :id", id=ident)), None)
 
 
 def sessions_since(rows: Rows, at: str) -> int:
-    """How many sessions of people have had a turn since a time; "" for all."""
+    """Returns how many sessions of people have had a turn since a time ("": ever)."""
     since = "select count(*) from sessions where parent = '' and last_at > :at and host <> 'probe' and turns > 0"
     return rows.number(since, at=at)
 
 
-#: Stage and subject of the cursor that holds when something began to wait for a dream, in seconds since 1970.
+#: Stage and subject of the cursor that stores since when anything waits for a dream, in seconds since 1970.
 _WAITING = "dream", "waiting"
 
 
 def note_waiting(rows: Rows, *, at: datetime) -> None:
-    """Notes when it was noticed that there is something no dream has seen."""
+    """Records when something new was first noticed since the last dream."""
     cursors.move_cursor(rows, *_WAITING, int(at.timestamp()))
 
 
 def waiting_since(rows: Rows, *, after: str, now: str) -> str:
-    """When that was, "" where a dream has begun since (`after`), or the clock was set back."""
+    """Returns that time; "" if a dream has begun since (`after`), or the clock was set back."""
     at = datetime.fromtimestamp(cursors.cursor(rows, *_WAITING), UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return at if max(after, "1971") < at <= now else ""
 
 
 def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
-    """Deletes the journal of some dreams, at most `most` actions, and then the dreams; returns how many of both.
+    """Deletes at most `most` actions of some dreams, or the dreams if they have none left; returns how many.
 
     Call it until it returns 0. The last finished dream is kept, and so is one that is being undone, with all its actions.
     """
@@ -114,7 +114,7 @@ def forget(rows: Rows, seqs: Sequence[int], *, most: int) -> int:
 
 
 def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> None:
-    """Notes that some dreams are being undone, or are."""
+    """Records that some dreams are being undone, or are undone."""
     sql = (
         "update dreams set state = :state, undone_at = case when undone_at = '' then :now else undone_at end "  # noqa: S608
         f"where {in_keys('seq', dreams)}"
@@ -122,12 +122,12 @@ def set_states(rows: Rows, dreams: Sequence[int], state: State, *, now: str) -> 
     rows.run(sql, state=state, now=now)
 
 
-#: Folders of files that nobody's edits are read back from.
+#: Folders of files whose edits are not read back.
 NO_PAGES = frozenset({"daily", "sessions"})
 
 
 def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> None:
-    """Notes what a page that people edit reads again, None for one that is no more; other files have no such row."""
+    """Stores the restored text of a page that people edit, None for a removed one; other files have no row."""
     folder, _, page = path.partition("/")
     if NO_PAGES & set(page.split("/")[:-1]) or not folder:
         return
@@ -139,22 +139,22 @@ def update_page_row(rows: Rows, path: str, text: str | None, *, now: str) -> Non
 
 # --- facts for the gates
 
-#: What lies there is where a dream puts things: however much there is, it is not crowded.
+#: The tier that is never crowded: dreams move memories there.
 ASIDE = "archive"
 
 
 def first_session(rows: Rows) -> str:
-    """When the first session of a person began; "" when there is none."""
+    """Returns when the first session of a person began; "" if there is none."""
     return rows.text("select min(started_at) from sessions where parent = '' and host <> 'probe'")
 
 
 def last_turn(rows: Rows) -> str:
-    """The time of the latest turn of any session of a person; "" when there is none."""
+    """Returns the time of the latest turn in a session of a person; "" if there is none."""
     return rows.text("select max(last_at) from sessions where parent = '' and host <> 'probe'")
 
 
 def crowded_tiers(rows: Rows, *, most: int) -> list[tuple[str, str, int]]:
-    """(project's name, tier, memories) of each tier of a project that has more than `most`, the fullest first."""
+    """Returns (project name, tier, number of memories) of each tier of a project with more than `most`, the fullest first."""
     sql = (
         "select p.name, g.tier, g.number from (select m.project_seq, m.tier, count(*) as number from memories m "
         "where m.tier <> :aside group by m.project_seq, m.tier having count(*) > :most) g "

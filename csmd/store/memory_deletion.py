@@ -1,4 +1,4 @@
-"""Deletes memories, with all that is nothing without them."""
+"""Deletes memories with everything that depends on them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from csmd.store.sqlite import Rows
 
 
 def delete_memory(rows: Rows, memory: Memory) -> None:
-    """Removes a memory with its vectors, its links and its place in receipts, and what is only its rest.
+    """Deletes a memory with its vectors, links, items of receipts, and the memory of its remaining parts.
 
-    What it superseded is superseded by what superseded it, or holds again. With it goes what a merge put
-    aside because it says the same, the note that was made of it, and what the queue and the audit quote of it.
+    What it superseded is superseded by its successor, or holds again. Memories merged into it, its twins, the note made
+    of it, and the candidates and audit that quote it are deleted, too.
     """
     aside = rows.column(
         "select seq from memories where twin_of = :seq and twin_of > 0 "
@@ -34,19 +34,20 @@ def delete_memory(rows: Rows, memory: Memory) -> None:
 
 
 def delete_all(rows: Rows, seqs: Sequence[int]) -> None:
+    """Deletes memories by row key."""
     for seq in seqs:
         for memory in memories.by_seqs(rows, [seq]).values():
             delete_memory(rows, memory)
 
 
 def drop_sources(rows: Rows, where: str, **values: Any) -> None:
-    """Removes sources of memories, by a condition on `provenance`, and the memories that have no source left.
+    """Deletes sources of memories, by a condition on `provenance`, and the memories that have no source left.
 
-    The other memories name a session that is left.
+    The other memories get the session of a source that is left.
     """
     sourced = rows.distinct(f"delete from provenance where {where} returning memory_seq", **values)  # noqa: S608
     for memory in memories.by_seqs(rows, sorted(sourced)).values():
-        # What a model made of several turns may tell of any of them.
+        # A note that a model made of several turns may repeat any of them.
         is_note = memory.origin == "curated" and not memory.pinned
         if is_note or all(source.role == "beside" for source in memory.provenance):
             delete_memory(rows, memory)

@@ -10,29 +10,32 @@ from typing import NamedTuple
 from csmd.store import vectors
 from csmd.store.sqlite import IS_LISTED, Rows, listed
 
-#: Two vectors are near from this likeness on, and of each so many that are nearest are looked at.
-LIKE, NEAREST = 0.74, 5
-#: Vectors as near as that differ in .235 of their signs, with a spread of .02 for 384: of 30 million pairs of real passages
-#: none of the 22,871 that were near differed in more than .297. One pair in a hundred is let through.
+#: Two vectors are near from this cosine similarity on.
+LIKE = 0.74
+#: Near vectors that are considered for each memory.
+NEAREST = 5
+#: The largest share of differing signs of two near vectors. Near vectors differ in .235 of their signs on average (standard
+#: deviation .02 for 384 dimensions); of 30 million pairs of real passages none of the 22,871 near ones differed in more
+#: than .297. One pair in a hundred passes.
 FAR_SIGNS = 0.325
-#: A likeness of 1 - d / 2 of vectors of this length, as they are stored (csmd/embedding/worker.py).
+#: The squared length of a stored vector (csmd/embedding/worker.py): the similarity is 1 - squared distance / 2 of unit vectors.
 _LENGTH = (127 / 0.25) ** 2
 
 
 class Signs(NamedTuple):
-    """The signs of vectors of a model, each as a number: `codes[n]` is of the memory `seqs[n]`."""
+    """The signs of a model's vectors as bits of integers: `codes[n]` belongs to the memory `seqs[n]`."""
 
     model: int
     seqs: list[int]
     codes: list[int]
 
 
-#: (memory, another one, squared distance) of two whose vectors are near.
+#: (memory, memory, squared distance) of two whose vectors are near.
 NearPair = tuple[int, int, float]
 
 
 def model_of_memories(rows: Rows) -> int:
-    """The newest model that has vectors of memories; 0 for none."""
+    """Returns the newest model that has vectors of memories; 0 for none."""
     return rows.number(
         "select m.seq from vector_models m where exists (select 1 from vectors v where v.kind = 'memory' "
         "and v.model_seq = m.seq) order by m.seq desc limit 1"
@@ -40,7 +43,7 @@ def model_of_memories(rows: Rows) -> int:
 
 
 def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
-    """The signs of the vectors of some memories by a model."""
+    """Returns the signs of a model's vectors of some memories."""
     coded = rows.all(
         "select v.row_seq, c.code from vectors v join memories m on m.seq = v.row_seq join vector_codes c "  # noqa: S608
         "on c.model_seq = v.model_seq and c.kind = v.kind and c.project_seq = m.project_seq and c.seq = v.seq "
@@ -52,9 +55,9 @@ def signs_of(rows: Rows, model: int, seqs: Sequence[int]) -> Signs:
 
 
 def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]:
-    """The vectors at some places of a list that are near to others behind them there.
+    """Returns the near pairs of vectors at some indexes of a list with all later ones.
 
-    Signs are compared first, at 0.1 us each, and whole vectors only where these let them be near.
+    Signs are compared first, at 0.1 us each, and whole vectors only if their signs are similar enough.
     """
     most = int(FAR_SIGNS * rows.number("select dim from vector_models where seq = :model", model=signs.model))
     pairs: list[NearPair] = []
@@ -69,7 +72,7 @@ def near_behind(rows: Rows, signs: Signs, part: Sequence[int]) -> list[NearPair]
 
 
 def nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
-    """Pairs of row keys, the smaller first: of each memory those with its NEAREST."""
+    """Returns pairs of row keys, the smaller first: each memory with its NEAREST."""
     near: dict[int, dict[int, float]] = defaultdict(dict)
     for pair in pairs:
         for seq, other in (pair[:2], pair[1::-1]):
@@ -82,7 +85,7 @@ def nearest(pairs: Iterable[NearPair]) -> set[tuple[int, int]]:
 
 
 def near_pairs(rows: Rows, project: int, seqs: Sequence[int]) -> set[tuple[int, int]]:
-    """Pairs of row keys of memories of a scope whose vectors are near, of some of them; nothing where there are no vectors."""
+    """Returns pairs of row keys of a project's memories whose vectors are near, for some of them; empty without vectors."""
     model = model_of_memories(rows)
     pairs: set[tuple[int, int]] = set()
     for seq in seqs if model else ():

@@ -1,4 +1,4 @@
-"""What persons and dreams decided about memories before, as the audit has it: no dream decides against it."""
+"""Reads from the audit what persons and dreams decided about memories before; no dream decides otherwise."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ NOT_ASKED = "not asked"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastDecisions:
-    """What was decided about memories before, by id; `undone` holds (kind of action, memory).
+    """What was decided about memories before, by id; `undone` has (kind of action, memory).
 
-    `let_stand` is when a person undid a supersession by a dream, `questioned` the pairs (`older:newer`) of questions that
-    a person undid.
+    `let_stand` is when a person undid a dream's supersession, `questioned` the pairs (`older:newer`) of undone questions.
     """
 
     superseded_at: dict[str, str] = field(default_factory=dict)
@@ -41,7 +40,7 @@ class PastDecisions:
 
 
 def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisions:
-    """What the audit says of those that are of the scope itself."""
+    """Returns the past decisions about those of some memories that belong to the scope itself."""
     decisions = PastDecisions()
     for ident, change, before, after, by, at, undone_at in rows.all(
         "select b.memory_id, b.change, b.before, b.after, b.by_whom, b.at, b.undone_at from memories m "  # noqa: S608
@@ -55,7 +54,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
         elif change == belief_changes.SUPERSEDED and undone_at and by == belief_changes.DREAM:
             other = belief_changes.read_state(after).get("superseded_by", "")
             decisions.refused[ident].add(other)
-            decisions.refused[other].add(ident)  # nor the other way round
+            decisions.refused[other].add(ident)  # in either direction
             decisions.let_stand[ident] = max(undone_at, decisions.let_stand.get(ident, ""))
         elif change == belief_changes.SUPERSEDED and not undone_at:
             decisions.superseded_at[ident] = at
@@ -71,7 +70,7 @@ def past_decisions(rows: Rows, place: Place, seqs: Sequence[int]) -> PastDecisio
 
 
 def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
-    """`older:newer` of what of a place was put before a person by a rule, whatever came of it."""
+    """Returns the pairs `older:newer` of a scope that a rule (`source`) has asked a person about, answered or not."""
     sql = (
         "select distinct fingerprint from candidates where project_seq = :place and source = :source and kind = 'stale'"
     )
@@ -79,7 +78,7 @@ def questioned_pairs(rows: Rows, place: Place, source: str) -> frozenset[str]:
 
 
 def not_generalized(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
-    """Those of some memories that a dream lifted to the general scope and a person took back from there."""
+    """Returns those of some memories that a dream lifted to the general scope and a person took back."""
     return rows.distinct(
         "select distinct m.id from memories m join belief_changes b on b.memory_id = m.id "  # noqa: S608
         f"where {in_keys('m.seq', seqs)} and b.change = :change",

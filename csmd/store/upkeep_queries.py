@@ -1,4 +1,4 @@
-"""Which memories upkeep and a review look at: defects, what repeats another one, what waits for a person."""
+"""Queries of upkeep and review: memories to compare, defects, what waits for a person."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from csmd.store import candidates, memories
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import CandidateKind
 
-#: What upkeep puts into the queue of candidates; the other kinds are beliefs.
+#: The kinds of candidates that upkeep queues; the others are beliefs.
 KINDS: tuple[CandidateKind, ...] = ("duplicate", "near_duplicate", "stale", "missing_embedding", "orphan")
 _OF_UPKEEP = ", ".join(f"'{kind}'" for kind in KINDS)
 
 
 def memories_past(rows: Rows, seq: int, *, limit: int) -> list[Memory]:
-    """The next memories past a row key, in order; no colleague's."""
+    """Returns the next memories past a row key, in order, without colleagues'."""
     return memories.where(rows, f"m.seq > :seq and {memories.OWN} order by m.seq limit :limit", seq=seq, limit=limit)
 
 
 def memories_of_places(rows: Rows, projects: Sequence[int] | None) -> list[Memory]:
-    """The memories of some projects (None: all) that are neither archived, superseded nor put aside; no colleague's."""
+    """Returns the living memories of some projects (None: all), without colleagues'."""
     alive = f"m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 and {memories.OWN}"
     return memories.where(rows, f"{alive} and {in_keys('m.project_seq', projects)} order by m.seq")
 
 
 def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
-    """The memories between two row keys whose `archive_at` has passed because they were not used for long."""
+    """Returns the memories between two row keys whose `archive_at` has passed."""
     sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' and m.pinned = 0 "
         "and m.twin_of = 0 and m.archive_at < "
@@ -36,9 +36,9 @@ def past_archiving(rows: Rows, *, after: int, to: int) -> list[str]:
 
 
 def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
-    """The memories between two row keys of whose sources no turn is left.
+    """Returns the memories between two row keys none of whose sources has a stored turn.
 
-    What was said at the command line has none, and what came from another home (`brought`) has none here.
+    Statements at the command line and memories imported from another home (`brought`) are left out: they have no turns.
     """
     sql = (
         "select m.id from memories m where m.seq > :after and m.seq <= :to and m.tier <> 'archive' "
@@ -50,7 +50,7 @@ def without_turns(rows: Rows, *, after: int, to: int) -> list[str]:
 
 
 def without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
-    """The memories between two row keys that an embedding model has passed by; what waits for its turn is not among them."""
+    """Returns the memories between two row keys that an embedding model skipped, without those that still wait for it."""
     sql = (
         "select distinct m.id from memories m join vector_models v on m.seq <= coalesce((select c.position "
         "from cursors c where c.stage = 'embed-memory' and c.subject = cast(v.seq as text)), 0) "
@@ -62,7 +62,7 @@ def without_vector(rows: Rows, *, after: int, to: int) -> list[str]:
 
 
 def about_memory(rows: Rows, memory_id: str) -> list[Candidate]:
-    """The waiting candidates of upkeep that are about a memory."""
+    """Returns the waiting candidates of upkeep about a memory."""
     return candidates.where(
         rows,
         f"m.status in ('open', 'needs_review') and m.kind in ({_OF_UPKEEP}) "
@@ -72,15 +72,15 @@ def about_memory(rows: Rows, memory_id: str) -> list[Candidate]:
 
 
 def dropped_pairs(rows: Rows) -> frozenset[tuple[int, str, str]]:
-    """(project, kind, fingerprint) of what a person has dropped."""
+    """Returns (project, kind, fingerprint) of the candidates of upkeep that a person dropped."""
     dropped = f"status = 'dropped' and kind in ({_OF_UPKEEP})"
     return frozenset(rows.all(f"select project_seq, kind, fingerprint from candidates where {dropped}"))  # noqa: S608
 
 
 def unreviewed(rows: Rows, *, projects: Sequence[int] | None, below: float, since: str, limit: int) -> list[int]:
-    """Row keys of memories that wait for a person: saved by a model alone, or new and hardly sure; the least sure first.
+    """Returns row keys of memories that wait for review, the least sure first.
 
-    What a person has kept is stated; of an assistant's and of others' words, `below` a confidence and said `since` then.
+    They were saved by a model unasked, or are not the user's, less sure than `below` and created since `since`.
     """
     sql = (
         "select t.seq from memories t where t.superseded_by = '' and t.twin_of = 0 and t.pinned = 0 "  # noqa: S608

@@ -30,7 +30,7 @@ from csmd.vocabulary import CandidateKind, PacketKind
 UPKEEP = Tools()
 HABITS = Tools()
 
-#: What a merge of all that is found merges; with what is only nearly the same.
+#: The kinds that a merge of all findings merges, and those with near duplicates.
 SAME: tuple[CandidateKind, ...] = ("duplicate",)
 NEAR: tuple[CandidateKind, ...] = ("duplicate", "near_duplicate")
 STALE: tuple[CandidateKind, ...] = ("stale",)
@@ -77,7 +77,7 @@ def _detect(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
 def _carry_out(
     ctx: ToolContext, plan: Sequence[Finding], *, dry_run: bool, by_person: bool = False, as_said: bool = False
 ) -> Json:
-    """What was done of a plan, or would be. It was made on a reader: hooks do not wait for it, and what has moved is left."""
+    """Returns what was done of a plan, or would be; findings on memories that changed since they were read are left."""
     if dry_run:
         return {"dry_run": True, "actions": [_action(action) for action in plan], "left": []}
     by, key = "user" if by_person else upkeep.ASSISTANT, ctx.store.hash_key
@@ -191,7 +191,7 @@ def _governance(ctx: ToolContext, rows: Rows) -> Json:
 
 MOST_HABITS = 1_000
 PROFILES = {"default": promotion.DEFAULT, "relaxed": promotion.RELAXED}
-#: Of a relaxed promotion a person is the author: csmd neither changes nor withdraws what came of it.
+#: The origin of memories that a person promoted by relaxed thresholds: csmd neither changes nor withdraws them.
 BY_PERSON = "promoted"
 CANDIDATE = (
     "id kind status text reason confidence reinforcement contradicted gate category source project memory_ids created_at "
@@ -284,7 +284,7 @@ def _promote(
     plan = promotion.plan_promotions(rows, projects=seen, profile=thresholds)
 
     def write(writing: Rows) -> dict[str, str]:
-        # What moved since is planned anew: a plan is only as old as its transaction.
+        # Planned again in the transaction, because candidates may have changed.
         fresh = promotion.plan_promotions(writing, projects=seen, profile=thresholds)
         origin = BY_PERSON if profile == "relaxed" else memories.INFERRED
         return promotion.carry_out(writing, fresh, key=ctx.store.hash_key, now=ctx.now(), origin=origin)

@@ -1,7 +1,7 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-A plan or a dream shows only projects that the caller may see, and how much is left out. Markdown that a dream wrote
-is about all projects: with walls it is shown to a person only.
+A plan or a dream shows only projects that the caller may see, and how many actions are left out. Pages that a dream wrote
+are about all projects; if there are walls, only a person is shown them.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ MOST = 1000
 
 
 def dream_json(rows: Rows, dream: Dream) -> Json:
-    """A dream, with how many actions of each kind it did."""
+    """Returns a dream, with how many actions of each kind it did."""
     names = "id why state begun_at ended_at undone_at sessions error"
     return as_json(dream, names, did=journal.action_counts(rows, dream.seq))
 
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
-    """Counts facts over journal and packets for a plan to go by; by project."""
+    """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
     for place in read(dream_scopes.dream_places):
         facts[place.seq] = read(partial(narrator.count_facts, project=place.seq))
@@ -78,7 +78,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         "did": dict(sorted(Counter(action.kind for action in actions).items())),
         "actions": [_action(action, root_of) for action in actions],
         "projects": [_tally(tally, root_of) for tally in plan.tallies if seen is None or tally.project_seq in seen],
-        # The name of a page tells of its project; those two are everybody's and have none.
+        # A page's name reveals its project, except those of these two.
         "files": [
             asdict(file)
             for file, on in files
@@ -90,7 +90,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
 
 
 def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
-    """What a dream would ask of the language model that was added, of what may be seen; None where there is none."""
+    """Returns the questions that a dream would ask the configured language model, of visible projects; None without a model."""
     provider = ledger.asked_provider(rows)
     if provider is None:
         return None
@@ -108,7 +108,7 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
 
 def _action(action: Action, root_of: dict[int, str]) -> Json:
     memory, other, fact = action.memory, action.other, action.fact
-    # Whose sureness and tier an action tells: of a merge those of the memory that stays.
+    # Confidence and tier of a merge are those of the memory that stays.
     subject = other if action.kind == "merge" else memory
     return {
         "phase": action.phase,
@@ -168,7 +168,7 @@ def _diff(
 
 
 def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
-    """What a dream did in these projects (None: in all) and in files, as JSON, in order.
+    """Yields what a dream did in these projects (None: in all) and in files, as JSON, in order.
 
     Of an action that a purge erased only the reason is left. CsmdError if there is no such dream.
     """
@@ -201,7 +201,7 @@ def _change_set_json(
 
 
 def _side_json(image: Image) -> Json | None:
-    """A memory or candidate before or after an action, None if it did not exist; a candidate's tier is its status."""
+    """Returns a memory or candidate before or after an action, None if it did not exist; a candidate's tier is its status."""
     content = image.content
     if not content:
         return None
@@ -215,7 +215,7 @@ def _side_json(image: Image) -> Json | None:
 
 
 def unified_diff(path: str, before: str | None, after: str | None) -> str:
-    """A file's change as a unified diff; a file that is not there is /dev/null."""
+    """Returns a file's change as a unified diff; a missing file is /dev/null."""
     old, new = ("/dev/null" if text is None else path for text in (before, after))
     lines = difflib.unified_diff((before or "").splitlines(), (after or "").splitlines(), old, new, lineterm="")
     return "\n".join(lines)
@@ -239,7 +239,7 @@ def _history(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> 
 
 
 def _find(rows: Rows, typed: str) -> Dream:
-    """The dream that is meant by its id or the beginning of it, `last` for the latest."""
+    """Returns the dream with an id or its beginning, or the latest for `last`."""
     if typed == "last":
         latest = dreams.history(rows, limit=1)
         if not latest:

@@ -19,7 +19,8 @@ from csmd.store.search import TurnRow
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display, prose
-from csmd.text.tokens import content_words, query_terms
+from csmd.text.search_terms import query_terms
+from csmd.text.tokens import content_words
 from csmd.tools.declaration import Json, ToolContext, resolve_id
 
 #: Turns shown before and after the one that states a memory.

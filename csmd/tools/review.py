@@ -20,16 +20,16 @@ from csmd.store import (
 )
 from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
-from csmd.text import display, tokens
+from csmd.text import display, search_terms
 from csmd.tools import present
 from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
 from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
 
 TOOLS = Tools()
 
-#: Most that is looked at to say how much waits.
+#: Most candidates and memories that are counted.
 MOST_WAITING = 1000
-#: Memories that are offered as the one that takes another's place.
+#: Most memories that are offered as a replacement.
 NEAR_IN_REVIEW = 3
 
 
@@ -100,7 +100,7 @@ def _answer_import(
 
 
 def _is_over(rows: Rows, candidate: Candidate) -> bool:
-    """Whether it asks about a memory that is replaced or gone by now."""
+    """Whether a candidate asks about a memory that is replaced or deleted by now."""
     if candidate.source != supersession.SOURCE:
         return False
     about = (memories.by_id(rows, ident) for ident in candidate.memory_ids)
@@ -143,8 +143,8 @@ def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """Memories of the same place in words like it: one of them may be what takes its place."""
-    terms = tokens.query_terms(memory.text)
+    """Returns memories of the same project with similar words, one of which may replace it."""
+    terms = search_terms.query_terms(memory.text)
     hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
     by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
     others = [by_seq[int(seq)] for seq, _ in hits if int(seq) in by_seq]
@@ -193,7 +193,7 @@ def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") 
     for part in together[1:]:
         try:
             ctx.store.write(partial(take_back, ident=part.id))
-        except CsmdError as error:  # of something that has changed since; the rest of the import is taken back
+        except CsmdError as error:  # a memory has changed since; the rest of the import is undone
             refused = error
         yield
     answer, about = ctx.store.write(partial(take_back, ident=together[0].id))
@@ -218,7 +218,7 @@ def _pin(ctx: ToolContext, rows: Rows, id_: str, undo: bool = False, asking: str
 def _carry_out_answer(
     ctx: ToolContext, ident: str, asking: str, verb: review_answers.Verb, text: str, other: str, version: int
 ) -> Json:
-    """Does it and notes it, in one transaction; refused where what it is about has changed since it was shown."""
+    """Carries out and records an answer in one transaction; refused if its item has changed since it was shown."""
     key, at = ctx.store.hash_key, ctx.now()
 
     def write(rows: Rows) -> tuple[ChangeSet, str]:

@@ -10,7 +10,7 @@ from csmd.errors import BadInput
 from csmd.recall import query, results
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 from csmd.tools.declaration import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between
 from csmd.tools.present import check_words, find_session, lines_of
 from csmd.vocabulary import Category, Gate, MemoryType
@@ -34,7 +34,7 @@ def _search(
     session: str = "",
 ) -> Json:  # fmt: skip
     """Search memories, conversations and session summaries."""
-    if not any(map(str.isalnum, query_)) and not tokens.unindexed(query_):
+    if not any(map(str.isalnum, query_)) and not search_terms.unindexed(query_):
         raise BadInput("there is nothing to search for", hint="give words to look for: csmd search retry policy")
     now, memory_filters = ctx.here(ctx.now()), {"gate": gate, "category": category, "type": type_}
     kind = _kind(kind, memory_filters)

@@ -24,7 +24,7 @@ from machine import CORRECTION, DECISION, PREFERENCE, Daemon, Machine, eventuall
 from csmd.capture import transcript_listing, transcript_source
 from csmd.capture.transcript_listing import OnDisk
 from csmd.config import child_environment
-from csmd.daemon import reading, tasks
+from csmd.daemon import import_task, reading
 from csmd.daemon.alarms import SETTLED_S
 from csmd.daemon.context import Backlog, Task, now_iso
 from csmd.daemon.jobs import FULL_SWEEP_S, TICK_S, Background
@@ -150,7 +150,7 @@ def test_install_waits_for_each_projects_last_sessions_and_the_rest_follows(
 
 
 def test_an_install_waits_for_recent_sessions_no_longer_than_its_time(parts: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(tasks, "FOREGROUND_S", 0.0)
+    monkeypatch.setattr(import_task, "FOREGROUND_S", 0.0)
     turns = past(parts.machine, projects=3, sessions=4)
     job = parts.background.context.submit(Task(id="j", kind="sync", with_vectors=False, recent=2))
     until_done(parts, job)
@@ -337,7 +337,7 @@ def test_memory_of_a_burst_is_given_back_and_everything_goes_on(parts: Any, monk
 
 DAEMON = """
 import os, sys
-from csmd.daemon import reading, tasks
+from csmd.daemon import import_task, reading, tasks
 tasks.SLICE_S = reading.SLICE_S = 0
 read = reading.read_backlog
 seen = []

@@ -501,7 +501,7 @@ def test_the_manager_hears_that_csmd_is_alive_only_while_every_part_is(ear: sock
     parts = {"one": Part(lambda answered: answered(), 1.0), "other": Part(asked.append, 1.0)}
     watchdog = Watchdog(address(ear), 60.0, parts)
     assert (watchdog.step(0.0), ear.recv(99)) == ("", b"WATCHDOG=1")
-    assert (watchdog.step(2.0), ear.recv(99)) == ("other", b"STATUS=other stands still")
+    assert (watchdog.step(2.0), ear.recv(99)) == ("other", b"STATUS=other is stuck")
     asked[0]()
     assert (watchdog.step(3.0), ear.recv(99)) == ("", b"WATCHDOG=1")
 
@@ -544,7 +544,7 @@ def test_a_store_that_refuses_for_damage_is_alive_and_one_whose_queue_is_full_ha
 @pytest.mark.parametrize(
     ("stuck", "told"),
     [
-        ("csmd.daemon.server.Server._dispatch", b"STATUS=the socket's thread stands still"),
+        ("csmd.daemon.server.Server._dispatch", b"STATUS=the socket's thread is stuck"),
         ("csmd.daemon.jobs.Background.step", b"WATCHDOG=1"),
     ],
 )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from csmd import wire
-from csmd.daemon import reading, tasks
+from csmd.daemon import reading, secret_scan, task_steps, tasks
 from csmd.daemon.context import Task, iso_before
 from csmd.privacy import redaction
 from csmd.recall import ranking
@@ -130,7 +130,7 @@ def test_what_newer_rules_found_goes_by_itself_after_seven_days_where_a_kind_is_
 
         found = settle()
         assert found is not None and found.rare == ["chosen-word"] and context.withholds
-        (warning,) = tasks.secret_warnings(found)
+        (warning,) = secret_scan.secret_warnings(found)
         due = datetime.fromisoformat(found.since["chosen-word"]).date() + timedelta(days=7)
         assert f"go by themselves from {due} on" in warning
         aged = wire.dumps({**asdict(found), "since": {"chosen-word": iso_before(8 * 86_400)}})
@@ -153,7 +153,7 @@ def test_a_kind_that_hits_many_turns_stays_where_it_is_until_it_is_asked_for(par
         )
     )
     assert not parts.background.tasks.look_after_secrets() and context.withholds
-    (warning,) = tasks.secret_warnings(store.read(purge.found_secrets))
+    (warning,) = secret_scan.secret_warnings(store.read(purge.found_secrets))
     assert "4 chosen-word" in warning and "by themselves" not in warning
 
 
@@ -186,7 +186,7 @@ def test_a_task_of_csmds_own_that_fails_is_not_begun_again_at_once(parts: Any, m
         looks.append(1)
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr(tasks, "_scan_database", fails)
+    monkeypatch.setattr(secret_scan, "_scan_database", fails)
     redaction.choose_words(["Nightjar"])
     try:
         context.rules = redaction.state_of_rules()
@@ -270,5 +270,5 @@ def test_a_look_that_nobody_asked_for_changes_only_what_csmd_has_written(parts: 
 def test_a_bar_begins_at_zero_and_where_nobody_knows_the_end_there_is_none(
     batches: list[int], total: int, wanted: list[tuple[int, int | None]]
 ) -> None:
-    steps = tasks._repeated("indexing", iter(batches).__next__, total)
+    steps = task_steps.repeated("indexing", iter(batches).__next__, total)
     assert [(step["done"], step.get("total")) for step in steps if step is not None] == wanted

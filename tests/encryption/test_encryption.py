@@ -163,7 +163,7 @@ def test_a_recovery_key_brings_a_lost_key_and_a_lost_record_back(home: Home) -> 
         terminal.press(f"{key}\n")
         return terminal
 
-    for wrong, why in (("AAAA-BBBB", "no recovery key"), (keys.to_text(bytes(32)), "does not open the database")):
+    for wrong, why in (("AAAA-BBBB", "not a recovery key"), (keys.to_text(bytes(32)), "does not open the database")):
         terminal = typed(wrong)
         assert terminal.ends() == 1 and why in terminal.said
     terminal = typed(home.recovery_key.lower().replace("-", " "))

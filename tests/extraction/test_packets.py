@@ -246,7 +246,7 @@ def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
         ("git -C /p push origin v1", ["git push"]),
         ("git tag -a v1.2.0 -m x && git push --tags", ["git tag", "git push"]),
         ("git tag -l", []),
-        ("go build ./...", []),
+        ("go build ./...", ["go build"]),
         ("gh pr create --fill", ["gh pr create"]),
         ("latest --run test", []),
         ("", []),

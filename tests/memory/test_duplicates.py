@@ -43,14 +43,14 @@ def test_what_says_the_same_and_what_amends(one: str, other: str, is_: str) -> N
 
 
 def test_a_correction_says_the_same_as_corrections_only() -> None:
-    said = "The key is database_url"
-    assert said_of(said, said) == "same"
-    assert said_of(said, said, gate="correction") == ""
+    text = "The key is database_url"
+    assert said_of(text, text) == "same"
+    assert said_of(text, text, gate="correction") == ""
 
 
 def duplicates(*memories: Memory, everywhere: dict[int, int] | None = None) -> list[tuple[str, str, str]]:
-    found = find_duplicates(memories, everywhere=everywhere or {})
-    return [(finding.kind, *(one.id for one in finding.memories)) for finding in found]
+    findings = find_duplicates(memories, everywhere=everywhere or {})
+    return [(finding.kind, *(member.id for member in finding.memories)) for finding in findings]
 
 
 SAID = "Use Postgres for the job queue of the shop"
@@ -104,17 +104,17 @@ def stores(draw: st.DrawFn) -> list[Memory]:
     texts = draw(st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=12))
     return [
         memory(
-            f"m{number}", said, confidence=draw(st.sampled_from((0.7, 0.8, 0.9))),
+            f"m{number}", text, confidence=draw(st.sampled_from((0.7, 0.8, 0.9))),
             project_seq=draw(st.sampled_from((0, 1, 1, 2))), pinned=draw(st.booleans()) and draw(st.booleans()),
             authority=draw(st.sampled_from(("user", "assistant"))), gate=draw(st.sampled_from(("epistemic", "correction"))),
         )
-        for number, said in enumerate(texts)
+        for number, text in enumerate(texts)
     ]  # fmt: skip
 
 
 @given(memories=stores())
 def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) -> None:
-    pairs = {(first, second) for found in iter_pairs(memories, everywhere={}) for first, second, _ in found}
+    pairs = {(first, second) for batch in iter_pairs(memories, everywhere={}) for first, second, _ in batch}
     every = {
         (a, b)
         for b in range(len(memories))
@@ -130,7 +130,7 @@ def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) 
 
 def mended(memories: list[Memory], plan: list[Finding]) -> list[Memory]:
     """The memories after a plan: as `upkeep.apply` leaves them."""
-    now = {one.id: one for one in memories}
+    now = {each.id: each for each in memories}
     for action in plan:
         assert action.into is not None and now[action.into.id].tier != "archive", (
             "it takes in another after it has gone"
@@ -158,17 +158,22 @@ def test_what_goes_takes_in_nothing_after_that() -> None:
 
 @given(memories=stores())
 def test_what_waits_in_the_queue_is_not_put_there_again_and_what_is_mended_leaves(memories: list[Memory]) -> None:
-    found = find_duplicates(memories, everywhere={})
-    first = upkeep.plan_queue(found, [], dropped=(), now=NOW)
-    assert upkeep.plan_queue(found, first.put, dropped=(), now=NOW) == upkeep.Queueing()
+    findings = find_duplicates(memories, everywhere={})
+    first = upkeep.plan_queue(findings, [], dropped=(), now=NOW)
+    assert upkeep.plan_queue(findings, first.put, dropped=(), now=NOW) == upkeep.Queueing()
     assert set(upkeep.plan_queue([], first.put, dropped=(), now=NOW).settle) == set(first.put)
-    dropped = {upkeep.key_of(one) for one in first.put}
+    dropped = {upkeep.key_of(candidate) for candidate in first.put}
     assert not dropped & {finding.key for finding in find_duplicates(memories, everywhere={}, dropped=dropped)}
 
 
 def test_a_candidate_quotes_what_it_is_about_and_names_its_sources() -> None:
     (finding,) = find_duplicates([memory("m1", SAID), memory("m2", SAID, confidence=0.7)], everywhere={})
-    one = upkeep.to_candidate(finding, now=NOW)
-    assert (one.kind, one.status, one.memory_ids, one.fingerprint) == ("duplicate", "open", ("m1", "m2"), "m1 m2")
-    assert SAID in one.text and one.reason == "m2 says the same as m1"
-    assert [source.uuid for source in one.evidence] == ["u-m1", "u-m2"]
+    candidate = upkeep.to_candidate(finding, now=NOW)
+    assert (candidate.kind, candidate.status, candidate.memory_ids, candidate.fingerprint) == (
+        "duplicate",
+        "open",
+        ("m1", "m2"),
+        "m1 m2",
+    )
+    assert SAID in candidate.text and candidate.reason == "m2 says the same as m1"
+    assert [source.uuid for source in candidate.evidence] == ["u-m1", "u-m2"]

@@ -44,8 +44,8 @@ def test_an_order_that_recurs_is_told_in_its_shortest_wording_with_its_counts_an
         "give the tomatoes some water",
         "water the tomatoes",
     ]
-    asked = [packet(number, "order", words) for number, words in enumerate(worded)]
-    assert told(plain_sessions(6) + asked) == {
+    orders = [packet(number, "order", words) for number, words in enumerate(worded)]
+    assert told(plain_sessions(6) + orders) == {
         "order:tomato water": 'Asks again and again: "water the tomatoes": in 4 of 6 sessions.'
     }
     assert told(plain_sessions(6) + [packet(1, "order", "water the tomatoes") for _ in range(5)]) == {}
@@ -63,20 +63,20 @@ DIALOGUE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("said", DIALOGUE)
-def test_who_assents_greets_or_says_to_go_on_has_no_habit(said: str) -> None:
-    ordered = [order.words for order in packets.orders(said)] or [said.lower()]
+@pytest.mark.parametrize("prompt", DIALOGUE)
+def test_who_assents_greets_or_says_to_go_on_has_no_habit(prompt: str) -> None:
+    ordered = [order.words for order in packets.orders(prompt)] or [prompt.lower()]
     assert told([packet(number, "order", words) for number in range(5) for words in ordered]) == {}
 
 
 def test_orders_that_share_one_word_are_different_ones_and_each_counts_once() -> None:
-    asked = [
+    orders = [
         packet(number, "order", words)
         for number in range(3)
         for words in ("water the roses", "water the lawn at night")
     ]
     both = [packet(number, "order", "water roses and lawn") for number in range(3, 5)]
-    assert told(asked + both) == {
+    assert told(orders + both) == {
         "order:lawn water": 'Asks again and again: "water roses and lawn": in 5 of 5 sessions.',
         "order:ros water": 'Asks again and again: "water the roses": in 3 of 5 sessions.',
     }
@@ -100,21 +100,21 @@ def release(session: int, *, changelog: bool = True) -> list[Packet]:
 
 
 def test_what_stands_before_every_release_is_a_procedure() -> None:
-    assert told([one for number in range(4) for one in release(number)]) == {
+    assert told([step for number in range(4) for step in release(number)]) == {
         "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 4 of 4 times."
     }
-    some = [one for number in range(4) for one in release(number, changelog=number > 0)]
+    some = [step for number in range(4) for step in release(number, changelog=number > 0)]
     assert told(some) == {
         "procedure:release": "A release is `CHANGELOG.md`, `package.json`, then `git tag`: 3 of 4 times."
     }
-    assert told([one for number in range(4) for one in release(number, changelog=number > 2)]) == {}
+    assert told([step for number in range(4) for step in release(number, changelog=number > 2)]) == {}
 
 
 def test_steps_count_from_the_milestone_before_and_failed_ones_do_not() -> None:
     run = [
-        one
+        step
         for number in range(3)
-        for one in (
+        for step in (
             packet(number, "tool", "make lint", "ok", ordinal=1), packet(number, "tool", "make test", "failed", ordinal=2),
             packet(number, "milestone", "git commit", "ok", ordinal=3), packet(number, "milestone", "git commit", "ok", ordinal=4),
         )
@@ -125,10 +125,16 @@ def test_steps_count_from_the_milestone_before_and_failed_ones_do_not() -> None:
 def test_a_failing_command_is_a_warning_only_where_it_did_not_fail_before() -> None:
     runs = [packet(number, "tool", "make test", "ok") for number in range(8)]
     failing = [packet(number, "tool", "make test", "failed") for number in range(20, 25)]
-    (warning,) = [one for one in habits.derive_candidates(runs + failing, project=1) if one.kind == "drift_warning"]
+    (warning,) = [
+        candidate
+        for candidate in habits.derive_candidates(runs + failing, project=1)
+        if candidate.kind == "drift_warning"
+    ]
     assert warning.text == "`make test` fails lately: 5 of the latest 6 runs."
     always = [packet(number, "tool", "make test", "failed") for number in range(20)]
-    assert [one for one in habits.derive_candidates(always, project=1) if one.kind == "drift_warning"] == []
+    assert [
+        candidate for candidate in habits.derive_candidates(always, project=1) if candidate.kind == "drift_warning"
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -147,8 +153,12 @@ def test_confidence_stays_within_bounds_and_contradiction_lowers_it(count: int, 
 
 def test_what_counts_against_it_needs_a_person_and_an_assistants_command_is_its_word() -> None:
     packets = [packet(number, "order", "commit") for number in range(5)] + [packet(9, "order", "commit", "against")]
-    (one,) = habits.derive_candidates(packets, project=1)
-    assert (one.status, one.contradicted, [source.against for source in one.evidence].count(True)) == (
+    (candidate,) = habits.derive_candidates(packets, project=1)
+    assert (
+        candidate.status,
+        candidate.contradicted,
+        [source.against for source in candidate.evidence].count(True),
+    ) == (
         "needs_review",
         1,
         1,

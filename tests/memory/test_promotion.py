@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_factory import add_turn, key_of
 
 from csmd.conversation import Project, Turn
 from csmd.extraction import packets
 from csmd.knowledge import Candidate, Evidence, Provenance, Statement
 from csmd.memory import promotion, remember
-from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, turns, workspaces
+from csmd.store import belief_changes, candidates, memories, projects, purge, sessions, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -49,8 +50,8 @@ def test_each_gate_keeps_out_by_itself_and_says_why(changed: dict[str, Any], ste
 def test_the_relaxed_thresholds_are_lower_and_skip_no_gate() -> None:
     weak = replace(SURE, confidence=0.3, reinforcement=1, evidence=SURE.evidence[:1])
     steps = [
-        promotion.promotions([one], profile=profile, memory_of={})[0].step
-        for one in (weak, replace(weak, contradicted=1))
+        promotion.promotions([candidate], profile=profile, memory_of={})[0].step
+        for candidate in (weak, replace(weak, contradicted=1))
         for profile in (promotion.DEFAULT, promotion.RELAXED)
     ]
     assert steps == ["wait", "promote", "review", "review"]
@@ -73,10 +74,6 @@ ASKED = "can we draw a diagram for this?"
 TOLD = 'Asks again and again: "draw a diagram for this": in {} of {} sessions.'
 
 
-def key_of(rows: Rows) -> bytes:
-    return bytes(rows.value("select value from meta where key = 'hash_key'"))
-
-
 def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 0, kind: TurnKind = "user") -> None:
     """A session in which a user says these things, one after the other."""
     home = projects.ensure_with_directory(
@@ -87,10 +84,7 @@ def say(rows: Rows, session: int, *said: str, name: str = "alpha", start: int = 
             uuid=f"u{session}-{number}", session_id=f"s{session}", kind=kind, text=body, cwd=f"/p/{name}",
             at=f"2026-03-{session + 1:02}T10:{number:02}:00.000Z",
         )  # fmt: skip
-        turns.add_turn(
-            rows, turn, text_hash=tokens.keyed_hash(body, key_of(rows)), host="claude", project=home.seq,
-            directory=home.directory, path=f"/t/s{session}.jsonl",
-        )  # fmt: skip
+        add_turn(rows, turn, project=home.seq, directory=home.directory, path=f"/t/s{session}.jsonl")
 
 
 def count(store: Store, *, promoting: bool = True) -> None:
@@ -104,8 +98,8 @@ def count(store: Store, *, promoting: bool = True) -> None:
 def asked(store: Store, sessions: range, *, of: int, **more: Any) -> None:
     """So many sessions, in some of which tests are asked for."""
     for number in range(of):
-        said = ["the button is too wide", *([ASKED] if number in sessions else [])]
-        store.write(lambda rows, number=number, said=said: say(rows, number, *said, **more))  # type: ignore[misc]
+        prompts = ["the button is too wide", *([ASKED] if number in sessions else [])]
+        store.write(lambda rows, number=number, prompts=prompts: say(rows, number, *prompts, **more))  # type: ignore[misc]
 
 
 def texts(store: Store) -> list[str]:
@@ -138,7 +132,7 @@ def test_what_recurs_becomes_a_memory_with_its_turns_and_a_reason(store: Store) 
         "user",
         "behavioral",
     )
-    assert [(one.uuid, one.role) for one in memory.provenance] == [
+    assert [(source.uuid, source.role) for source in memory.provenance] == [
         ("u0-1", "states"), ("u1-1", "confirms"), ("u2-1", "confirms"), ("u3-1", "confirms"),
     ]  # fmt: skip
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, memory.id))
@@ -211,25 +205,25 @@ def test_a_replay_changes_nothing(store: Store) -> None:
 )
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_in_which_sessions_come_makes_no_difference(tmp_path: Path, seed: int) -> None:
-    told = {
+    prompts = {
         number: [f"thing {number} looks odd", *(["commit"] if number % 2 else []), *([ASKED] if number < 5 else []),
                  *(["don't commit"] if number == 6 else []), *(["deploy to staging"] if number % 3 == 0 else [])]
         for number in range(9)
     }  # fmt: skip
-    found = []
+    results = []
     for shuffled in (False, True):
         opened = Store(tmp_path / f"{shuffled}.db", now=NOW)
-        order = list(told)
+        order = list(prompts)
         if shuffled:
             random.Random(seed).shuffle(order)
         for number in order:
-            opened.write(lambda rows, number=number: say(rows, number, *told[number]))  # type: ignore[misc]
+            opened.write(lambda rows, number=number: say(rows, number, *prompts[number]))  # type: ignore[misc]
             if shuffled:
                 count(opened)
         count(opened)
-        found.append(opened.read(everything))
+        results.append(opened.read(everything))
         opened.close()
-    assert found[0] == found[1] and len(found[0][0]) == 2
+    assert results[0] == results[1] and len(results[0][0]) == 2
 
 
 def test_more_sessions_change_the_words_of_the_same_memory(store: Store) -> None:
@@ -327,11 +321,15 @@ def test_what_nobody_typed_and_what_a_tool_wrote_is_no_evidence(store: Store) ->
 
 
 def test_what_a_person_said_already_is_confirmed_by_nobody_and_not_doubled(store: Store) -> None:
-    said = Statement(text=TOLD.format(4, 4), gate="behavioral", category="preference", confidence=0.9, authority="user")
+    statement = Statement(
+        text=TOLD.format(4, 4), gate="behavioral", category="preference", confidence=0.9, authority="user"
+    )
     asked(store, range(4), of=4)
     source = Provenance(uuid="cli:1", session_id="", at=NOW)
     home = store.read(lambda rows: int(rows.value("select seq from projects where key = 'alpha'")))
-    store.write(lambda rows: remember.remember(rows, said, source, project=home, origin="stated", key=store.hash_key))
+    store.write(
+        lambda rows: remember.remember(rows, statement, source, project=home, origin="stated", key=store.hash_key)
+    )
     count(store)
     (memory,) = store.read(lambda rows: memories.list_memories(rows, projects=None))
     assert (memory.origin, len(memory.provenance)) == ("stated", 1)
@@ -345,13 +343,13 @@ def test_a_merge_counts_both_and_a_split_each_by_itself(store: Store) -> None:
     count(store)
     apart = texts(store)
     assert apart == [TOLD.format(6, 6)]
-    one, other = store.read(
+    alpha, other = store.read(
         lambda rows: [int(seq) for (seq,) in rows.all("select seq from projects where seq > 0 order by seq")]
     )
-    store.write(lambda rows: projects.merge_projects(rows, other, one))
+    store.write(lambda rows: projects.merge_projects(rows, other, alpha))
     count(store)
     assert texts(store) == [TOLD.format(6, 6)]
-    store.write(lambda rows: projects.split_projects(rows, one, other))
+    store.write(lambda rows: projects.split_projects(rows, alpha, other))
     count(store)
     assert texts(store) == apart
 
@@ -376,8 +374,8 @@ def test_a_turn_that_only_a_hook_reported_waits_for_its_line(store: Store) -> No
     asked(store, range(1), of=1)
     store.write(lambda rows: rows.run("update turns set source = 'hook', provisional = 1 where uuid = 'u0-1'"))
     count(store)
-    found = store.read(lambda rows: candidates.latest_packets(rows, projects=None, limit=9))
-    assert [one.subject for one in found] == ["begin"]
+    observed = store.read(lambda rows: candidates.latest_packets(rows, projects=None, limit=9))
+    assert [packet.subject for packet in observed] == ["begin"]
     store.write(lambda rows: rows.run("update turns set source = 'transcript', provisional = 0 where uuid = 'u0-1'"))
     count(store)
     assert (

@@ -38,8 +38,8 @@ POINTS = {
 }
 
 
-def say(store: Store, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
-    return store.write(lambda rows: save_memory(rows, store.hash_key, said, uuid, at=at, **changes))
+def say(store: Store, text: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
+    return store.write(lambda rows: save_memory(rows, store.hash_key, text, uuid, at=at, **changes))
 
 
 def embed(store: Store) -> None:
@@ -63,7 +63,7 @@ def read(store: Store, ident: str) -> Memory:
 
 
 def alive(store: Store) -> list[str]:
-    return sorted(one.text for one in store.read(lambda rows: upkeep_queries.memories_of_places(rows, None)))
+    return sorted(memory.text for memory in store.read(lambda rows: upkeep_queries.memories_of_places(rows, None)))
 
 
 @pytest.mark.invariant("A restatement in other words is evidence of the standing memory, and no second memory")
@@ -106,16 +106,16 @@ def test_it_waits_for_vectors_and_does_nothing_without_a_model(store: Store) -> 
     ids=["the user's words", "the user's words as they stand", "the first of two as good", "a correction beside a statement"],
 )  # fmt: skip
 def test_the_best_wording_stays(store: Store, first: dict[str, Any], second: dict[str, Any], stays: str | None) -> None:
-    for number, one in enumerate((first, second)):
-        say(store, one.pop("said"), f"u{number}", **one)
+    for number, statement in enumerate((first, second)):
+        say(store, statement.pop("said"), f"u{number}", **statement)
     embed(store)
     compare(store)
     assert alive(store) == ([stays] if stays else sorted((TRIED, TRIES)))
 
 
 def test_a_wording_that_can_be_read_alone_and_names_more_goes_first() -> None:
-    def worded(said: str) -> tuple[object, ...]:
-        return duplicates.wording_rank(memory("m1", said))
+    def worded(text: str) -> tuple[object, ...]:
+        return duplicates.wording_rank(memory("m1", text))
 
     assert worded("Logs go to Loki.") < worded("They go to Loki.")
     assert worded("Logs go to `loki.internal`.") < worded("Logs go to the usual place.")
@@ -138,8 +138,8 @@ def test_what_was_taken_apart_stays_two_for_the_stage_and_for_a_dream(store: Sto
 def test_of_a_flood_the_stage_compares_the_last_and_leaves_the_rest_to_the_dream(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number, said in enumerate((LOGS, LOGGED, TRIES, TRIED)):
-        say(store, said, f"u{number}")
+    for number, text in enumerate((LOGS, LOGGED, TRIES, TRIED)):
+        say(store, text, f"u{number}")
     embed(store)
     monkeypatch.setattr(restatements, "MOST_NEW", 2)
     assert compare(store) == 2
@@ -174,8 +174,10 @@ def test_a_merge_while_capturing_and_its_undo_give_back_the_rows(tmp_path: Path,
         compare(store)
         gone = store.read(lambda rows: memories.where(rows, "m.superseded_by <> '' order by m.seq desc"))
         assert len(gone) == len(said) - len(alive(store))
-        for one in gone:
-            store.write(lambda rows, one=one: merging.undo(rows, memory_of(rows, one.id), now=LAST, by_person=True))  # type: ignore[misc]
+        for merged in gone:
+            store.write(
+                lambda rows, merged=merged: merging.undo(rows, memory_of(rows, merged.id), now=LAST, by_person=True)
+            )  # type: ignore[misc]
         assert [*map(without_version, dump(store)[0])] == [*map(without_version, before[0])]
         assert dump(store)[1:] == before[1:]
         assert sound(store) == {}
@@ -201,7 +203,7 @@ def test_a_dream_that_merges_and_its_undo_give_back_the_rows(tmp_path: Path, sai
 
 
 def test_an_assistant_merges_restatements_and_is_told_why_not_what_is_no_restatement() -> None:
-    logs, logged, few = (memory(f"m{number}", said) for number, said in enumerate((LOGS, LOGGED, FAR)))
+    logs, logged, few = (memory(f"m{number}", text) for number, text in enumerate((LOGS, LOGGED, FAR)))
     plan = merging.plan_merge(logged, logs, everywhere={1: 0}, by_person=False)
     assert plan.memories == (logs, logged) and "in other words" in plan.reason
     with pytest.raises(BadInput, match="do not say the same: one denies and the other does not"):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memory_factory import add_turn
 
 from csmd.conversation import Event, Project, Turn
 from csmd.errors import CsmdError
@@ -16,7 +17,6 @@ from csmd.extraction import digest, statements
 from csmd.knowledge import Candidate
 from csmd.memory import self_model
 from csmd.store import candidates, digests, events, projects, purge, sessions, tombstones
-from csmd.store import turns as journal
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -30,7 +30,7 @@ def session(
 ) -> list[Turn]:
     """A session of a day of its own: a prompt, an edit, a test run, an answer."""
     ident, day = f"s{number:02d}", f"2026-03-{number:02d}"
-    given: list[tuple[str, str, str]] = [
+    parts: list[tuple[str, str, str]] = [
         ("user", goal, ""),
         ("tool_call", json.dumps({"file_path": f"/p/alpha/{path}"}, separators=(",", ":")), "Edit"),
         ("tool_result", "The file has been updated", ""),
@@ -44,27 +44,24 @@ def session(
             cwd="/p/alpha", tool_name=tool, tool_id=f"{ident}-c{at - (kind == 'tool_result')}" if "tool" in kind else "",
             model="opus", version="2.1.0",
         )
-        for at, (kind, body, tool) in enumerate(given)
+        for at, (kind, body, tool) in enumerate(parts)
     ]  # fmt: skip
 
 
-def capture(store: Store, turns: list[Turn], project: str = "alpha") -> None:
+def capture(store: Store, session: list[Turn], project: str = "alpha") -> None:
     def write(rows: Rows) -> None:
         where = Project(key=project, root=f"/p/{project}", name=project, kind="path", place=f"/p/{project}")
         home = projects.ensure_with_directory(rows, where, now=NOW)
-        for turn in turns:
-            journal.add_turn(
-                rows, turn, text_hash=tokens.keyed_hash(turn.text, store.hash_key), host="claude", project=home.seq,
-                directory=home.directory, path=f"/t/{turn.session_id}.jsonl",
-            )  # fmt: skip
+        for turn in session:
+            add_turn(rows, turn, project=home.seq, directory=home.directory, path=f"/t/{turn.session_id}.jsonl")
 
     store.write(write)
 
 
 def work_through(store: Store) -> int:
     """Distils, digests and compares all that is there; how many sessions were looked at."""
-    for one in statements.behind(store):
-        statements.distill(store, one, settled=True)
+    for behind in statements.behind(store):
+        statements.distill(store, behind, settled=True)
     steps = (lambda: digest.step(store) or self_model.step(store, now=NOW) for _ in itertools.count())
     return sum(itertools.takewhile(bool, (step() for step in steps)))
 
@@ -83,14 +80,14 @@ def known(store: Store) -> dict[str, Any]:
         } | {
             "counted": digests.outcomes_counted(rows, projects=None),
             "continuity": digests.continuity(rows, projects=None),
-            "waiting": [(one.text, one.status, one.evidence) for one in waiting(rows)],
+            "waiting": [(candidate.text, candidate.status, candidate.evidence) for candidate in waiting(rows)],
         }
 
     return store.read(look)
 
 
 def waiting(rows: Rows) -> list[Candidate]:
-    return [one for one in candidates.waiting(rows, projects=None) if one.source == "selfmodel"]
+    return [candidate for candidate in candidates.waiting(rows, projects=None) if candidate.source == "selfmodel"]
 
 
 HISTORY = [session(number, passes=number <= 12 or number == 17) for number in range(1, 21)]
@@ -100,16 +97,16 @@ def test_a_session_gets_its_digest_links_and_endings_and_looking_again_changes_n
     capture(store, session(1, goal=f"please fix the bug in the {MARK} parser of the exporter"))
     capture(store, session(2, goal=f"the {MARK} parser of the exporter is still slow"))
     assert work_through(store) > 0
-    found = known(store)
-    assert found["s02"][0][0][0].startswith(f"Goal: the {MARK} parser")
-    (link,) = found["s02"][1]
+    model = known(store)
+    assert model["s02"][0][0][0].startswith(f"Goal: the {MARK} parser")
+    (link,) = model["s02"][1]
     assert (link[0], link[1], link[2]) == ("s01", "s02", "same work")
     assert set(link[-1]) == {"s01-0", "s01-1", "s02-0", "s02-1"}
-    assert found["continuity"][0] == ("model", "opus", "2026-03-01T10:00:00.000Z", "2026-03-02T10:05:00.000Z", 2)
+    assert model["continuity"][0] == ("model", "opus", "2026-03-01T10:00:00.000Z", "2026-03-02T10:05:00.000Z", 2)
     assert work_through(store) == 0
     capture(store, session(1, goal=f"please fix the bug in the {MARK} parser of the exporter"))
     assert work_through(store) == 0
-    assert known(store) == found
+    assert known(store) == model
 
 
 @pytest.mark.invariant(
@@ -150,10 +147,10 @@ def test_work_that_ends_worse_is_a_warning_until_it_ends_well_again(store: Store
     for turns in HISTORY:
         capture(store, turns)
     work_through(store)
-    (warning,) = [one for one in store.read(waiting) if one.fingerprint == "drift:tests"]
+    (warning,) = [candidate for candidate in store.read(waiting) if candidate.fingerprint == "drift:tests"]
     assert (warning.kind, warning.status) == ("drift_warning", "needs_review")
     assert warning.text == "tests: 1 of the last 8 sessions ended well, 12 of 12 before 2026-03-13"
-    assert {one.session_id for one in warning.evidence} == {f"s{at}" for at in (13, 14, 15, 16, 18, 19, 20)}
+    assert {source.session_id for source in warning.evidence} == {f"s{at}" for at in (13, 14, 15, 16, 18, 19, 20)}
     for number in range(21, 29):
         capture(store, session(number))
     work_through(store)
@@ -176,10 +173,10 @@ def test_purging_a_session_takes_its_digest_links_and_evidence(store: Store) -> 
     store.write(forget)
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     work_through(store)
-    found = known(store)
-    assert (found["s15"], found["s16"][1]) == (([], []), [])
-    assert "s15" not in {row[3] for row in found["counted"]}
-    assert all(one.session_id != "s15" for warning in store.read(waiting) for one in warning.evidence)
+    model = known(store)
+    assert (model["s15"], model["s16"][1]) == (([], []), [])
+    assert "s15" not in {row[3] for row in model["counted"]}
+    assert all(source.session_id != "s15" for warning in store.read(waiting) for source in warning.evidence)
 
 
 def test_a_text_that_is_purged_is_in_no_digest(store: Store) -> None:
@@ -190,9 +187,9 @@ def test_a_text_that_is_purged_is_in_no_digest(store: Store) -> None:
     store.write(lambda rows: purge.apply_tombstones(rows, store.hash_key))
     assert "quokka" not in str(known(store)).lower()
     work_through(store)
-    found = known(store)
-    assert "quokka" not in str(found).lower()
-    assert found["s01"][0][0][0].startswith("Goal: ")
+    model = known(store)
+    assert "quokka" not in str(model).lower()
+    assert model["s01"][0][0][0].startswith("Goal: ")
 
 
 def test_links_follow_what_is_merged_and_split(store: Store) -> None:
@@ -202,12 +199,12 @@ def test_links_follow_what_is_merged_and_split(store: Store) -> None:
     work_through(store)
     assert known(store)["s02"][1] == []
     alone = known(store)
-    found = dict(store.read(lambda rows: rows.all("select key, seq from projects")))
-    one, other = int(found["alpha"]), int(found["beta"])
-    store.write(lambda rows: projects.merge_projects(rows, other, one))
+    seqs = dict(store.read(lambda rows: rows.all("select key, seq from projects")))
+    alpha, other = int(seqs["alpha"]), int(seqs["beta"])
+    store.write(lambda rows: projects.merge_projects(rows, other, alpha))
     work_through(store)
     assert [link[2] for link in known(store)["s02"][1]] == ["same work"]
-    store.write(lambda rows: projects.split_projects(rows, one, other))
+    store.write(lambda rows: projects.split_projects(rows, alpha, other))
     work_through(store)
     assert known(store)["s02"][1] == []
     assert known(store)["s01"] == alone["s01"]

@@ -43,10 +43,10 @@ def test_each_rule_ties_what_it_should_and_nothing_else() -> None:
             facts(2, files={"a.py": "u2", "b.py": "u2"}, words={"zone": "u2", "parser": "u2", "exporter": "u2"}),
         ),
     }
-    for rule, (one, later) in cases.items():
-        assert told(later, one) == [(1, rule)], rule
-        assert told(one, later) == [], rule
-        assert all(link.evidence for link in find_links(later, [one, later])), rule
+    for rule, (earlier, later) in cases.items():
+        assert told(later, earlier) == [(1, rule)], rule
+        assert told(earlier, later) == [], rule
+        assert all(link.evidence for link in find_links(later, [earlier, later])), rule
     assert {*cases, "unseen transcript", "unseen commit", "unseen conversation"} == set(session_links.RULES)
 
 
@@ -83,6 +83,6 @@ def test_what_no_captured_session_did_is_a_gap() -> None:
 def test_the_order_in_which_sessions_came_in_does_not_matter() -> None:
     both = {"files": {"a.py": "u", "b.py": "u"}, "words": {"zone": "u", "parser": "u", "exporter": "u"}}
     some = [facts(1, **both), facts(2, day=2, **both), facts(3, day=3, **both), facts(4, day=3, names={"1a2b3c4": "u"})]
-    wanted = [find_links(one, some) for one in some]
+    wanted = [find_links(later, some) for later in some]
     for order in permutations(some):
-        assert [find_links(one, order) for one in some] == wanted
+        assert [find_links(later, order) for later in some] == wanted

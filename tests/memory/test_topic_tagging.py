@@ -49,10 +49,10 @@ def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
 
 def tagged(said: list[tuple[str, str]]) -> dict[str, set[str]]:
     """Text -> its topics."""
-    found: dict[str, set[str]] = {}
+    topics_of: dict[str, set[str]] = {}
     for tag in topic_tagging.choose_tags(told(said)):
-        found.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
-    return found
+        topics_of.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
+    return topics_of
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
     for names in tagged(SAID).values():
         assert len(names) <= topic_tagging.MOST_TAGS
         words = [set(name.split()) for name in names]
-        assert not any(one < other for one in words for other in words)
+        assert not any(topic < other for topic in words for other in words)
 
 
 @pytest.mark.invariant(
@@ -148,8 +148,8 @@ def test_topics_do_not_depend_on_the_order_in_which_memories_came(said: list[tup
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=80), max_size=8))
 def test_any_text_can_be_looked_at(said: list[str]) -> None:
-    found = topic_tagging.choose_tags(told([(f"s{number}", text) for number, text in enumerate(said)]))
-    assert all(tag.topic and 0 < tag.weight <= 1 for tag in found)
+    tags = topic_tagging.choose_tags(told([(f"s{number}", text) for number, text in enumerate(said)]))
+    assert all(tag.topic and 0 < tag.weight <= 1 for tag in tags)
 
 
 def test_a_name_that_somebody_types_is_kept_small_and_on_one_line() -> None:
@@ -177,10 +177,10 @@ def home(rows: Rows, key: str = "a") -> int:
 
 
 def tell(rows: Rows, project: int) -> None:
-    for number, (session, said) in enumerate(SAID):
+    for number, (session, text) in enumerate(SAID):
         source = Provenance(uuid=f"cli:{number}", session_id=session, at=NOW)
-        one = memory(f"m{number}", said, project_seq=project, session_id=session, provenance=(source,))
-        memories.insert(rows, one, text_hash=f"h{number}")
+        tagged_memory = memory(f"m{number}", text, project_seq=project, session_id=session, provenance=(source,))
+        memories.insert(rows, tagged_memory, text_hash=f"h{number}")
 
 
 def opened_step(store: Store) -> int:
@@ -194,13 +194,13 @@ def opened_step(store: Store) -> int:
 def names(store: Store, ident: str) -> dict[str, str]:
     """Topic -> who says so."""
     seq = memory_of(store, ident).seq
-    found = store.read(lambda rows: topics.of_memories(rows, [seq]))
-    return {one.name: one.by_whom for one in found.get(seq, [])}
+    by_seq = store.read(lambda rows: topics.of_memories(rows, [seq]))
+    return {topic.name: topic.by_whom for topic in by_seq.get(seq, [])}
 
 
 def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
     seqs = list(store.read(lambda rows: topics.members(rows, name, places)))
-    return {one.id for one in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
+    return {memory.id for memory in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
 
 
 def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
@@ -292,9 +292,9 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
     tags_of, rows_of = topic_tagging.choose_tags, topic_tagging.topics.replace_tags
     sizes: list[int] = []
 
-    def looking(found: Any) -> Any:
+    def looking(untagged: Any) -> Any:
         assert store.submit_read(lambda rows: True, lane="main").result(timeout=10)
-        return tags_of(found)
+        return tags_of(untagged)
 
     def put(rows: Rows, project: int, part: Any) -> None:
         sizes.append(len(part))
@@ -315,18 +315,18 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
     seqs = [memory_of(store, ident).seq for ident in idents]
-    found = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
-    named = {one.seq: one.id for one in store.read(lambda rows: memories.list_memories(rows, projects=None))}
-    return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
+    neighbours = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
+    named = {memory.seq: memory.id for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))}
+    return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in neighbours.items()}
 
 
 def test_one_hop_goes_along_links_both_ways_topics_and_sessions(store: Store) -> None:
     link = Link(from_id="m9", to_id="m5", relationship="symptom_of", weight=1.0)
     store.write(lambda rows: memories.add_link(rows, link, now=NOW))
-    found = near(store, "m9", "m5", "m0")
-    assert found["m9"]["m5"] == found["m5"]["m9"] == "symptom_of"
-    assert found["m0"]["m1"] == results.SAME_TOPIC
-    assert found["m0"]["m9"] == results.SAME_SESSION  # both were said in session s1
+    neighbours = near(store, "m9", "m5", "m0")
+    assert neighbours["m9"]["m5"] == neighbours["m5"]["m9"] == "symptom_of"
+    assert neighbours["m0"]["m1"] == results.SAME_TOPIC
+    assert neighbours["m0"]["m9"] == results.SAME_SESSION  # both were said in session s1
 
 
 def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(store: Store) -> None:
@@ -336,11 +336,11 @@ def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(st
 
 
 def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
-    found = results.rank_neighbours(
+    ranked = results.rank_neighbours(
         [(1, "same_topic", 0.4), (2, "symptom_of", 0.9), (1, "same_session", 0.05), (3, "merged_into", 0.0)]
     )
-    assert [(seq, relation) for seq, relation, _ in found] == [(2, "symptom_of"), (1, "same_topic")]
-    assert 0.4 < found[1][2] < 0.45
+    assert [(seq, relation) for seq, relation, _ in ranked] == [(2, "symptom_of"), (1, "same_topic")]
+    assert 0.4 < ranked[1][2] < 0.45
 
 
 def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_link() -> None:
@@ -351,7 +351,7 @@ def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_li
 
 def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
     words = [f"{''.join(chr(97 + number // 26**at % 26) for at in range(4))}er" for number in range(12_000)]
-    told = [
+    untagged = [
         topic_tagging.TaggableMemory(
             seq=seq, text=f"The {' '.join(words[seq * 20 : seq * 20 + 20])}.", session_id=f"s{seq}"
         )
@@ -359,7 +359,7 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
     ]
     tracemalloc.start()
     try:
-        assert topic_tagging.choose_tags(told) == []
+        assert topic_tagging.choose_tags(untagged) == []
         assert tracemalloc.get_traced_memory()[1] < 6_000_000
     finally:
         tracemalloc.stop()

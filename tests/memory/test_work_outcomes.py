@@ -37,7 +37,7 @@ CASES = (
 @pytest.mark.parametrize("case", CASES)
 def test_what_was_done_and_how_it_ended_is_told_by_commands_files_and_the_goal(case: Case) -> None:
     seen = [DigestItem(kind, text, "u1", state) for kind, text, state in case.seen]
-    assert {one.capability: one.outcome for one in work_endings(case.outcome, seen)} == case.wanted
+    assert {ending.capability: ending.outcome for ending in work_endings(case.outcome, seen)} == case.wanted
 
 
 def test_every_outcome_of_a_session_counts_in_one_way() -> None:
@@ -49,22 +49,22 @@ def ended(outcomes: str, *, name: str = "debugging", begin: int = 0) -> list[Sto
     words = {"+": "well", "-": "badly", "?": "undecided"}
     return [
         StoredEnding(
-            name, words[one], f"u{begin + at}", f"s{begin + at}", f"2026-03-01T{at // 60:02d}:{at % 60:02d}:00.000Z"
+            name, words[sign], f"u{begin + at}", f"s{begin + at}", f"2026-03-01T{at // 60:02d}:{at % 60:02d}:00.000Z"
         )
-        for at, one in enumerate(outcomes)
+        for at, sign in enumerate(outcomes)
     ]
 
 
 def test_a_confidence_is_a_share_of_decided_sessions_and_never_certain() -> None:
-    (one,) = capabilities(ended("+" * 12 + "-" * 5 + "???"))
-    assert (one.well, one.decided, one.sessions, one.confidence) == (12, 17, 20, 0.68)
+    (tests,) = capabilities(ended("+" * 12 + "-" * 5 + "???"))
+    assert (tests.well, tests.decided, tests.sessions, tests.confidence) == (12, 17, 20, 0.68)
     assert capabilities(ended("+"))[0].confidence < 1
     assert capabilities(ended("-"))[0].confidence > 0
 
 
 def test_a_fork_does_not_count_twice_what_its_trunk_did() -> None:
     trunk = ended("++")
-    assert capabilities([*trunk, *(one._replace(session_id="fork") for one in trunk)]) == capabilities(trunk)
+    assert capabilities([*trunk, *(ending._replace(session_id="fork") for ending in trunk)]) == capabilities(trunk)
 
 
 def test_a_clear_fall_is_a_warning_and_a_bad_day_is_none() -> None:

@@ -18,7 +18,7 @@ from csmd.store import failures, fulltext, memories, memory_deletion, projects, 
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 
 LANGUAGES = Path(__file__).parent.parent / "data" / "languages"
 
@@ -75,7 +75,7 @@ def say(rows: Rows, given: Any, uuid: str, said: str, **more: Any) -> int:
 
 
 def found(rows: Rows, question: str, **more: Any) -> list[int]:
-    hits = fulltext.text_hits(rows, "passage", tokens.question_terms(question), projects=None, limit=99)
+    hits = fulltext.text_hits(rows, "passage", search_terms.question_terms(question), projects=None, limit=99)
     return [int(seq) for seq, _ in hits]
 
 
@@ -126,7 +126,7 @@ def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: 
         seq = memories.insert(rows, given.memory("m1", "the lock was stale"), text_hash="m1")
         failures.add_symptom(rows, seq, uuid="u1", at=given.now, text="build fails", fingerprint="0f3ac5e2b1d94c77")
         hits = fulltext.text_hits(
-            rows, "symptom", tokens.question_terms("what is 0f3ac5e2b1d94c77"), projects=None, limit=9
+            rows, "symptom", search_terms.question_terms("what is 0f3ac5e2b1d94c77"), projects=None, limit=9
         )
         assert [row[0] for row in hits] == [seq]
         failures.forget_turn(rows, seq, "u1")

@@ -298,7 +298,7 @@ LOOKED_FOR: dict[str, str] = {
     "later.en": "I close it later", "offers.en": "shall I close it", "leave_asked.en": "all good?", "own.en": "I tend to forget",
     "inquire.en": "confirm the ledger", "everywhere.en": "in general ledgers are closed", "supposes.en": "if the ledger is open",
     "earlier.en": "as in the last session", "failure.en": "an exception", "sure_cause.en": "it turned out otherwise",
-    "fix.en": "removing the ledger", "disputes.en": "but the problem was the ledger", "persists.en": "the same error again",
+    "fix.en": "removing the ledger", "cause.en": "the ledger was missing", "symptom.en": "I got two ledgers", "disputes.en": "but the problem was the ledger", "persists.en": "the same error again",
     "retracts.en": "I misread the ledger", "concedes.en": "you are right",
     "reported.en": "Updated it at noon", "hangs_on.en": "because the ledger is open", "trouble.en": "the ledger crashes", "trouble.de": "das Buch funktioniert nicht", "trouble.es": "el libro no funciona", "trouble.fr": "le livre ne marche", "trouble.pt": "o livro não funciona", "trouble.ru": "книга не работает", "trouble.zh": "账本失败", "trouble.ja": "帳簿が失敗", "trouble.ko": "장부가 실패", "now.en": "close it again", "now.de": "mach es nochmal", "proposes.en": "I'd suggest a ledger",
     "proposes.de": "Ich schlage ein Buch vor", "proposes.es": "propongo un libro", "proposes.fr": "je propose un livre",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from machine import CORRECTION, PREFERENCE
 
-from csmd.daemon import state
+from csmd.daemon import status_report
 from csmd.errors import BadInput, CsmdError, TooLarge
 from csmd.hosts.claude import environment, registration
 from csmd.store import files
@@ -53,7 +53,7 @@ def test_a_session_whose_transcript_is_deleted_keeps_all_that_was_said(parts: Pa
 def transcript_figures(parts: Parts) -> dict[str, Any]:
     """What status says of transcripts."""
     config, key, now = parts.machine.config(), parts.store.hash_key, datetime.now(UTC)
-    figures = parts.store.read(lambda rows: state.read_figures(rows, config, None, now=now, key=key))
+    figures = parts.store.read(lambda rows: status_report.read_figures(rows, config, None, now=now, key=key))
     return dict(figures["transcripts"])
 
 

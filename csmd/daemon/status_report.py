@@ -1,4 +1,4 @@
-"""What `csmd status` shows of the daemon, its store and the transcripts that the assistant keeps."""
+"""The report of `csmd status`: the daemon, its store and the assistants' transcripts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import csmd
 from csmd import machine, wire
 from csmd.capture import ingest
 from csmd.config import Config, started_by
-from csmd.daemon import alarms, curating, housekeeping, tasks, team_exchange
+from csmd.daemon import alarms, curating, housekeeping, secret_scan, team_exchange
 from csmd.daemon.context import iso
 from csmd.daemon.jobs import Background
 from csmd.daemon.reading import Watch
@@ -31,14 +31,18 @@ from csmd.text.sentence import is_mostly_not_english
 from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
-#: Projects whose own settings are looked at, the latest first.
+#: How many projects' own settings are read, latest first.
 MOST_PROJECTS = 100
-#: By the language of so many of the latest prompts a model is suggested; what `csmd model fetch` calls the one for many.
-PROMPTS_LOOKED_AT, SESSIONS_LOOKED_AT, MULTILINGUAL = 100, 10, "multilingual"
+#: How many of the latest prompts show the user's language, by which a model is suggested.
+PROMPTS_LOOKED_AT = 100
+#: How many of the latest sessions are searched for typed prompts.
+SESSIONS_LOOKED_AT = 10
+#: The name of the model for many languages in `csmd model fetch`.
+MULTILINGUAL = "multilingual"
 
 
 class OnDisk(NamedTuple):
-    """What the disk says of transcripts: days by the assistant's directory and by project, and which are gone."""
+    """The days that transcripts are kept, by the assistant's directory and by project, and the sessions whose files are gone."""
 
     days: dict[str, int]
     by_project: dict[str, int]
@@ -48,7 +52,7 @@ class OnDisk(NamedTuple):
 def look_at_disk(
     folders: Sequence[str], roots: Iterable[str], paths: Iterable[tuple[int, str]], at: list[str]
 ) -> OnDisk:
-    """Looks at directories, projects and transcripts; `at` is the place that is looked at, which may never answer."""
+    """Reads directories, projects and transcripts; `at` holds the path that is being read, because a disk may never answer."""
 
     def looking(place: str) -> str:
         at[:] = [place]
@@ -61,14 +65,14 @@ def look_at_disk(
 
 
 def describe_transcripts(rows: Rows, on_disk: OnDisk) -> dict[str, Any]:
-    """The days after which transcripts are deleted, and how many are gone."""
+    """The days after which transcripts are deleted, and how many were deleted."""
     usual = min(on_disk.days.values(), default=CLAUDE.days_kept("", "", lambda _: None))
     return {
         "days": usual,
         "by_directory": on_disk.days,
         "by_project": {root: number for root, number in on_disk.by_project.items() if number != usual},
         "sessions": len(sessions.transcript_paths(rows)),
-        # Not the one that a hook has just opened: the assistant writes its transcript a moment later.
+        # Without a session that just started: the assistant writes its transcript a moment later.
         "gone": sessions.read_among(rows, on_disk.missing),
     }
 
@@ -82,7 +86,7 @@ MOST_LIVE = 5
 
 
 def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime, key: bytes) -> dict[str, Any]:
-    """What the rows say at `now`; `model` is the embedding model's identity. StoreError where they cannot be read."""
+    """The figures from the store at `now`; `model` is the embedding model's identity. StoreError if it cannot be read."""
     counters, elsewhere, place = activity.counters(rows), events.elsewhere(rows), [""]
     counted = activity.by_host(rows)
     roots = [root for _, root, *_ in activity.project_counts(rows)[:MOST_PROJECTS]]
@@ -127,13 +131,13 @@ def read_figures(rows: Rows, config: Config, model: str | None, *, now: datetime
             *([] if disk_state else [f"{place[0]}: its file system does not answer (`df` shows which one hangs)"]),
             *housekeeping.retention_warnings(rows, config.settings),
             *alarms.client_warnings(clients, config),
-            *tasks.secret_warnings(purge.found_secrets(rows)),
+            *secret_scan.secret_warnings(purge.found_secrets(rows)),
         ],
     }
 
 
 def unknown_figures() -> dict[str, Any]:
-    """The figures where no row can be read."""
+    """The figures if the store cannot be read."""
     return {
         **dict.fromkeys(("corrected", "dream", "provider", "team", "transcripts", "clients", "pages")),
         "waiting": 0, "not_english": False, "counts": dict.fromkeys(dict(activity.COUNTED), 0), "memories": _memories([]), "counters": {},
@@ -143,7 +147,7 @@ def unknown_figures() -> dict[str, Any]:
 
 
 def _prompts(prompted: int, typed: int) -> dict[str, int]:
-    """Of the latest sessions, how many have prompts, and in how many a person typed one."""
+    """How many of the latest sessions have prompts, and in how many a person typed one."""
     return {"sessions": prompted, "typed": typed}
 
 
@@ -194,7 +198,7 @@ def status(
     if watch.trouble:
         degraded.append(watch.trouble)
     if late := context.lookups.count_late(iso(now - DAY)):
-        degraded.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late to be told anything")
+        degraded.append(f"hooks: {amount(late, 'prompt or start')} of the last day came too late for an injection")
     state = {
         **figures,
         "at": iso(now),
@@ -239,12 +243,12 @@ def status(
 
 
 def _spool(paths: list[Path]) -> dict[str, Any]:
-    """How many events wait, and since when the first: its name begins with the time in ns."""
+    """How many events wait, and since when the oldest: its name begins with the time in ns."""
     oldest = paths[0].name[:16] if paths else ""
     try:
         moment = iso(datetime.fromtimestamp(int(oldest, 16) / 1e9, UTC)) if oldest else ""
     except (ValueError, OverflowError, OSError):
-        moment = ""  # not a name that a hook gives
+        moment = ""  # not the name of a hook's file
     return {"files": len(paths), "oldest": moment}
 
 

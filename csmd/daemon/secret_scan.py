@@ -1,0 +1,253 @@
+"""Scans for secrets in the database, in csmd's files and in transcripts, and removes them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from csmd import cache, wire
+from csmd.daemon import reading
+from csmd.daemon.context import Context, Task, Work, now_iso
+from csmd.daemon.task_steps import Batches, cleanse, seconds_since
+from csmd.dream import day_files
+from csmd.errors import BadInput, StoreError
+from csmd.paths import is_file
+from csmd.privacy import redaction
+from csmd.privacy.fingerprints import clean
+from csmd.store import (
+    markdown_pages,
+    purge,
+    purge_files,
+    tombstones,
+)
+from csmd.store.purge_files import FileWay, Redact
+from csmd.text.display import amount
+
+# --- scan
+
+#: How many findings are listed; further ones are only counted.
+LISTED = 500
+#: How many lines of a transcript are scanned before others have their turn.
+LINES_AT_ONCE = 2000
+#: The findings of a scan, and how many texts it changed.
+Findings = tuple[list[dict[str, Any]], int]
+
+
+def scan(context: Context, task: Task) -> Work:
+    """Searches for secrets in the database, csmd's files and, on request, the assistant's transcripts; `fix` removes them.
+
+    Without `fix`, they are removed only from pages that csmd itself wrote. With `kinds`, only these are searched for and
+    removed; no copy of the database is deleted and no person's file is changed, because no person asked for it.
+    """
+    began, fix, kinds = time.monotonic(), bool(task.order.get("fix")), task.order.get("kinds")
+    if fix:
+        reading.replay(context)
+    redact = partial(_redact, kinds=kinds)
+    secrets, fixed = yield from _scan_database(context, redact, fix=fix)
+    degraded: list[str] = []
+    in_files = yield from _scan_files(context, redact, degraded)
+    refused: list[str] = []
+    if fix and not kinds:
+        changed = _change_files(context, redact, refused)
+    else:
+        changed = _change_files(context, redact, refused, ways=OWN_FILES if fix else PAGES, chosen=_ours(context))
+    if refused and fix and task.is_own:
+        raise StoreError(refused[0], hint="make it writable")
+    secrets, fixed, degraded = secrets + in_files, fixed + changed, degraded + refused
+    yield None
+    if fixed and fix:
+        yield from cleanse(context)
+    elsewhere = (yield from _scan_transcripts(context)) if task.order.get("transcripts") else []
+    by_kind = _count_kinds(secrets)
+    in_turns = _count_kinds([secret for secret in secrets if secret.get("table") == "turns"])
+    left = {} if fix and not refused else by_kind
+    if kinds is not None and (before := context.store.read(purge.found_secrets)):
+        others = {kind: amount for kind, amount in before.kinds.items() if kind not in kinds}
+        left, in_turns = left | others, in_turns | Counter(others)
+    note_scanned(context, left, in_turns)
+    return {
+        "secrets": by_kind.total(), "kinds": dict(sorted(by_kind.items())), "found": secrets[:LISTED],
+        "more": max(0, len(secrets) - LISTED), "fixed": fixed, "transcripts": elsewhere, "degraded": degraded,
+        "took_s": seconds_since(began),
+    }  # fmt: skip
+
+
+def _count_kinds(secrets: Sequence[Mapping[str, Any]]) -> Counter[str]:
+    kinds: Counter[str] = Counter()
+    for secret in secrets:
+        kinds[secret["kind"]] += secret["count"]
+    return kinds
+
+
+def note_scanned(context: Context, left: Mapping[str, int], in_turns: Mapping[str, int]) -> None:
+    """Notes the secrets that a scan has left in the store, by kind."""
+    store, rules = context.store, context.rules
+    store.write(lambda rows: purge.note_looked_through(rows, rules, left, in_turns, key=store.hash_key, now=now_iso()))
+    context.withholds = bool(left)
+
+
+def _scan_database(
+    context: Context, redact: Redact, *, fix: bool, sessions: Sequence[int] | None = None
+) -> Batches[Findings]:
+    """The secrets that `redact` finds in all texts; with `sessions`, only in turns of these sessions.
+
+    Pages repeat the store, so secrets are removed from them at once: otherwise they would look edited by a person.
+    """
+    store, key = context.store, context.store.hash_key
+    secrets: list[dict[str, Any]] = []
+    fixed = 0
+    for number, (table, column) in enumerate(purge.WAYS):
+        if purge.WAYS[table, column] in purge.OF_PATHS:
+            continue  # paths of transcripts are kept: a cursor needs them to find its file
+        after = 0
+        next_part = partial(purge.texts_after, table=table, column=column, sessions=sessions)
+        while part := store.read(partial(next_part, after=after)):
+            after = part[-1][0]
+            for seq, text in part:
+                redacted, kinds = redact(text)
+                if not kinds:
+                    continue
+                ident, session = store.read(partial(purge_files.place_of_secret, table=table, seq=seq))
+                where = {"table": table, "column": column, "id": ident, "session": session}
+                secrets += [{**where, **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)]
+                if fix or table == "pages":
+                    change = partial(purge.change, table=table, column=column, seq=seq, new=redacted, key=key)
+                    store.write(partial(change, in_place=True))
+                    fixed += 1
+            if table != "pages":  # no one may read a page until its file matches
+                yield {"step": "scanning", "done": number, "total": len(purge.WAYS)}
+        if (table, column) == LAST_OF_PAGES:
+            fixed += _change_files(context, redact, [], ways=PAGES, chosen=_is_page(context))
+    return secrets, fixed
+
+
+def _scan_files(context: Context, redact: Redact, degraded: list[str]) -> Batches[list[dict[str, Any]]]:
+    """The secrets in csmd's own files; adds files that cannot be read to `degraded`."""
+    paths, key = context.config.paths, context.store.hash_key
+    secrets: list[dict[str, Any]] = []
+    for path, way in purge_files.list_files(paths.home, paths.log_dir):
+        try:
+            for text in purge_files.texts_in(path) if way == "copy" else purge_files.pieces_of(path):
+                yield {"step": "files"}
+                secrets += [
+                    {"file": str(path), **asdict(secret)} for secret in purge_files.secrets_in(text, redact, key)
+                ]
+        except (StoreError, OSError):
+            degraded.append(f"{path} could not be looked into")
+    return secrets
+
+
+def _is_page(context: Context) -> purge_files.Chosen:
+    """Gives the test for files that are pages written by csmd."""
+    pages = {context.config.paths.memory / path for path in context.store.read(markdown_pages.pages)}
+    return lambda path, _: path in pages
+
+
+def _ours(context: Context) -> purge_files.Chosen:
+    """Gives the test for files written by csmd: any other file among its pages is a person's."""
+    memory, is_page = context.config.paths.memory, _is_page(context)
+    return lambda path, text: not path.is_relative_to(memory) or is_page(path, text) or day_files.is_own(text)
+
+
+#: The files that repeat the store.
+PAGES: tuple[FileWay, ...] = ("page",)
+LAST_OF_PAGES = [way for way in purge.WAYS if way[0] == "pages"][-1]
+#: The files that csmd changes unasked: not the copies of the database.
+OWN_FILES: tuple[FileWay, ...] = (*PAGES, "lines", "rewrite")
+
+
+def _change_files(
+    context: Context, redact: Redact, refused: list[str], *, ways: Collection[FileWay] | None = None,
+    chosen: purge_files.Chosen = lambda *_: True,
+) -> int:  # fmt: skip
+    """Removes secrets from csmd's own files of these ways (None: all) that are `chosen`; returns how many were changed or removed.
+
+    Files that cannot be changed are added to `refused`.
+    """
+
+    def cleaned(text: str) -> tuple[str, int]:
+        redacted, kinds = redact(text)
+        return redacted, sum(kinds.values())
+
+    paths = context.config.paths
+    done = purge_files.change(
+        paths.home, paths.log_dir, cleaned, ways=ways, chosen=chosen,
+        refusing=lambda path, error: refused.append(f"{path} could not be changed: {error.strerror}"),
+    )  # fmt: skip
+    return len(done.removed) + len(done.rewritten)
+
+
+def _redact(text: str, kinds: Collection[str] | None = None) -> tuple[str, dict[str, int]]:
+    counts: Counter[str] = Counter()
+    return redaction.redact(text, counts, kinds=kinds), dict(counts)
+
+
+def remove_late_secrets(context: Context, _: Task) -> Work:
+    """Removes secrets from sessions in which they were recognised only after their text was stored.
+
+    Every memory, page and other row made from several sessions is examined. An earlier backup keeps them; when it is
+    restored, this is done again.
+    """
+    store, began = context.store, time.monotonic()
+    seen = store.read(purge.late_secrets)
+    if not seen:  # an earlier task has done it
+        return {"sessions": 0, "fixed": 0, "took_s": seconds_since(began)}
+    marks = store.read(lambda rows: tombstones.secrets_of(rows, list(seen), store.hash_key))
+
+    def redact(text: str) -> tuple[str, dict[str, int]]:
+        cleaned, hits = clean(text, marks, hole=redaction.KNOWN_AGAIN)
+        return cleaned, {"known-again": hits} if hits else {}
+
+    keys = store.read(lambda rows: purge.session_keys(rows, seen))
+    fixed = (yield from _scan_database(context, redact, fix=True, sessions=keys))[1]
+    refused: list[str] = []
+    fixed += _change_files(context, redact, refused, ways=OWN_FILES, chosen=_ours(context))
+    if refused:
+        raise StoreError(refused[0], hint="make it writable")
+    store.write(lambda rows: purge.end_late_secrets(rows, seen))
+    cache.clear()
+    store.checkpoint(truncate=True)
+    return {"sessions": len(seen), "fixed": fixed, "took_s": seconds_since(began)}
+
+
+#: After this, findings of newer rules are removed unasked if their kind is rare.
+KEPT_DAYS = 7
+
+
+def secret_warnings(secrets: purge.FoundSecrets | None) -> list[str]:
+    """The warning in `csmd status` about findings of newer rules."""
+    if secrets is None:
+        return []
+    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(secrets.kinds.items()))
+    first = min((secrets.since[kind] for kind in secrets.rare), default="")
+    due = (datetime.fromisoformat(first) + timedelta(days=KEPT_DAYS)).date() if first else None
+    by_itself = f", the rare ones go by themselves from {due} on" if due else ""
+    count = amount(sum(secrets.kinds.values()), "secret")
+    what = f"{count} that older rules let through, shown nowhere ({kinds})"
+    return [f"secrets: {what}; csmd scan lists them, csmd scan --fix takes them out{by_itself}"]
+
+
+def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
+    """Counts the secrets in the assistants' transcripts, by decoded strings as when they are read."""
+    roots = [root for root in context.roots() if not is_file(root)]
+    paths = [Path(file.path) for root in roots for file in reading.listed(context.config, root)]
+    affected = []
+    for number, path in enumerate(paths):
+        kinds: Counter[str] = Counter()
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            for line_number, line in enumerate(file, 1):
+                with contextlib.suppress(BadInput):
+                    redaction.redact_tree(wire.loads(line), kinds)
+                if line_number % LINES_AT_ONCE == 0:
+                    yield None
+        if kinds:
+            affected.append({"path": str(path), "secrets": kinds.total(), "kinds": dict(kinds)})
+        yield {"step": "transcripts", "done": number, "total": len(paths)}
+    return affected

@@ -1,0 +1,58 @@
+"""What tasks share: batches that end in a value, and the steps of several of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator
+from typing import TypeVar
+
+from csmd import cache
+from csmd.daemon.context import Context, Progress
+from csmd.errors import StoreError
+
+T = TypeVar("T")
+#: Batches of a task's work that end in a value.
+Batches = Generator[Progress, None, T]
+
+
+def repeated(step: str, batch: Callable[[], int], total: int = 0) -> Batches[None]:
+    """Does batches, which return how many rows they processed, until one finds none; there are about `total` rows.
+
+    Rows that arrive meanwhile are processed too, up to three times `total`, so that running sessions do not prolong it forever.
+    """
+    done = 0
+    if total:
+        yield {"step": step, "done": done, "total": total}
+    while (not total or done < 3 * total) and (batch_count := batch()):
+        done += batch_count
+        yield {"step": step, "done": min(done, total), "total": total} if total else {"step": step, "done": done}
+
+
+def seconds_since(began: float) -> float:
+    """The seconds since a monotonic time, in milliseconds' precision."""
+    return round(time.monotonic() - began, 3)
+
+
+#: Attempts to empty the write-ahead log while readers are active.
+CLEANSE_TRIES = 50
+
+
+def walk(part: Callable[[int], tuple[int | None, T]]) -> Iterator[T]:
+    """Processes rows part by part: `part` takes a row key and returns the key to go on from (None at the end) and a result."""
+    after: int | None = 0
+    while after is not None:
+        after, result = part(after)
+        yield result
+
+
+def cleanse(context: Context) -> Batches[None]:
+    """Rewrites the database file when no reader is active, and empties the caches of functions over its texts."""
+    for _ in range(CLEANSE_TRIES):
+        yield {"step": "cleaning"}
+        if context.store.cleanse():
+            cache.clear()
+            return
+    raise StoreError(
+        "the write-ahead log could not be emptied: something reads the database all the time",
+        hint="close what has csmd.db open, then `csmd restart`: the purge is finished by it",
+    )
