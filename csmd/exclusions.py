@@ -154,7 +154,7 @@ class Excludes:
 
     def place(self, *folders: str) -> bool:
         """Whether one of these directories, or a parent, is excluded."""
-        above = [place for folder in folders if folder and self.projects for place in _above(folder)]
+        above = [place for folder in folders if folder and self.projects for place in _parents(folder)]
         return any(_glob(glob).fullmatch(place) for place in above for glob in self.projects)
 
     def file(self, path: str) -> bool:
@@ -176,7 +176,7 @@ class Excludes:
         words = " ".join([*arguments, *_LOOPED.findall(line[:20_000])]).split()
         patterns = [word.strip("\"'") for word in words if _WILDCARD.search(word)]
         if not patterns and "*" not in line:
-            return _prints_listed(line[:20_000])
+            return _prints_listed_files(line[:20_000])
         names = [_last_name(glob, filling) for glob in self.files for filling in ("", "x")]
         return any(_may_expand_to(pattern, name) for pattern in patterns for name in names)
 
@@ -198,7 +198,7 @@ _CONTINUED = re.compile(r"\\\n|(?<=[|&])\n")
 _WILDCARD = re.compile(r"[*?\[]")
 
 
-def _prints_listed(line: str) -> bool:
+def _prints_listed_files(line: str) -> bool:
     """Whether a command line lists files and passes their names on."""
     line = _CONTINUED.sub(" ", line)
     commands = ((command, _LISTS.search(command)) for command in re.split(r"[;\n]", line))
@@ -302,7 +302,7 @@ def _paths_in(value: Any) -> list[str]:
     return paths
 
 
-def _above(folder: str) -> list[str]:
+def _parents(folder: str) -> list[str]:
     parts = folder.rstrip("/").split("/")
     return ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
 

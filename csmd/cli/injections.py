@@ -234,4 +234,4 @@ def show_receipts(value: dict[str, Any]) -> Screen:
     ]  # fmt: skip
     yield from table("when|session|event|tokens|told|used|receipt", "<<<>><<", rows)
     if value["week"]["injections"]:
-        yield dim(render.told_in_week(value["week"]), gap=True)
+        yield dim(render.week_in_words(value["week"]), gap=True)

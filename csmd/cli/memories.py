@@ -206,7 +206,7 @@ def by_project(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any
 
 def project_heading(project: str, *, gap: bool) -> Line:
     """The heading of the rows of one project among several."""
-    return bold(render.fitted(project, render.width(), end=True) or "everywhere", gap=gap)
+    return bold(render.shorten(project, render.width(), end=True) or "everywhere", gap=gap)
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:

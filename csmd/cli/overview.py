@@ -111,13 +111,13 @@ def show_overview() -> None:
         reason = service.explain_unreachable(default_paths(), error)
         render.show([bold(reason.what), Line(reason.hint, head="try: "), ""])
     else:
-        render.show(_known(value))
+        render.show(_state_lines(value))
     widest = max(map(len, FIRST))
     render.show(Line(about, head=f"  {name:<{widest}}  ") for name, about in FIRST.items())
     render.show([dim("All commands: csmd --help, csmd help more. By topic: csmd help.", gap=True)])
 
 
-def _known(value: dict[str, Any]) -> Screen:
+def _state_lines(value: dict[str, Any]) -> Screen:
     """The state in a sentence, and what is known of the project of this directory."""
     yield bold(status.headline(value))
     here = os.path.realpath(Path())

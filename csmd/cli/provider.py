@@ -148,7 +148,7 @@ def show_ledger(value: dict[str, Any]) -> Screen:
 
 def _row(row: dict[str, Any], *, with_price: bool) -> list[str]:
     cells = [
-        row["project"] or "-", row["day"], row["purpose"], render.fitted(row["model"] or row["provider"], 18),
+        row["project"] or "-", row["day"], row["purpose"], render.shorten(row["model"] or row["provider"], 18),
         f"{row['calls']:,}",
         f"{row['tokens_in']:,}", f"{row['tokens_out']:,}",
     ]  # fmt: skip

@@ -147,7 +147,7 @@ class Sitting:
             waiting = self.imports.get(item.get("import", ""))
             number = 1 + self.at + sum(answer.amount for answer in self.answered if answer.gone)
             render.show(show_item(item, number=number, total=self.total, undo=bool(self.answered), waiting=waiting))
-            while not self._pressed(item, self.keys.press()):
+            while not self._handle_key(item, self.keys.press()):
                 pass
 
     def end(self) -> Screen:
@@ -160,7 +160,7 @@ class Sitting:
         if counted:
             yield dim("`csmd undo` takes the last one back")
 
-    def _pressed(self, item: dict[str, Any], key: str) -> bool:
+    def _handle_key(self, item: dict[str, Any], key: str) -> bool:
         """Acts on a key; False for an unknown key or an abandoned answer."""
         key = key.lower()
         try:

@@ -221,7 +221,7 @@ class Change:
 def plan_merge(path: Path, kinds: Sequence[Kind], wanted: Registration) -> Change:
     """The file with our entries."""
     where = str(path)
-    change = _planned(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
+    change = _plan_file(Change(path=path, kinds=tuple(kinds)), lambda data: with_entries(data, kinds, wanted, where))
     if change.after is None:
         return change
     what, out = describe_entries(change.after, kinds, wanted, where)
@@ -237,14 +237,14 @@ def plan_withdrawal(paths: Paths, path: Path, events: Sequence[str]) -> Change:
             return data
         return CLAUDE.without_events(text, paths.home, str(path), events).encode()
 
-    return _planned(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
+    return _plan_file(Change(path=path, kinds=recorded_kinds(paths, path)), without_events)
 
 
 def plan_return(paths: Paths, path: Path) -> Change:
     """A recorded file as it was before install; where it was edited since, without our entries."""
     change = Change(path=path, kinds=recorded_kinds(paths, path), leaves=True)
     entry = load_record(paths)["settings"][str(path)]
-    return _planned(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
+    return _plan_file(change, lambda data: foreign_files.restored(data, entry, _remover(change, paths.home)))
 
 
 def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
@@ -253,7 +253,7 @@ def plan_one_return(paths: Paths, path: Path, kind: Kind) -> Change:
     if recorded == (kind,):
         return plan_return(paths, path)
     change = Change(path=path, kinds=recorded, gone=kind)
-    return _planned(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
+    return _plan_file(change, lambda data: data and without_entries(data, [kind], paths.home, str(path)))
 
 
 def plan_removal(paths: Paths) -> list[Change]:
@@ -261,7 +261,7 @@ def plan_removal(paths: Paths) -> list[Change]:
     return [plan_return(paths, Path(key)) for key in load_record(paths)["settings"]]
 
 
-def _planned(change: Change, edit: Callable[[bytes | None], bytes | None]) -> Change:
+def _plan_file(change: Change, edit: Callable[[bytes | None], bytes | None]) -> Change:
     try:
         before = foreign_files.read(change.path)
         after = edit(before)

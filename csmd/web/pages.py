@@ -85,7 +85,7 @@ def show_overview(visit: Visit) -> Page:
         "state": state, "health": health(state), "dream": due(state["dream"]) if state.get("dream") else "",
         "waiting": visit.ask("csm_review_list", limit=1)["total"],
         "sessions": visit.ask("csm_session_list", limit=6)["sessions"],
-        "memories": _shortened(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
+        "memories": _shorten(visit.ask("csm_memory_list", limit=6, state="active")["memories"]),
     })  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def list_memories(visit: Visit) -> Page:
             raise BadInput(f"{since!r} is no date", hint="write it as 2026-05-31") from None
     limits = {"gate": gate, "state": state, "since": since}
     listed = visit.ask("csm_memory_list", **_where(visit), **limits, limit=ROWS, offset=offset)
-    rows = fitting(_shortened(listed["memories"]))
+    rows = fitting(_shorten(listed["memories"]))
     return Page("memories.html", {
         "rows": rows, "days": _by_day(rows, "confirmed_at"), "projects": _projects(visit), "kinds": KINDS,
         "total": listed["total"], "offset": offset, "more": offset + len(rows) < listed["total"],
@@ -294,7 +294,7 @@ def _projects(visit: Visit) -> list[Json]:
     return sorted(rows, key=lambda row: (not row["memories"], row["name"], row["root"]))[: 4 * ROWS]
 
 
-def _shortened(rows: Sequence[Json]) -> list[Json]:
+def _shorten(rows: Sequence[Json]) -> list[Json]:
     return [{**row, "text": cut(row["text"], LINE)} for row in rows]
 
 
