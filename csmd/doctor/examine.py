@@ -212,7 +212,6 @@ def _with_answers(scene: Scene) -> Scene:
         broken_rules=tuple(
             (f"{row['rule']}: not so of {', '.join(row['broken_by'][:3])}", row["try"]) for row in broken
         ),
-        newest_turn=max((row["last"] for row in status["projects"]), default="") if status else "",
     )
 
 

@@ -213,8 +213,3 @@ def state_files(folder: Path) -> list[Path]:
     """The files with the client's state, trusted directories among it, for one configuration directory."""
     at_home = [folder.parent / ".claude.json"] if folder.name == ".claude" else []
     return [folder / ".claude.json", *at_home]
-
-
-def memory_folders(folder: Path) -> list[Path]:
-    """The directories of the assistant's own memory that hold an index."""
-    return sorted(index.parent for index in folder.glob("projects/*/memory/MEMORY.md"))
