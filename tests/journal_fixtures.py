@@ -23,6 +23,8 @@ from csmd.store import (
     integrity,
     journal,
     memories,
+    memory_links,
+    memory_scenes,
     projects,
     receipts,
     topics,
@@ -96,7 +98,9 @@ def believed(store: Store) -> list[str]:
     def write(rows: Rows) -> list[str]:
         found = [save_memory(rows, store.hash_key, said, f"u{number}") for number, said in enumerate(SAID)]
         seqs = [memory.seq for ident in found if (memory := memories.by_id(rows, ident)) is not None]
-        memories.add_link(rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW)
+        memory_links.add_link(
+            rows, Link(from_id=found[2], to_id=found[3], relationship="elaborates", weight=0.5), now=NOW
+        )
         topics.tag(rows, seqs[0], "redis", by=topics.PERSON)
         topics.tag(rows, seqs[3], "billing", by=topics.RULE, weight=0.4)
         rows.run(
@@ -109,7 +113,7 @@ def believed(store: Store) -> list[str]:
             seq=seqs[4],
             now=NOW,
         )
-        memories.note_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
+        memory_scenes.note_scene(rows, seqs[4], uuid="u9", text="at src/cart.py")
         receipts.add_receipt(
             rows, receipt_id="r1", session_id="s9", event="prompt", project=1, at=NOW, tokens=9, text_hash="",
             items=[BriefItem(id=found[0], score=0.7, reason="matches")],

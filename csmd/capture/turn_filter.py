@@ -1,4 +1,5 @@
-"""Decides what may be stored of the turns in a transcript: not what is excluded, paused, purged or known as a secret."""
+"""Decides what may be stored of the turns in a transcript: not what is excluded, paused, purged or known as a
+secret."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from csmd.text import tokens
 
 @dataclass(slots=True, kw_only=True)
 class LeaveOut:
-    """Leaves out the turns of one reading that are excluded or were said in a pause; each directory is looked up once."""
+    """Leaves out the turns of one reading that are excluded or were said in a pause; each directory is looked up
+    once."""
 
     excludes: Excludes
     place_of: Callable[[str], Project]

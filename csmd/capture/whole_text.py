@@ -28,7 +28,8 @@ LAST = "9999-12-31T00:00:00.000Z"
 
 
 class Sources(NamedTuple):
-    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's secrets."""
+    """The transcripts that may hold the whole text of a turn, and what must not be read: purged text and its session's
+    secrets."""
 
     paths: list[str]
     purged: Marks

@@ -1,8 +1,8 @@
 """csmd's own session files: writing, loading and capturing them.
 
-Entries are user, assistant, system, summary (replaces several messages) and tombstone (the messages that it names are skipped).
-A line's own words never decide who speaks: only a user's line that a person typed carries a mark, which cannot be made without
-the store's key. A `user` line without it is relayed: a prompt with the assistant's authority.
+Entries are user, assistant, system, summary (replaces several messages) and tombstone (the messages that it names are
+skipped). A line's own words never decide who speaks: only a user's line that a person typed carries a mark, which
+cannot be made without the store's key. A `user` line without it is relayed: a prompt with the assistant's authority.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Messages in parts, as in Gemini's API: how Gemini CLI and its fork Qwen Code store what was said and done; pure.
 
-A part is a text, a thought, a tool call or its response. Calls and results are put into the form that is stored for every
-assistant (`csmd/hosts/tool_calls.py`).
+A part is a text, a thought, a tool call or its response. Calls and results are put into the form that is stored for
+every assistant (`csmd/hosts/tool_calls.py`).
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def answer_turns(line: Line, bare: Turn, suffix: str, pairs: Iterable[tuple[str,
 def sibling_turn(bare: Turn, suffix: str) -> Turn:
     """Another turn of the same line, without text, whose uuid has this suffix."""
     return Turn(
-        uuid=f"{bare.uuid}{suffix}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="", at=bare.at,
+        uuid=f"{bare.uuid}{suffix}", session_id=bare.session_id, agent_id=bare.agent_id, kind="user", text="",
+        at=bare.at,
         cwd=bare.cwd, version=bare.version,
     )  # fmt: skip
 

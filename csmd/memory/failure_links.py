@@ -17,7 +17,17 @@ from csmd.knowledge import Link
 from csmd.memory import confidence, statement_scenes
 from csmd.memory.supersession import aged
 from csmd.paths import name_of_transcript
-from csmd.store import belief_changes, core, cursors, failures, memories, search, sessions
+from csmd.store import (
+    belief_changes,
+    core,
+    cursors,
+    failures,
+    memories,
+    memory_links,
+    memory_scenes,
+    search,
+    tampered_transcripts,
+)
 from csmd.store.core import Store
 from csmd.store.cursors import Behind
 from csmd.store.memories import EDITED
@@ -76,7 +86,7 @@ def _to_relate(rows: Rows, *, ident: str, last: int, key: bytes) -> tuple[int, i
 
 
 def _is_tampered(rows: Rows, path: str, key: bytes) -> bool:
-    return sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
+    return tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(path), key))
 
 
 # --- errors and their fixes
@@ -215,13 +225,13 @@ def _relate(store: Store, session_seq: int, ident: str, *, upto: int, now: str) 
             _store_symptom(rows, symptom)
         for from_id, to_id in findings.within.links:
             link = Link(from_id=findings.ids[from_id], to_id=findings.ids[to_id], relationship="symptom_of")
-            memories.add_link(rows, link, now=now)
+            memory_links.add_link(rows, link, now=now)
         for refutation in findings.within.refutations:
             _store_refutation(rows, refutation, findings.ids, now=now)
         for memory, (uuid, at) in findings.edited.items():
             failures.add_refutation(rows, memory, uuid=uuid, at=at, reason=EDITED, lowered=0.0)
         for memory, scene in findings.scenes.items():
-            memories.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
+            memory_scenes.note_scene(rows, memory, uuid=scene.uuid, text=scene.text)
         cursors.move_cursor(rows, STAGE, str(session_seq), upto)
         cursors.move_cursor(rows, failures.RELATED, str(session_seq), findings.last)
 
@@ -263,7 +273,7 @@ def _store_refutation(rows: Rows, refutation: failure_reports.Refutation, ids: M
     )
     if refutation.by in ids:
         link = Link(from_id=ids[refutation.key], to_id=ids[refutation.by], relationship="refuted_by")
-        memories.add_link(rows, link, now=now)
+        memory_links.add_link(rows, link, now=now)
     memory = memories.by_seqs(rows, [refutation.key]).get(refutation.key)
     if not new or memory is None or refutation.lowered <= lost or memory.pinned:
         return

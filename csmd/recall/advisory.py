@@ -21,7 +21,7 @@ from csmd.memory.belief_subjects import Belief
 from csmd.memory.work_outcomes import Capability, StoredEnding
 from csmd.recall import compose
 from csmd.recall.compose import Block, Note
-from csmd.store import candidates, digests, memories, receipts, sessions
+from csmd.store import candidates, digests, memories, outcome_rows, packet_rows, receipts, sessions
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import parse, states_something
@@ -209,8 +209,8 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
     waiting = candidates.waiting(rows, projects=places, limit=CANDIDATES)
     ended = digests.latest(rows, projects=[place for place in places if place], limit=LATEST_SESSIONS)
     named = sessions.named(rows, [row.session_seq for row in ended])
-    latest = candidates.latest_packets(rows, projects=places, limit=PACKETS)
-    counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=places)]
+    latest = packet_rows.latest_packets(rows, projects=places, limit=PACKETS)
+    counted = [StoredEnding(*row) for row in outcome_rows.outcomes_counted(rows, projects=places)]
     lines = [
         *warnings(waiting),
         *experience(

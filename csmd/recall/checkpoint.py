@@ -21,7 +21,17 @@ from csmd.privacy.fingerprints import PURGED
 from csmd.recall import visibility
 from csmd.recall.compose import Block, Note, fence, join_briefs
 from csmd.recall.visibility import never
-from csmd.store import checkpoints, compactions, cursors, digests, events, receipts, search, sessions, tombstones
+from csmd.store import (
+    checkpoints,
+    compactions,
+    cursors,
+    digests,
+    events,
+    receipts,
+    search,
+    tampered_transcripts,
+    tombstones,
+)
 from csmd.store.checkpoints import AGAIN, CHECKPOINT_STAGE, Row, SessionState, Summary
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
@@ -454,7 +464,7 @@ def make_checkpoint(
     rows: Rows, about: SessionState, *, before: int = 0, until: str = "", key: bytes, distilling: bool = False
 ) -> Checkpoint | None:
     """A session's checkpoint before an ordinal, or at a time; None where nothing was said, or a tool wrote its transcript."""
-    if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
+    if tampered_transcripts.is_tampered(rows, tokens.keyed_hash(name_of_transcript(about.path), key)):
         return None
     entries = [
         entry

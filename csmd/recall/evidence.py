@@ -18,7 +18,6 @@ from csmd.text import prose
 from csmd.text.display import ARROW
 from csmd.text.sentence import (
     RULES,
-    UNSPACED,
     Lasting,
     Sentence,
     ends_with_question,
@@ -29,6 +28,7 @@ from csmd.text.sentence import (
     refers_back,
     request_in,
 )
+from csmd.text.sentence_words import UNSPACED
 from csmd.text.similarity import compare, gist, is_twin, share
 from csmd.text.tokens import content_words
 from csmd.vocabulary import Authority, Gate

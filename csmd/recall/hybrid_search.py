@@ -155,7 +155,7 @@ def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> 
     """The terms to search for: the question's own, then the other names, old and new, of what it names."""
     terms = search_terms.question_terms(question)
     named = [word for word in question.split() if ranking.names_something(word)][:MOST_TERMS]
-    renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
+    renames = supersession.read_renames(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for name, other in ((new, old), (old, new)):
             if mentions_name(question, name):

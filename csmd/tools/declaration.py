@@ -23,8 +23,8 @@ from csmd.parameters import REQUIRED, Parameter
 from csmd.recall import visibility
 from csmd.recall.hybrid_search import Embed
 from csmd.store import candidates
-from csmd.store.activity import Composition, Lookup
 from csmd.store.core import Lane, Store
+from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
 
 Json = dict[str, Any]

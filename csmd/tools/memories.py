@@ -24,6 +24,7 @@ from csmd.store import (
     forget,
     journal,
     memories,
+    memory_links,
     projects,
     receipts,
     search,
@@ -398,7 +399,7 @@ def _show(
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
         "links": [
-            row for link in memories.links_of(rows, memory.id) if (row := _link_json(rows, link, memory, asking))
+            row for link in memory_links.links_of(rows, memory.id) if (row := _link_json(rows, link, memory, asking))
         ],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),

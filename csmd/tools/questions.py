@@ -8,10 +8,7 @@ from typing import Any
 from csmd.errors import BadInput, CsmdError
 from csmd.privacy.redaction import redact
 from csmd.recall import visibility
-from csmd.store import (
-    purge,
-    sql_views,
-)
+from csmd.store import purge, sql_views
 from csmd.store.sql_views import Answer
 from csmd.store.sqlite import Rows
 from csmd.text import display

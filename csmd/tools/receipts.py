@@ -10,15 +10,7 @@ from csmd.capture import whole_text
 from csmd.errors import BadInput
 from csmd.privacy.fingerprints import PURGED
 from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibility
-from csmd.store import (
-    checkpoints,
-    failures,
-    memories,
-    passages,
-    receipts,
-    search,
-    turns,
-)
+from csmd.store import checkpoints, failures, memories, passages, receipts, search, turns
 from csmd.store.receipts import Item, Receipt
 from csmd.store.sqlite import Rows, ids_like
 from csmd.store.turns import LeftOut

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from csmd.store import (
-    activity,
-)
-from csmd.store.activity import Composition, Lookup
+from csmd.store import lookup_log
+from csmd.store.lookup_log import Composition, Lookup
 from csmd.store.sqlite import Rows
 from csmd.tools.declaration import Json, ToolContext, Tools, between
 
@@ -24,7 +22,7 @@ MOST_NOTED = 1000
 def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
     """Show what was composed for sessions, and how often it was empty."""
     since = _since(ctx, days)
-    compositions = [*_unwritten_since(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
+    compositions = [*_unwritten_since(ctx.unwritten()[0], since), *lookup_log.compositions_since(rows, since)]
     events = {
         event: _composition_counts([composition for composition in compositions if composition.event == event])
         for event in sorted({composition.event for composition in compositions})
@@ -51,7 +49,7 @@ def _composition_counts(compositions: Sequence[Composition]) -> Json:
 def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
     """Show how often searches found nothing."""
     since = _since(ctx, days)
-    lookups = [*_unwritten_since(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
+    lookups = [*_unwritten_since(ctx.unwritten()[1], since), *lookup_log.lookups_since(rows, since)]
     kinds = {
         kind: _lookup_counts([lookup for lookup in lookups if lookup.kind == kind])
         for kind in sorted({lookup.kind for lookup in lookups})

@@ -260,8 +260,8 @@ def _codex(patient: Patient, text: str | None, trust: dict[str, str] | None) -> 
     """Codex with this `hooks.json`, csmd's by default, and what it says of trust: all is trusted but these."""
     folder, wanted = patient.machine.root / "else", Registration(home=patient.machine.home, interpreter="python3")
     folder.mkdir(exist_ok=True)
-    registered = codex_registration.merge_codex_hooks("{}", wanted, "x") if text is None else text
-    codex_registration.hooks_file(folder).write_text(registered)
+    registered = codex_registration.HOOKS.merge("{}", wanted, "x") if text is None else text
+    codex_registration.HOOKS.file(folder).write_text(registered)
     told = None if trust is None else {**dict.fromkeys(codex_registration.EVENTS, "trusted"), **trust}
     return replace(patient.scene, host_dirs=(("codex", folder),), answers={"codex": told})
 
@@ -308,7 +308,7 @@ ILLS: list[tuple[str, str, str, Callable[[Patient], Scene]]] = [
     ("capture", "fail", "it is in neither the store nor the spool", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=1.0),))),
     ("capture", "warn", "took 2.0 s", lambda p: replace(p.scene, runs=(HookRun(event="Stop", command="", took_ms=2000.0, stored=True),))),
     ("paused", "warn", "until you resume it", lambda p: p.told(paused={"until": ""})),
-    ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": LATER}])),
+    ("alarms", "fail", "no hook for 3 days", lambda p: p.told(alarms=[{"what": "no hook for 3 days", "do": "csmd install", "since": "2031-01-01T00:00:00.000Z"}])),
     ("degraded", "warn", "backup: no room", lambda p: p.told(degraded=["backup: no room"])),
     ("dreams", "warn", "a dream is overdue, the last one failed (the latest: no room)", lambda p: p.told(dream={"overdue": "25 h", "due": False, "running": None, "latest": {"error": "no room"}, "verdict": "overdue, the last one failed"})),
     ("hung-mark", "warn", "a hook waited in vain 4 s ago", _fresh_mark),
@@ -535,10 +535,10 @@ def test_without_a_daemon_every_other_check_runs_and_the_marker_leaves_the_spool
 OLDER = """
 import csmd
 csmd.__version__ = "0.0.9"
-from csmd.daemon import run
+from csmd.daemon import instance, run
 from csmd.tools import registry
 del registry.TOOLS["csm_probe_take"]
-run.run(run.configuration())
+run.run(instance.configuration())
 """
 
 
@@ -822,7 +822,7 @@ def test_codex_is_asked_for_its_own_word_on_trust(machine: Machine, monkeypatch:
     assert examine.ask_program(machine.paths, FILES["codex"], folder, machine.project) is None
     (programs / "codex").write_text(CODEX)
     (programs / "codex").chmod(0o700)
-    command = codex_registration.hook_command(machine.home, "SessionStart")
+    command = codex_registration.HOOKS.command(machine.home, "SessionStart")
     hooks = [
         {"eventName": "sessionStart", "command": command, "trustStatus": "trusted"},
         {"eventName": "stop", "command": "say done", "trustStatus": "untrusted"},

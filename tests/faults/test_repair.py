@@ -27,8 +27,8 @@ from csmd.config import Config, Settings, child_environment, default_paths
 from csmd.conversation import Project, Turn
 from csmd.daemon import repair
 from csmd.daemon.context import now_iso
+from csmd.daemon.instance import hold_instance_lock
 from csmd.daemon.jobs import Background
-from csmd.daemon.run import hold_instance_lock
 from csmd.embedding.models import Embedder
 from csmd.errors import BadInput, Damaged, SchemaTooNew
 from csmd.knowledge import Provenance, Statement

@@ -19,6 +19,7 @@ from csmd.store import (
     integrity,
     memories,
     memory_deletion,
+    memory_links,
     projects,
     receipts,
     tombstones,
@@ -105,7 +106,7 @@ def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_
 
     store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
     assert [replace(memory_of(store, ident), version=0) for ident in (first, other)] == before
-    assert store.read(lambda rows: memories.links_of(rows, first)) == []
+    assert store.read(lambda rows: memory_links.links_of(rows, first)) == []
     assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
         store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))

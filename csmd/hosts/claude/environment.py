@@ -38,7 +38,8 @@ def cleanup_days(texts: Sequence[str | None]) -> int | None:
 
 
 def days_kept(folder: str, project: str, read: Callable[[str], str | None]) -> int:
-    """The days after which transcripts of a project ("" for any) are deleted, by the settings in a configuration directory."""
+    """The days after which transcripts of a project ("" for any) are deleted, by the settings in a configuration
+    directory."""
     days = cleanup_days([read(path) for path in settings_files(folder, platform=sys.platform, project=project)])
     return CLEANUP_DAYS if days is None else days
 

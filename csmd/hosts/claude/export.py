@@ -1,9 +1,10 @@
 """Stored turns as a transcript that `claude --resume` accepts.
 
-The lines form one chain by `parentUuid`; each tool call is directly followed by its result, and a compaction is a boundary and a
-summary. A call without a result, or one whose input was cut or dropped, is written as text, because the API rejects half a
-pair; its line is the host's (`isMeta`), so that a reader of the file does not attribute a tool's words to a person. Lines keep
-their original uuids, and turns of one line share one again: capturing the file adds nothing.
+The lines form one chain by `parentUuid`; each tool call is directly followed by its result, and a compaction is a
+boundary and a summary. A call without a result, or one whose input was cut or dropped, is written as text, because the
+API rejects half a pair; its line is the host's (`isMeta`), so that a reader of the file does not attribute a tool's
+words to a person. Lines keep their original uuids, and turns of one line share one again: capturing the file adds
+nothing.
 """
 
 from __future__ import annotations
@@ -85,7 +86,8 @@ def export(
         if first.kind == "summary":
             boundary = _derived_uuid("boundary", line.uuid)
             written.append({
-                "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system", "subtype": "compact_boundary",
+                "parentUuid": None, "logicalParentUuid": parent, **head, "type": "system",
+                "subtype": "compact_boundary",
                 "content": "Conversation compacted", "isMeta": False, "level": "info", "uuid": boundary,
                 "compactMetadata": {"trigger": "manual", "preTokens": 0},
             })  # fmt: skip
@@ -164,7 +166,8 @@ def _pairs(turns: Sequence[ExportedTurn]) -> _Pairs:
 
 
 def _answered_at_once(lines: Sequence[_Line], pairs: _Pairs) -> list[_Line]:
-    """The lines in an order that the API accepts: the blocks of a message, then the results of its calls, then the rest."""
+    """The lines in an order that the API accepts: the blocks of a message, then the results of its calls, then the
+    rest."""
     blocks: dict[str, list[_Line]] = {}
     holding: dict[str, _Line] = {}
     for line in lines:

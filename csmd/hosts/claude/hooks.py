@@ -49,6 +49,7 @@ def _answer(name: EventName, text: str, notice: str) -> bytes:
 
 
 HOOKS = Hooks(
-    host=HOST, events=frozenset(EVENTS), clean=clean, clean_prompt=partial(clean, as_typed=True), prompt_kind=prompt_kind,
+    host=HOST, events=frozenset(EVENTS), clean=clean, clean_prompt=partial(clean, as_typed=True),
+    prompt_kind=prompt_kind,
     prepare=_prepare, failure=decode_failure, session_id=str, answer=_answer,
 )  # fmt: skip
