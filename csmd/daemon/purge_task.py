@@ -22,13 +22,7 @@ from csmd.errors import StoreError
 from csmd.hosts import adapters
 from csmd.paths import is_there
 from csmd.privacy.fingerprints import Needle
-from csmd.store import (
-    markdown_pages,
-    purge,
-    purge_files,
-    team,
-    tombstones,
-)
+from csmd.store import markdown_pages, purge, purge_files, team, tombstones
 from csmd.store.purge import Plan
 
 #: How long the search in files works before others have their turn.
@@ -81,11 +75,7 @@ def run_purge(context: Context, task: Task, dreaming: Dreaming) -> Work:
     if plan is not None:
         yield {"step": "checking"}
         left = yield from _search_files(plan.probes, [], own=_own_places(context))
-        result |= {
-            "left": left["left"],
-            "team": store.read(team.find_team) is not None,
-            "took_s": seconds_since(began),
-        }
+        result |= {"left": left["left"], "team": store.read(team.find_team) is not None, "took_s": seconds_since(began)}
     return result
 
 

@@ -21,12 +21,7 @@ from csmd.errors import BadInput, StoreError
 from csmd.paths import is_file
 from csmd.privacy import redaction
 from csmd.privacy.fingerprints import clean
-from csmd.store import (
-    markdown_pages,
-    purge,
-    purge_files,
-    tombstones,
-)
+from csmd.store import markdown_pages, purge, purge_files, tombstones
 from csmd.store.purge_files import FileWay, Redact
 from csmd.text.display import amount
 
@@ -239,7 +234,7 @@ def secret_warnings(secrets: purge.FoundSecrets | None) -> list[str]:
 def _scan_transcripts(context: Context) -> Batches[list[dict[str, Any]]]:
     """Counts the secrets in the assistants' transcripts, by decoded strings as when they are read."""
     roots = [root for root in context.roots() if not is_file(root)]
-    paths = [Path(file.path) for root in roots for file in reading.listed(context.config, root)]
+    paths = [Path(file.path) for root in roots for file in reading.list_own_transcripts(context.config, root)]
     affected = []
     for number, path in enumerate(paths):
         kinds: Counter[str] = Counter()

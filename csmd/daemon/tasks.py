@@ -28,14 +28,7 @@ from csmd.errors import ConfigError, EmbeddingUnavailable, StoreError
 from csmd.extraction import statements
 from csmd.paths import is_file
 from csmd.recall import threads
-from csmd.store import (
-    activity,
-    exports,
-    files,
-    purge,
-    tombstones,
-    vectors,
-)
+from csmd.store import activity, exports, files, purge, tombstones, vectors
 from csmd.store.purge import FoundSecrets
 from csmd.text import tokens
 
@@ -272,7 +265,7 @@ def _prepare_directory(directory: Path) -> None:
     files.make_private(directory)
 
 
-#: How often it is looked what is due.
+#: How often the daemon checks what is due.
 SECRETS_EVERY_S = 5.0
 #: And after a task that failed, which may have read everything.
 SECRETS_AGAIN_S = 3600.0

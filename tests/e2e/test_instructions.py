@@ -107,5 +107,5 @@ def test_for_a_tree_made_by_chance_the_list_is_the_clients_own(claude: Client, s
     user = claude_instructions.User(
         home=str(sandbox.home), configs=(str(sandbox.home / ".claude"),), managed=claude_instructions.MANAGED_ELSEWHERE
     )
-    found = [(one.path, one.kind, one.content) for one in claude_instructions.load(str(sandbox.path / start), user)]
+    found = [(one.path, one.kind, one.content) for one in claude_instructions.load_for_directory(str(sandbox.path / start), user)]
     assert found == list(recorded(sandbox.home)), f"seed {SEED + number}"

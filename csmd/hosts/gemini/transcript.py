@@ -48,7 +48,7 @@ FIRST_LINE_BYTES = 64 * 1024
 #: The directory in a sub-agent's header or in the host's first message; in JSON, a line break is two characters.
 _DIRECTORY = re.compile(
     rb'(?:"directories":\s?\["|"<session_context>(?:[^"\\]|\\.)*?'
-    rb'(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)'
+    rb"(?:Workspace Directories:\*\*|working in the (?:following )?director(?:y|ies):)(?:\\n| |-)*)"
     rb'(/(?:[^"\\]|\\[^n])*+)'
 )
 _PROMPT = re.compile(rb'"type":\s?"user",\s?"content":\s?(?:\[\{"text":\s?)?"(?!<session_context>)')
