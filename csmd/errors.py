@@ -12,6 +12,7 @@ CsmdError                what, where, and a hint what to do; exit code 1
       IndexDamaged       a full-text index or vectors only: what they derive from is whole
     Displaced            the file that is open is no longer the one at its path
     SchemaTooNew         written by a newer csmd
+    SchemaTooOld         written by a csmd that this one no longer upgrades from
     KeyMissing           it is encrypted, and its key cannot be had
     DeadlineExceeded     a read was interrupted at its deadline
     Refused              the writer's queue is full or it is closing
@@ -87,6 +88,10 @@ class Displaced(StoreError):
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer csmd."""
+
+
+class SchemaTooOld(StoreError):
+    """The database was written by a csmd that this one no longer upgrades from."""
 
 
 class KeyMissing(StoreError):

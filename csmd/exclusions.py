@@ -233,7 +233,7 @@ class Withheld:
     unsure: set[str] = field(default_factory=set)
     """Calls that may have printed such a file without naming it."""
 
-    def given(self, ident: str, value: Any) -> Any:
+    def keep_input(self, ident: str, value: Any) -> Any:
         """The input of a call, without its content when it names an excluded file; the call is then remembered."""
         if not isinstance(value, Mapping) or not self.excludes.files:
             return value
@@ -278,7 +278,7 @@ class Withheld:
         if shell[1] == "input":
             self.calls.discard("!")
             self.unsure.discard("!")
-            self.given("!", {"command": shell[2]})
+            self.keep_input("!", {"command": shell[2]})
             return text
         shown = self.shown("!", shell[2], None)
         return text if shown == shell[2] else f"<bash-stdout>{shown}</bash-stdout>"

@@ -38,12 +38,12 @@ def schema(parameters: Parameters) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": required}
 
 
-def check(tool: str, parameters: Parameters, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is given, with defaults; BadInput says what is wrong. `"5"` is 5 and `"true"` is true."""
-    if unknown := sorted(set(given) - set(parameters)):
+def check(tool: str, parameters: Parameters, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Checks values and adds defaults; BadInput says what is wrong. `"5"` is 5 and `"true"` is true."""
+    if unknown := sorted(set(values) - set(parameters)):
         hint = f"give one of {', '.join(parameters)}" if parameters else "give none"
         raise BadInput(f"{tool} has no parameter {unknown[0][:60]!r}", hint=hint)
-    return {name: _checked(tool, name, of, given.get(name, of.default)) for name, of in parameters.items()}
+    return {name: _checked(tool, name, of, values.get(name, of.default)) for name, of in parameters.items()}
 
 
 def _checked(tool: str, name: str, of: Parameter, value: Any) -> Any:

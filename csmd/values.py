@@ -30,11 +30,11 @@ from csmd.vocabulary import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A tool that failed: its name, the shell line it was given ("" for none) and what it answered, both redacted."""
+    """A tool that failed: its name, the shell line it was given ("" for none) and its output, both redacted."""
 
     tool: str
     command: str
-    said: str
+    output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

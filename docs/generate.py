@@ -56,14 +56,11 @@ def tree() -> str:
 def commands() -> Iterator[tuple[str, click.Command]]:
     """Every command that does something, by its words: `model fetch`."""
     from csmd.cli.main import main
-    from csmd.cli.verb_table import FORMER
 
     def walk(group: click.Group, words: tuple[str, ...]) -> Iterator[tuple[str, click.Command]]:
         context = click.Context(group)
         for name in group.list_commands(context):
             command = group.get_command(context, name)
-            if group is main and name in FORMER.split():
-                continue
             if isinstance(command, click.Group):
                 yield from walk(command, (*words, name))
             elif command is not None and not command.hidden:
@@ -91,7 +88,7 @@ def command_rows() -> str:
 def tool_rows() -> str:
     """Every tool with its summary and its parameters: required ones in bold, the others with their default."""
     from csmd.parameters import REQUIRED
-    from csmd.tools import TOOLS
+    from csmd.tools.registry import TOOLS
 
     def shown(name: str, default: object) -> str:
         if default is REQUIRED:

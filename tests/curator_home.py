@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any
 
+from memory_factory import add_turn
+
 from csmd.config import Settings
 from csmd.curator import curate
 from csmd.curator.contract import CapReached, Question, Reply
@@ -13,11 +15,10 @@ from csmd.curator.question import Sheet
 from csmd.dream import steps
 from csmd.extraction import digest, statements
 from csmd.memory import remember
-from csmd.store import dreams, memories, projects, turns
+from csmd.store import dreams, memories, projects
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
 from csmd.tools.dreams import count_facts
 from csmd.values import Memory, Project, Turn
 from csmd.vocabulary import TurnKind
@@ -38,8 +39,7 @@ def add_session(store: Store, name: str, lines: Sequence[Line], *, day: int, roo
         for number, (kind, text) in enumerate(lines):
             at = f"2026-03-{day:02}T10:{number:02}:00.000Z"
             turn = Turn(uuid=f"{name}-{number}", session_id=name, kind=kind, text=text, at=at, cwd=root)
-            hashed = tokens.keyed_hash(f"{text} {turn.uuid}", store.hash_key)
-            turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=home, path=f"/t/{name}.jsonl")
+            add_turn(rows, turn, project=home, path=f"/t/{name}.jsonl")
         projects.touch(rows, home, f"2026-03-{day:02}T10:00:00.000Z")
 
     store.write(write)

@@ -19,8 +19,8 @@ from csmd.embedding import models
 from csmd.embedding.models import Embedder
 from csmd.store import files
 from csmd.store.core import Store, run_to_end
-from csmd.tools import named
-from csmd.tools.registry import ToolContext
+from csmd.tools.declaration import ToolContext
+from csmd.tools.registry import find_tool
 
 #: A monotonic time at which a test steps.
 START = 1000.0
@@ -51,7 +51,7 @@ class Parts:
 
     def call(self, tool: str, **params: Any) -> Any:
         """A tool's answer, as the server makes it."""
-        lane = named(tool).lane
+        lane = find_tool(tool).lane
 
         def call(rows: Any) -> Any:
             return run_to_end(call_tool(self.tools, self.background.context.lookups, rows, tool, params))

@@ -8,14 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from csmd.dream import undo as stage_undo
-from csmd.memory import remember, supersession, upkeep
+from memory_factory import project_in, state
+
+from csmd.dream import dream_undo
+from csmd.memory import duplicates, supersession, upkeep
+from csmd.memory.duplicates import Finding, Likeness
 from csmd.store import (
     belief_changes,
     candidates,
     dreams,
     fulltext,
     integrity,
+    journal,
     memories,
     projects,
     receipts,
@@ -24,7 +28,7 @@ from csmd.store import (
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
-from csmd.values import BriefItem, Candidate, Evidence, Link, Memory, Project, Provenance, Statement
+from csmd.values import BriefItem, Candidate, Evidence, Link, Memory
 
 NOW, LATER, LAST = (f"2026-03-{day:02}T10:00:00.000Z" for day in (1, 2, 3))
 SAID = (
@@ -77,16 +81,12 @@ DUMP = (
 
 
 def home(rows: Rows, name: str = "alpha") -> int:
-    return projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+    return project_in(rows, name)
 
 
 def save_memory(rows: Rows, key: bytes, said: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
-    values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
     projects.touch(rows, home(rows), at)
-    source = Provenance(uuid=f"cli:{uuid}", session_id=uuid, at=at)
-    return remember.remember(
-        rows, Statement(text=said, **values), source, project=home(rows), origin="stated", key=key
-    )[0]
+    return state(rows, said, f"cli:{uuid}", session=uuid, at=at, **changes)
 
 
 def believed(store: Store) -> list[str]:
@@ -161,7 +161,7 @@ def memory_of(rows: Rows, ident: str) -> Memory:
 
 # --- what a dream does, and what happens afterwards
 
-Act = Callable[[Rows, bytes, str, str], Sequence[str] | None]
+Act = Callable[[Rows, bytes, str, str], None]
 
 
 def alive(rows: Rows, *idents: str) -> bool:
@@ -170,13 +170,13 @@ def alive(rows: Rows, *idents: str) -> bool:
 
 def merge(rows: Rows, key: bytes, one: str, other: str) -> None:
     if one != other and alive(rows, one, other):
-        found = upkeep.duplicate(memory_of(rows, other), memory_of(rows, one), share=1.0, exact=True)
+        found = duplicates.describe_duplicate(memory_of(rows, other), memory_of(rows, one), Likeness(1.0, exact=True))
         upkeep.apply(rows, [found], by="dream", now=LATER, key=key, as_said=True)
 
 
 def archive(rows: Rows, key: bytes, one: str, other: str) -> None:
     if alive(rows, one):
-        found = upkeep.Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
+        found = Finding(kind="stale", memories=(memory_of(rows, one),), reason="not used", confidence=1.0)
         upkeep.apply(rows, [found], by="dream", now=LATER, key=key)
 
 
@@ -198,16 +198,15 @@ def strengthen(rows: Rows, key: bytes, one: str, other: str) -> None:
         memories.update_belief(rows, supersession.aged(rows, replace(memory, confidence=0.85)))
 
 
-def raise_(rows: Rows, key: bytes, one: str, other: str) -> list[str]:
+def raise_(rows: Rows, key: bytes, one: str, other: str) -> None:
     """A habit becomes a memory: its candidate is promoted, and the memory supersedes nothing or something."""
     found = candidates.waiting(rows, projects=None)
     belief = next((candidate for candidate in found if candidate.kind == "belief"), None)
     if belief is None:
-        return []
+        return
     made = save_memory(rows, key, "Tests run with make check, as seen in three sessions", "u7", at=LATER)
     promoted = replace(belief, status="promoted", memory_ids=(made,))
     candidates.renew(rows, belief, promoted)
-    return [belief.id, made]
 
 
 ACTS: dict[str, Act] = {
@@ -230,14 +229,14 @@ def dream(store: Store, acts: Sequence[tuple[str, str, str]], *, at: str = LATER
 
 
 def _carry_out(rows: Rows, store: Store, seq: int, kind: str, one: str, other: str, *, at: str = LATER) -> None:
-    dreams.apply_action(
-        rows, seq, kind=kind, project=home(rows), reason="why", evidence=[one], items=[one, other],
-        act=lambda: ACTS[kind](rows, store.hash_key, one, other), now=at,
+    journal.record_action(
+        rows, lambda: ACTS[kind](rows, store.hash_key, one, other), dream=seq, kind=kind, project=home(rows), reason="why",
+        evidence=[one], items=[one, other], now=at,
     )  # fmt: skip
 
 
-def undo(store: Store, ident: str) -> stage_undo.Undone:
-    return run_to_end(stage_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
+def undo(store: Store, ident: str) -> dream_undo.Undone:
+    return run_to_end(dream_undo.undo(store, ident, home=store.path.parent, now=LAST, key=store.hash_key))
 
 
 def dream_slowly(path: str) -> None:

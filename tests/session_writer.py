@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from memory_factory import project_in
+
 from csmd import wire
 from csmd.extraction import statements as distill
 from csmd.memory import failure_links, remember
-from csmd.store import projects, turns
+from csmd.store import turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
-from csmd.values import Project, Turn
+from csmd.values import Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
 
@@ -30,8 +32,7 @@ class Talk:
         )  # fmt: skip
 
         def write(rows: Rows) -> None:
-            name = self.project
-            place = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
+            place = project_in(rows, self.project)
             hashed = tokens.keyed_hash(f"{body} {turn.uuid}", self.store.hash_key)
             path = f"/{self.session}.jsonl"
             turns.add_turn(rows, turn, text_hash=hashed, host="claude", project=place, path=path)

@@ -94,7 +94,7 @@ UNSIGNED: dict[str, set[str]] = {
     "dream.page_files": {"write_page"},
     "dream.steps": {"_candidate_id", "compare_vectors", "plan_everywhere", "read_snapshot"},
     "dream.transfer": {"open_file"},
-    "dream.undo": {"_side_json", "_write_text", "read_text"},
+    "dream.dream_undo": {"_write_text", "read_text"},
 }
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "base"}
 
@@ -119,8 +119,8 @@ ONLY_IN = {
     "sqlite_vec": {"store.sqlite"},
     "psycopg": {"team.postgres"},
     "json": {"wire", "client", "daemon.server", "mcp", "hosts.claude.transcript"},
-    "yaml": {"config", "store.files", "text.entry_edits", "text.markdown", "cli.settings"},
-    "snowballstemmer": {"text.tokens"},
+    "yaml": {"config", "store.files", "text.entry_edits", "text.markdown", "cli.settings", "cli.yaml_edits"},
+    "snowballstemmer": {"text.search_terms"},
     "markdown_it": {"capture.markdown_imports"},
     "wcmatch": {"capture.markdown_imports"},
     "frontmatter": {"text.markdown"},
@@ -474,7 +474,11 @@ def test_the_hot_path_of_the_hook_is_at_most_60_lines() -> None:
 #: Nouns that may be rows (store), questions (tools) and commands (cli) alike, and mean the same in each.
 #: What each assistant's folder below `hosts` holds by the same names.
 PARTS_OF_HOSTS = {"hooks", "transcript", "registration", "tool_forms"}
-SHARED_NOUNS = {"projects", "sessions", "memories", "beliefs", "dreams", "team"}
+#: Nouns that `store` (rows), `tools` (questions), `daemon` (work) and `cli` (commands) share.
+SHARED_NOUNS = {
+    "beliefs", "checkpoints", "dreams", "forget", "goals", "injections", "instructions", "memories", "pipeline", "review",
+    "projects", "receipts", "search", "sessions", "status", "team", "topics",
+}  # fmt: skip
 #: Words that allude instead of naming; none is a module's name or part of a public function's or class's.
 RIDDLES = {
     "standing", "saying", "telling", "told", "apart", "frames", "lift", "taking", "unsaid", "owed", "easing", "moments",
@@ -600,7 +604,7 @@ OF_THE_WHOLE = {"contract", "e2e", "encryption", "faults", "fuzz", "hooks", "int
 OF_THE_TREE = {"test_architecture", "test_architecture_portable_sql", "test_docs", "test_english", "test_guards"}
 #: A small module with one importer -> why it is a file of its own.
 SEAMS = {
-    "memory.speakers": "a job of its own, which the daemon runs",
+    **{f"memory.{job}": "a job of its own, which the daemon runs" for job in ("restatements", "speakers")},
     **{
         f"hosts.{host}.hooks": "what each assistant's folder has; the table of adapters imports it"
         for host in ("claude", "codex", "copilot", "droid", "gemini", "opencode", "qwen")
@@ -609,6 +613,10 @@ SEAMS = {
     **{
         f"foreign_memories.{name}": "a program of its own, a row of the table of sources"
         for name in ("basic_memory", "claude_mem", "mcp_memory", "mem0")
+    },
+    **{
+        f"tools.{name}": "a subject of its own, a row of the registry"
+        for name in ("instructions", "questions", "search", "status")
     },
 }
 

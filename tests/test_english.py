@@ -21,23 +21,13 @@ PHRASE = re.compile(r"\b(?:somebody|nobody|stands|so many)\b|\bwhat\b[^.;,]{0,60
 QUOTED = re.compile(r"`[^`]*`")
 #: Folder, or file beside the folders -> (names in FILLERS that it binds, phrases in its docstrings).
 LEFT: dict[str, tuple[int, int]] = {
-    "capture": (1, 0),
-    "cli": (9, 0),
-    "daemon": (22, 0),
-    "doctor": (1, 0),
-    "dream": (27, 0),
-    "exclusions.py": (1, 0),
-    "extraction": (166, 0),
+    "cli": (0, 1),
+    "daemon": (10, 0),
+    "extraction": (0, 1),
     "foreign_memories": (1, 0),
-    "hosts": (163, 40),
-    "memory": (51, 0),
-    "parameters.py": (1, 0),
     "recall": (108, 0),
-    "store": (100, 0),
+    "store": (83, 2),
     "team": (2, 0),
-    "text": (30, 0),
-    "tools": (8, 0),
-    "values.py": (1, 0),
 }
 
 

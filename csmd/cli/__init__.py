@@ -1,1 +1,1 @@
-"""The command line, on the socket like every rim."""
+"""The command line: asks the daemon over its socket."""

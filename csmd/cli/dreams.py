@@ -18,7 +18,6 @@ from csmd.text.display import short_session, squeeze
 #: The verbs of this module.
 VERBS = verb.Verbs()
 DREAM = VERBS.add_group("dream", "Consolidate memories while the machine is idle.")
-
 #: Kind of action -> its verb when done and when planned, and its noun in a sum.
 KINDS: Mapping[str, tuple[str, str, str]] = {
     "merge": ("merged", "merge", "merged"),
@@ -39,8 +38,13 @@ JOINED: Mapping[str, tuple[str, str]] = {"merge": ("into", "stays"), "supersede"
 #: What a dream does with a file -> its label.
 FILES = {"begin": "new", "write": "write", "remove": "remove", "read": "read"}
 STATES = {"done": "", "running": "under way", "failed": "failed", "cancelled": "broken off", "undoing": "being undone", "undone": "undone"}  # fmt: skip
-#: Changes of a project that are shown without --all; lines of a memory's text; lines of a file's diff.
-MOST, LINES, DIFF_LINES = 12, 3, 40
+#: Changes of a project that are shown without --all.
+MOST = 12
+#: Lines of a memory's text that are shown.
+LINES = 3
+#: Lines of a file's diff that are shown.
+DIFF_LINES = 40
+#: Columns of a gate's name.
 GATE = 10
 
 
@@ -69,7 +73,7 @@ def _outcome(dream: dict[str, Any], label: str = "", sessions: str = "") -> Line
 
 
 def summarize_dream(dream: dict[str, Any]) -> str:
-    """What a dream did, its state where that is not `done`, and what went wrong."""
+    """What a dream did, its state unless it is `done`, and its error."""
     state = STATES.get(dream["state"], dream["state"])
     did = _sum(dream["did"]) if dream["did"] else "" if state else "nothing to do"
     return join(did, state) + (f": {dream['error']}" if dream["error"] else "")
@@ -117,7 +121,7 @@ def show_plan(value: dict[str, Any], *, everything: bool = False, whole: bool = 
 
 
 def _asked(asks: dict[str, Any] | None, *, whole: bool) -> Screen:
-    """What would be asked of a language model, word by word where it is to be shown `whole`."""
+    """The questions that a language model would be asked; with `whole` their full text."""
     if asks is None:
         return
     questions = asks["questions"]
@@ -163,7 +167,7 @@ def _planned(row: dict[str, Any]) -> Screen:
 
 
 def _sure(was: float | None, now: float | None) -> str:
-    """How a confidence changes, "" where it stays the same in percent."""
+    """How a confidence changes; "" if it is the same in percent."""
     if now is None or (was is not None and round(was * 100) == round(now * 100)):
         return ""
     return f", {percent(now)} sure" if was is None else f", {percent(was)} sure -> {percent(now)}"
@@ -311,6 +315,6 @@ def undo(yes: bool, dry_run: bool, as_json: bool, **options: Any) -> None:
         if as_json or not verb.is_interactive():
             raise click.UsageError("give --yes where nobody can be asked")
         verb.ask_first(f"Undo {'it' if len(dreams) == 1 else f'all {len(dreams)}'}?", err=False)
-    # By its whole id: which dream is the latest may have changed meanwhile.
+    # By its full id: another dream may be the latest by now.
     undone = verb.work("csm_dream_undo", id=dreams[-1]["id"], dry_run=False, asking=verb.resolve_project(None))
     verb.print_answer(undone, as_json, show_undone)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from csmd.cli import intake, render, verb
+from csmd.cli import backups, render, verb
 from csmd.cli.render import Line, Screen, bold, pair, pairs
 from csmd.errors import CsmdError
 from csmd.text.display import amount
@@ -41,7 +41,7 @@ def _place(key_file: Path | None) -> str:
 def on(key_file: Path | None, yes: bool, as_json: bool) -> None:
     """Encrypt the database and its backups. Shows a recovery key first."""
     _person()
-    prepared = intake.offline("prepare", _place(key_file), program=PROGRAM)
+    prepared = backups.offline("prepare", _place(key_file), program=PROGRAM)
     render.show(show_prepared(prepared), err=as_json)
     verb.confirm("The recovery key is written down: encrypt now?", yes=yes)
     _switch("on", prepared["place"], prepared["digest"], as_json=as_json)
@@ -56,7 +56,7 @@ def off(yes: bool, as_json: bool) -> None:
 
 
 def _switch(*arguments: str, as_json: bool) -> None:
-    value = intake.with_daemon_stopped(*arguments, dry_run=False, changed=lambda _: False, program=PROGRAM)
+    value = backups.with_daemon_stopped(*arguments, dry_run=False, changed=lambda _: False, program=PROGRAM)
     verb.print_answer(value, as_json, show_encryption)
     if value["left"]:
         raise SystemExit(1)
@@ -65,7 +65,7 @@ def _switch(*arguments: str, as_json: bool) -> None:
 @ENCRYPT.action("status")
 def encryption_status(as_json: bool) -> None:
     """Show what is encrypted, and whether the key is there."""
-    verb.print_answer(intake.offline("status", program=PROGRAM), as_json, show_encryption)
+    verb.print_answer(backups.offline("status", program=PROGRAM), as_json, show_encryption)
 
 
 @ENCRYPT.action("recover", KEY_FILE)
@@ -73,7 +73,7 @@ def recover(key_file: Path | None, as_json: bool) -> None:
     """Put the key back into the keyring. Asks for the recovery key; a waiting daemon goes on by itself."""
     _person()
     typed = click.prompt("recovery key", hide_input=True, err=True)
-    value = intake.offline("recover", _place(key_file) if key_file else "", program=PROGRAM, stdin=typed)
+    value = backups.offline("recover", _place(key_file) if key_file else "", program=PROGRAM, stdin=typed)
     verb.print_answer(value, as_json, show_recovered)
 
 

@@ -14,7 +14,7 @@ import click
 import csmd
 from csmd import config
 from csmd.cli import render
-from csmd.cli.verb_table import FORMER, GROUPS, HIDDEN, PIPELINE, SUBJECTS, in_view
+from csmd.cli.verb_table import GROUPS, HIDDEN, SUBJECTS, in_view
 from csmd.config import default_paths
 from csmd.errors import DISK_ERRORS, CsmdError, DaemonUnreachable, explain_disk_error
 
@@ -33,7 +33,7 @@ def entry() -> None:
     except click.exceptions.Exit as leaving:
         sys.exit(leaving.exit_code)
     except click.ClickException as error:
-        error.show(shown := io.StringIO())  # it quotes what was typed
+        error.show(shown := io.StringIO())  # the message quotes what was typed
         for line in shown.getvalue().splitlines():
             render.show_error("", line)
         sys.exit(2)
@@ -56,7 +56,7 @@ def entry() -> None:
 
 
 def _drop_output() -> None:
-    """Sends what is still buffered for stdout nowhere."""
+    """Discards what is still buffered for stdout."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
@@ -67,11 +67,11 @@ def _fail(error: CsmdError) -> NoReturn:
 
 
 def _crash_report(error: BaseException) -> Path | str:
-    """Writes a crash report; its path, or the report itself where it cannot be written, which must not hide the bug."""
+    """Writes a crash report; returns its path, or the report itself if it cannot be written."""
     import traceback
 
     frames = "".join(traceback.format_list(traceback.extract_tb(error.__traceback__)))
-    # Where, not what: an error's message can quote somebody's text.
+    # Frames without the message, which can quote the user's text.
     report = f"csmd {csmd.__version__}, Python {sys.version}\n{frames}{type(error).__name__}\n"
     try:
         path = default_paths().log_dir / "crash.txt"
@@ -91,9 +91,9 @@ class _Verbs(click.Group):
     """The verbs of csmd, each imported when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Those in view in the order of GROUPS, where click itself would sort them, then the others."""
+        """The verbs in view, in the order of GROUPS (click would sort them), then the others."""
         del ctx
-        return [*in_view(), *HIDDEN.split(), *FORMER.split()]
+        return [*in_view(), *HIDDEN.split()]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The verbs under the headings of GROUPS, in one column."""
@@ -108,7 +108,7 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click does; suggests the nearest verb for a mistyped one."""
+        """Like click's, but suggests the nearest verb for a mistyped one."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -120,7 +120,7 @@ class _Verbs(click.Group):
             raise click.UsageError(f"{error.message} Did you mean {close[0]!r}?", ctx) from None
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        """The verbs in view; for bash, which shows no descriptions, without importing a module for each."""
+        """The verbs in view; for bash, which shows no descriptions, no module is imported."""
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         from click.shell_completion import CompletionItem  # only for completion
@@ -132,7 +132,7 @@ class _Verbs(click.Group):
         return [CompletionItem(name, help=command.get_short_help_str()) for name, command in commands if command]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A verb, from the one module that has it; None for an unknown one."""
+        """A verb, imported from its module; None for an unknown one."""
         subject = next((name for name, verbs in SUBJECTS.items() if cmd_name in verbs.split()), None)
         if subject is None:
             return None
@@ -140,8 +140,8 @@ class _Verbs(click.Group):
         return verbs.get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """As click does, but a group alone prints its help, an option without its word is told the words it takes, and a
-        reader of our output that has gone is no error (click would exit with 2, 2 and 1)."""
+        """Like click's, with three exceptions: a group alone prints its help, an option without its value lists the
+        values, and a closed pipe on stdout is not an error (click would exit with 2, 2 and 1)."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -156,7 +156,7 @@ class _Verbs(click.Group):
             return None
 
     def _words_of(self, ctx: click.Context, option: str) -> tuple[str, ...]:
-        """The words that an option of the verb, or of one below it, takes; () for any."""
+        """The choices of an option of the verb, or of one below it; () if it takes any value."""
         verb = self.get_command(ctx, ctx.invoked_subcommand or "")
         below = verb.commands.values() if isinstance(verb, click.Group) else ()
         params = [param for command in (verb, *below) if command for param in command.params if option in param.opts]
@@ -174,7 +174,7 @@ def main(context: click.Context) -> None:
         show_overview()
 
 
-#: Where each shell looks for completion scripts, and what else it needs.
+#: Shell -> where it looks for completion scripts, and what else it needs.
 PLACES = {
     "bash": "~/.local/share/bash-completion/completions/csmd",
     "zsh": "~/.zfunc/_csmd  (with `fpath+=~/.zfunc; autoload -Uz compinit && compinit` in ~/.zshrc)",
@@ -196,18 +196,5 @@ def completion(context: click.Context, shell: str) -> None:
     click.echo(f"to use it, write this to {PLACES[shell]}", err=True)
 
 
-class _Pipeline(click.Group):
-    """The verbs of PIPELINE, each imported when it is asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The order of PIPELINE."""
-        del ctx
-        return PIPELINE.split()
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A verb of PIPELINE; None for another one."""
-        return main.get_command(ctx, cmd_name) if cmd_name in PIPELINE.split() else None
-
-
 #: The verbs of this module.
-VERBS = click.Group(commands=[completion, _Pipeline("pipeline", help="How statements become memories, step by step.")])
+VERBS = click.Group(commands=[completion])

@@ -1,4 +1,4 @@
-"""What `csmd` alone prints, and `csmd help`: the state in a sentence, the commands one needs, short texts by topic."""
+"""What `csmd` alone prints, and `csmd help`: the state, the most useful commands, short texts by topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from csmd.text.ages import ago
 #: The verbs of this module.
 VERBS = verb.Verbs()
 
-#: The commands one needs, and what each is for.
+#: The most useful commands, and what each is for.
 FIRST: dict[str, str] = {
     "csmd search WORDS": "find what was said or decided",
     "csmd brief": "what the next session here is told",
@@ -29,7 +29,6 @@ FIRST: dict[str, str] = {
     "csmd review": "answer what waits for you, one key each",
     "csmd doctor": "prove that recording works",
 }
-
 #: Topic -> (what it is about, its text).
 TOPICS: dict[str, tuple[str, str]] = {
     "start": (
@@ -71,7 +70,7 @@ Search by meaning needs an embedding model: `csmd model fetch` downloads one, `c
     "pipeline": (
         "how statements become memories, step by step",
         """
-`csmd pipeline` has the commands that look into the machinery: what was observed (packets), what waits to become a memory (candidates, promote), what is held and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
+`csmd pipeline` has the commands that look into the machinery: what waits to become a memory (promote), what is believed and why (beliefs), what says the same (duplicates, merge), and what faded (archive). Nobody needs them from day to day.
 """,
     ),
     "completion": (
@@ -83,14 +82,12 @@ For zsh: `csmd completion zsh > ~/.zfunc/_csmd`; for fish: `csmd completion fish
 """,
     ),
 }
-
-
-#: The topic that lists the commands that `csmd --help` does not.
+#: The topic that lists the commands that `csmd --help` leaves out.
 MORE = "more"
 
 
 def show_overview() -> None:
-    """Prints how csmd is, what it knows here, and the commands one needs; also where no daemon answers."""
+    """Prints csmd's state, what it knows here, and the most useful commands; works without a daemon."""
     try:
         value = status.fetch_status(default_paths())
     except DaemonUnreachable as error:

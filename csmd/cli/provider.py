@@ -15,7 +15,6 @@ from csmd.text.ages import ago, when
 #: The verbs of this module.
 VERBS = verb.Verbs()
 PROVIDER = VERBS.add_group("provider", "Language models that csmd may ask; none unless you add one.")
-
 #: Provider -> its usual place and model.
 USUAL = {
     "assistant": ("", "haiku"),
@@ -56,7 +55,7 @@ def add(name: str, model: str, url: str, program: str, key_env: str, keyring: bo
 
 
 def show_added(value: dict[str, Any]) -> Screen:
-    """The provider, and what follows."""
+    """The provider that was added, and the next commands."""
     model = value["model"] or "no model to ask: for embeddings only"
     test = "`csmd provider test` asks it for one word" if value["model"] else ""
     return render.done(
@@ -82,7 +81,7 @@ def show_providers(value: dict[str, Any]) -> Screen:
 
 
 def describe_failure(row: dict[str, Any]) -> str:
-    """Since when a provider fails, why, and when it is asked again; "" where it does not."""
+    """Since when a provider fails, why, and when it is asked again; "" if it works."""
     if not row["failure"]:
         return ""
     again = f"; asked again after {when(row['paused_until'])[11:]}" if row["paused_until"] else ""

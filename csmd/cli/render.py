@@ -1,7 +1,7 @@
 """How screens look at 80 columns: lines, tables, amounts, widths.
 
-A screen is a sequence of lines and strings, of which "" is an empty line. `show` prints it. A style is words: `bold`,
-`dim`, a colour. They are painted here: a console of rich takes as long to load as everything else of `csmd status`.
+A screen is a sequence of lines and strings; "" is an empty line. `show` prints it. A style is a word or several: `bold`,
+`dim`, a colour. Styles are applied here, since rich takes as long to import as the rest of `csmd status`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from csmd.text.display import amount
 #: A space at which no line is broken.
 GLUE = "\u00a0"
 _GAP = re.compile(rf"[^\S{GLUE}]+")
-#: Columns of a terminal that does not say, and those that a label takes.
-COLUMNS, LABEL = 80, 9
-#: A terminal narrower than that is scrolled sideways.
+#: Columns of an unknown terminal.
+COLUMNS = 80
+#: Columns of a label.
+LABEL = 9
+#: Columns to which no text is wrapped further.
 MIN_WIDTH = 20
-#: What is left beside a progress bar for the project that is read.
+#: Columns next to a progress bar for the name of a project.
 PROGRESS_PROJECT = 30
 
 
@@ -75,12 +77,12 @@ def tilde(path: str, home: str) -> str:
 
 
 def glued(text: str) -> str:
-    """A text that `wrapped` keeps on one line as far as it fits on one."""
+    """A text that `wrapped` keeps on one line if it fits."""
     return text.replace(" ", GLUE)
 
 
 def plain(text: str, *, keep_glue: bool = False) -> str:
-    """A text on one line and without what would move the cursor."""
+    """A text on one line, without control characters."""
     single = _GAP.sub(" ", text if keep_glue else text.replace(GLUE, " ")).strip()
     return "".join(letter if letter.isprintable() or letter == GLUE else " " for letter in single)
 
@@ -93,7 +95,7 @@ def cells(text: str) -> int:
 
 
 def recording_state(value: Mapping[str, Any]) -> str:
-    """What is recorded now, and what is known, of the daemon's state."""
+    """What is recorded now and what is known, in words, from the daemon's state."""
     live, counts = len(value.get("live") or ()), value["counts"]
     totals = f"{many(counts['memories'], 'memory')} from {many(counts['sessions'], 'session')}"
     return join(
@@ -109,7 +111,7 @@ def dream_state(value: dict[str, Any]) -> str:
 
 
 def fitted(text: str, width: int, *, end: bool = False) -> str:
-    """A text in at most `width` columns, its beginning kept, or its `end`; an ellipsis where something is gone."""
+    """Shortens a text to `width` columns with an ellipsis; keeps its beginning, or its `end`."""
     if cells(text) <= width:
         return text
     letters = text[::-1] if end else text
@@ -118,17 +120,17 @@ def fitted(text: str, width: int, *, end: bool = False) -> str:
 
 
 def last_part(path: str) -> str:
-    """The last name of a path, of Windows' too; "" for none."""
+    """The last part of a path, also of a Windows path; "" for none."""
     return re.split(r"[/\\]", path.rstrip("/\\"))[-1]
 
 
 def _fitting(text: str, width: int) -> int:
-    """The number of letters at a text's beginning that take at most `width` columns."""
+    """How many of a text's first characters fit in `width` columns."""
     return len(list(takewhile(lambda columns: columns <= width, accumulate(map(cells, text)))))
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The lines of a text in at most `width` columns: between words, within one only where it is too long itself."""
+    """Wraps a text at `width` columns, between words; breaks a word only if it is longer than a line."""
     lines, line = [], ""
     words = text.lstrip(" ").split(" ")
     words[0] = " " * (len(text) - len(text.lstrip(" "))) + words[0]
@@ -148,18 +150,18 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def _head(text: str, width: int) -> str:
-    """As many letters as fit, at least one; up to the last glued space where there is one."""
+    """As many characters as fit, at least one; up to the last glued space if there is one."""
     length = max(1, _fitting(text, width))
     gap = text.rfind(GLUE, 1, length)
     return text[: gap + 1] if gap > 0 else text[:length]
 
 
-#: What things that happen are called, by kind; the others are named by their word (an event's, a turn's kind).
+#: Kind of event in `csmd tail` -> its name; other kinds have names of their own.
 NAMES = {"statement": "chosen", "memory": "memory", "injection": "told", "act": "done", "search": "searched"}
 
 
 def words_of(item: dict[str, Any]) -> str:
-    """What was said when something happened, or what it was about."""
+    """The words of an event: what was said, or what it was about."""
     if item["kind"] == "injection":
         event = plain(item["what"].replace("_", " "))
         return f"{many(item['memories'], 'memory')}, {many(item['tokens'], 'token')} ({event})"
@@ -176,7 +178,7 @@ def words_of(item: dict[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A text beside its head, wrapped in the terminal's width.
+    """A text after its head, wrapped at the terminal's width.
 
     `most` is how many lines of it are shown, 0 for all; `gap` puts an empty line before it.
     """
@@ -191,13 +193,13 @@ class Line:
 
 
 class RawLine(str):
-    """A line that is printed as it is, however wide the terminal."""
+    """A line that is printed unwrapped."""
 
     __slots__ = ()
 
 
 Screen = Iterable[Line | str]
-#: A line of a terminal: texts, each with its style.
+#: One line of a terminal as (text, style) pairs.
 Parts = tuple[tuple[str, str], ...]
 _P = ParamSpec("_P")
 bold = partial(Line, style="bold")
@@ -206,33 +208,33 @@ warning = partial(Line, style="yellow")
 
 
 def pair(name: str, text: str) -> Line:
-    """A line of a value's description: what it is about, then the text beside it."""
+    """A line with a label and a text."""
     return Line(text, head=f"{name:<{LABEL}}")
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Screen:
-    """Lines with a label each, without those that say nothing."""
+    """Lines with labels, without those whose text is empty."""
     return (pair(name, text) for name, text in rows if text)
 
 
 def block(title: str, lines: Iterable[Line | str], *, style: str = "dim") -> Screen:
-    """An empty line, a title and lines; nothing where there are no lines."""
+    """An empty line, a title and lines; nothing if there are no lines."""
     rows = list(lines)
     return [Line(title, style=style, gap=True), *rows] if rows else []
 
 
 def done(text: str, *notes: str) -> Screen:
-    """What a command did, and what follows from it; an empty note is left out."""
+    """What a command did, then notes; empty notes are left out."""
     return [text, *map(dim, filter(None, notes))]
 
 
 def join(*parts: object, by: str = ", ") -> str:
-    """The parts in one text; those that are empty or false are left out."""
+    """Joins the parts that are not empty or false."""
     return by.join(str(part) for part in parts if part)
 
 
 def if_empty(key: str, sentence: str) -> Callable[[Callable[_P, Screen]], Callable[_P, Screen]]:
-    """Makes a screen this one sentence where the list `key` of its answer is empty."""
+    """Decorates a screen: if the list `key` of the answer is empty, it is this sentence."""
 
     def decorate(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
         @wraps(screen)
@@ -246,7 +248,7 @@ def if_empty(key: str, sentence: str) -> Callable[[Callable[_P, Screen]], Callab
 
 
 def first(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], list[Line]]:
-    """The rows that are shown, and the line that says how many more there are."""
+    """The first `most` rows, and a line that counts the rest."""
     left = len(rows) - most
     return rows[:most], [dim(f"... and {left} more (--json)", indent=2)] if left > 0 else []
 
@@ -257,7 +259,7 @@ def degraded(reasons: Iterable[str]) -> Screen:
 
 
 def raw(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
-    """Makes every string that a screen yields a line that is not wrapped."""
+    """Decorates a screen whose strings are printed unwrapped."""
 
     @wraps(screen)
     def unwrapped(*args: _P.args, **named: _P.kwargs) -> Screen:
@@ -267,12 +269,12 @@ def raw(screen: Callable[_P, Screen]) -> Callable[_P, Screen]:
 
 
 def template(text: str) -> Callable[[dict[str, Any]], Screen]:
-    """A screen of one line: this text with fields of the answer in braces, printed as it is."""
+    """A screen of one unwrapped line: a format string filled with the answer's fields."""
     return lambda answer: [RawLine(text.format_map(answer))]
 
 
 def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int = 0) -> Screen:
-    """Aligned columns two apart; the first gives way to the others, its end kept. `heads` are parted by |; no rows, no table.
+    """A table with two spaces between columns; the first column is shortened at its beginning. `heads` are separated by |.
 
     `sides` aligns each column left (<) or right (>); `least` is the minimum width of the first one.
     """
@@ -293,7 +295,7 @@ def table(heads: str, sides: str, rows: Sequence[Sequence[str]], *, least: int =
 
 
 def laid_out(screen: Iterable[Line | str], room: int) -> Iterator[Parts]:
-    """The lines of a terminal that a screen takes."""
+    """Lays a screen out as lines of a terminal."""
     for line in screen:
         row = line if isinstance(line, Line) else Line(line, gap=not line)
         if row.gap:
@@ -318,7 +320,7 @@ def plain_text(parts: Parts) -> str:
 
 
 def painted(parts: Parts) -> str:
-    """A line as a terminal takes it."""
+    """A line with its styles as escape sequences."""
     return "".join(click.style(text, **_style(style)) if style else text for text, style in parts)
 
 
@@ -337,19 +339,19 @@ def show(screen: Iterable[Line | str], *, err: bool = False) -> None:
                 click.echo(painted(parts), color=colours)
 
 
-#: What stands before what went wrong, and before what to do.
+#: Prefixes of an error and of its hint.
 ERROR_HEADS = ("csmd: ", "  try: ")
 
 
 def complain(what: str, *, hint: str = "") -> None:
-    """Prints on stderr what went wrong and, if that is known, what to do."""
+    """Prints an error and its hint on stderr."""
     for head, text in zip(ERROR_HEADS, (what, hint), strict=True):
         if text:
             show_error(head, text)
 
 
 def show_error(head: str, text: str) -> None:
-    """Prints a line on stderr; wrapped where a person reads it, whole for a program."""
+    """Prints a line on stderr, wrapped if stderr is a terminal."""
     lines = [text := display.visible(text)]
     if os.isatty(2):
         lines = wrapped(text, max(width() - len(head), MIN_WIDTH))
@@ -359,16 +361,16 @@ def show_error(head: str, text: str) -> None:
 
 
 def keep_clean(stream: Any) -> None:
-    """Has a stream escape what a reader of it does not see, whoever writes: strings come from outside.
+    """Makes a text stream escape invisible and control characters, since texts come from outside.
 
-    What is written as bytes is not looked at: a transcript, a turn as it was stored.
+    Bytes that are written to its buffer stay as they are.
     """
     write = stream.write
     stream.write = lambda text: write(display.escape_unseen(text))
 
 
 def width() -> int:
-    """The columns of the terminal; 80 where there is none and COLUMNS says nothing else."""
+    """The columns of the terminal, as COLUMNS says or as it reports; 80 if unknown."""
     if columns := config.chosen_columns():
         return columns
     for stream in range(3):  # the output may go through a pager
@@ -380,7 +382,7 @@ def width() -> int:
 
 @contextmanager
 def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A bar on stderr with the time left of a job, a counter if its total is unknown; silent if stderr is no terminal."""
+    """A progress bar on stderr with the time left, or a counter if the total is unknown; silent without a terminal."""
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -409,10 +411,10 @@ def progress() -> Iterator[Callable[[dict[str, Any]], None]]:
 
 
 def model_fetch(suggested: str) -> str:
-    """The command that brings an embedding model, with what it downloads; `suggested` is "" for the usual one."""
+    """The command that fetches an embedding model, with its size; `suggested` is "" for the usual one."""
     return f"`csmd model fetch{suggested and f' {suggested}'}` ({model_size(suggested)}, once)"
 
 
 def model_size(suggested: str) -> str:
-    """What a model downloads."""
+    """The size of a model's download."""
     return "240 MB" if suggested else "90 MB"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,124 +21,13 @@ from csmd.installer import foreign_files, service
 from csmd.paths import is_there, model_folder
 
 if TYPE_CHECKING:
-    import yaml
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A key of the file: its dotted name, the YAML nodes of key and value, and the mapping around them."""
-
-    name: str
-    key: Any
-    value: Any
-    around: Any
-
-
-def changed(text: str, name: str, value: Any) -> str:
-    """The text with a key set: in its place, else in its section, else at the end."""
-    root = _composed(text)
-    entries = {entry.name: entry for entry in _entries(root)}
-    shown = _one_line(value)
-    if name in entries:
-        return _with_value(text, entries[name], shown)
-    section, _, key = name.partition(".")
-    if key and section in entries and entries[section].value.id == "mapping":
-        return _with_key(text, entries[section].value, key, shown)
-    if root is not None and root.flow_style:
-        return _with_key(text, root, name, shown)
-    return f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{name}: {shown}\n"
-
-
-def without(text: str, name: str) -> str:
-    """The text without a key, and without its section when that would be empty; ConfigError where it is not set."""
-    entries = {entry.name: entry for entry in _entries(_composed(text))}
-    if name not in entries:
-        raise ConfigError(f"{name} is not set", hint="`csmd config list` shows every key and where its value is from")
-    entry = entries[name]
-    sections = {id(section.value): section for section in entries.values()}
-    while len(entry.around.value) == 1 and id(entry.around) in sections:
-        entry = sections[id(entry.around)]
-    start = entry.key.start_mark.index
-    if not entry.around.flow_style:
-        line_end = text.find("\n", _end(text, entry.value))
-        return text[: text.rfind("\n", 0, start) + 1] + (text[line_end + 1 :] if line_end >= 0 else "")
-    pairs = entry.around.value
-    place = next(number for number, (key, _) in enumerate(pairs) if key is entry.key)
-    if place + 1 < len(pairs):
-        return text[:start] + text[pairs[place + 1][0].start_mark.index :]
-    return text[: pairs[place - 1][1].end_mark.index if place else start] + text[entry.value.end_mark.index :]
-
-
-def names(text: str) -> set[str]:
-    """The keys that a text sets."""
-    return {entry.name for entry in _entries(_composed(text)) if entry.value.id != "mapping"}
-
-
-def _composed(text: str) -> yaml.MappingNode | None:
-    import yaml
-
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(f"not YAML: {error}", hint="csmd config edit") from error
-    if root is not None and not isinstance(root, yaml.MappingNode):
-        raise ConfigError("config.yaml does not hold keys and values", hint="csmd config edit")
-    return root
-
-
-def _entries(node: yaml.MappingNode | None, prefix: str = "", depth: int = 0) -> Iterator[Entry]:
-    for key, value in node.value if node is not None and depth < 8 else ():
-        name = f"{prefix}{key.value}"
-        yield Entry(name, key, value, node)
-        if value.id == "mapping":
-            yield from _entries(value, f"{name}.", depth + 1)
-
-
-def _one_line(value: Any) -> str:
-    """A value on one line."""
-    import yaml
-
-    # As one of a list: what stands between braces is quoted where these would be taken for its own.
-    listed: str = yaml.safe_dump(
-        [list(value) if isinstance(value, tuple) else value], default_flow_style=True, width=1 << 30
-    )
-    return listed.strip().removeprefix("[").removesuffix("]")
-
-
-def _end(text: str, value: Any) -> int:
-    """The index where a value ends; YAML counts comments behind a block as part of it, this does not."""
-    end = value.end_mark.index
-    block = value.style in ("|", ">") if value.id == "scalar" else not value.flow_style
-    if not block:
-        return int(end)
-    kept = text[value.start_mark.index : end]
-    while (shorter := re.sub(r"(?:\n[ \t]*(?:#[^\n]*)?)\Z", "", kept)) != kept:
-        kept = shorter
-    return int(value.start_mark.index) + len(kept)
-
-
-def _with_value(text: str, entry: Entry, shown: str) -> str:
-    colon = text.index(":", entry.key.end_mark.index)
-    between = text[colon + 1 : max(colon + 1, entry.value.start_mark.index)]
-    remark = between[between.index("#") :].split("\n")[0] if "#" in between else ""
-    return f"{text[: colon + 1]} {shown}{'  ' * bool(remark)}{remark}{text[max(colon + 1, _end(text, entry.value)) :]}"
-
-
-def _with_key(text: str, around: Any, name: str, shown: str) -> str:
-    """The text with one more key in a mapping."""
-    if around.flow_style:
-        close = around.end_mark.index - 1
-        comma = ", " if around.value and not text[:close].rstrip().endswith(",") else ""
-        return f"{text[:close]}{comma}{name}: {shown}{text[close:]}"
-    indent = " " * around.value[0][0].start_mark.column
-    line_end = text.find("\n", _end(text, around.value[-1][1]))
-    if line_end < 0:
-        return f"{text}\n{indent}{name}: {shown}\n"
-    return f"{text[: line_end + 1]}{indent}{name}: {shown}\n{text[line_end + 1 :]}"
-
+    pass
+from csmd.cli.yaml_edits import key_names, remove_key, set_key
 
 #: The verbs of this module.
 VERBS = verb.Verbs()
+
+
 CONFIG = VERBS.add_group("config", "What csmd may be told: config.yaml, explained and changed.")
 KEY = verb.argument("key")
 HEAD = """\
@@ -159,7 +48,7 @@ def describe_settings() -> dict[str, str]:
 def list_keys(as_json: bool) -> None:
     """Show every key: what it is for, its value and its default."""
     text = _text()
-    chosen, set_keys = parse_settings(text, where=str(_path())), names(text)
+    chosen, set_keys = parse_settings(text, where=str(_path())), key_names(text)
     meanings, defaults = describe_settings(), _by_key(Settings())
     rows = [
         {"key": key, "value": value, "default": defaults[key], "set": key in set_keys, "meaning": meanings[key]}
@@ -197,7 +86,7 @@ def show_value(row: dict[str, Any]) -> Screen:
 
 
 def _confirm(key: str, *, yes: bool) -> None:
-    """Asks before what is left out, taken out, or sent to a language model changes."""
+    """Asks before a setting of privacy or of the curator changes."""
     about = {"privacy": "csmd leaves out", "curator": "a language model may be sent"}.get(key.partition(".")[0])
     if about:
         verb.confirm(f"Change {key}, which says what {about}?", yes=yes)
@@ -207,21 +96,21 @@ def _confirm(key: str, *, yes: bool) -> None:
 def set_(key: str, values: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Set KEY in config.yaml. A key that is a list takes several values."""
     value = _typed(key, _default(key), values)
-    _check(changed(_text(), key, value), _text())  # what cannot be set need not be confirmed
+    _check(set_key(_text(), key, value), _text())  # an invalid value is refused before anyone is asked
     _confirm(key, yes=yes)
     if key == "embed.model" and (served := ENDPOINT.fullmatch(value)):
         _try_endpoint(*served.groups(), yes=yes)
-    _change(lambda text: changed(text, key, value))
+    _change(lambda text: set_key(text, key, value))
     now = _by_key(parse_settings(_text(), where=str(_path())))[key]
     verb.print_answer({"key": key, "value": now}, as_json, show_changed, what=f"{key} = {_word(now)}")
 
 
-#: An embedding model of a provider's.
+#: Name of a provider's embedding model.
 ENDPOINT = re.compile(r"(ollama|openai)/(.+)")
 
 
 def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
-    """Has the daemon ask a provider for a first vector; CsmdError if none is returned."""
+    """Asks a provider for a first vector; CsmdError if none is returned."""
     verb.confirm(f"Send what is said and searched in every project, redacted, to {provider}, for vectors?", yes=yes)
     verb.work("csm_provider_embed", name=provider, model=model, by_person=True)
 
@@ -230,7 +119,7 @@ def _try_endpoint(provider: str, model: str, *, yes: bool) -> None:
 def unset(key: str, yes: bool, as_json: bool) -> None:
     """Take KEY out of config.yaml. Its default is in force again."""
     _confirm(key, yes=yes)
-    _change(lambda text: without(text, key))
+    _change(lambda text: remove_key(text, key))
     default = _by_key(Settings()).get(key)
     what = f"{key} = {_word(default)}, the default" if default is not None else f"{key} is gone"
     verb.print_answer({"key": key, "value": default}, as_json, show_changed, what=what)
@@ -306,7 +195,7 @@ def _default(key: str) -> Any:
 
 
 def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
-    """The typed words as a value of the default's type, checked as in the file; ConfigError for a bad one."""
+    """Parses typed words as a value of the default's type; ConfigError for an invalid one."""
     if isinstance(default, tuple):
         listed = len(values) == 1 and values[0].startswith("[")
         value = _scalar(values[0]) if listed else list(values)
@@ -314,12 +203,12 @@ def _typed(key: str, default: Any, values: tuple[str, ...]) -> Any:
         raise click.UsageError(f"{key} takes one value")
     else:
         value = values[0] if isinstance(default, str) else _scalar(values[0])
-    parse_settings(changed("", key, value), where="csmd config")
+    parse_settings(set_key("", key, value), where="csmd config")
     return value
 
 
 def _scalar(typed: str) -> Any:
-    """A typed word as a number, a boolean or a list where YAML reads one; else the word."""
+    """A typed word as the number, boolean or list that YAML reads, else the word itself."""
     import yaml
 
     try:
@@ -330,7 +219,7 @@ def _scalar(typed: str) -> Any:
 
 
 def _check(text: str, before: str) -> None:
-    """ConfigError where a text cannot be read as settings, or has a value that cannot work and was not there before."""
+    """Raises ConfigError if a text is not valid settings, or has a new value that cannot work."""
     settings = parse_settings(text, where=str(_path()))
     problems, known_name = list(find_unworkable(settings)), ""
     with suppress(ConfigError):
@@ -339,7 +228,7 @@ def _check(text: str, before: str) -> None:
         problems = [problem for problem in problems if problem not in amiss]
     name = settings.embed_model
     is_obtainable = name in FETCHABLE or is_there(default_paths().models / model_folder(name))
-    is_served = ENDPOINT.fullmatch(name) is not None  # asked for a vector, where it is set
+    is_served = ENDPOINT.fullmatch(name) is not None  # `csmd config set` tries such a model by asking for a vector
     if MODEL_NAME.fullmatch(name) and name != known_name and not (is_obtainable or is_served):
         raise ConfigError(
             f"embed.model: {name} is not installed, and csmd cannot fetch it",
@@ -355,7 +244,7 @@ def _change(edit: Callable[[str], str]) -> None:
 
 
 def _write(text: str, before: str) -> None:
-    """Writes config.yaml when it can be read as settings and is what it was; through a link, its target."""
+    """Writes config.yaml if the text is valid and the file unchanged; follows a link to its target."""
     _check(text, before)
     target = Path(os.path.realpath(_path()))
 
@@ -371,5 +260,5 @@ def _write(text: str, before: str) -> None:
 
 
 def _word(value: Any) -> str:
-    """A value as it would stand in the file."""
-    return changed("", "x", value)[len("x: ") :].rstrip("\n")
+    """A value as YAML writes it."""
+    return set_key("", "x", value)[len("x: ") :].rstrip("\n")

@@ -1,27 +1,23 @@
-"""Commands that show what the daemon does: status, tail, logs."""
+"""The command that shows whether everything works, and what is known."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 import csmd
-from csmd import config, wire
 from csmd.cli import render, verb
-from csmd.cli.render import Line, Screen, bold, cells, dim, fitted, glued, last_part, many, plain, tilde, warning
+from csmd.cli.render import Line, Screen, bold, dim, fitted, glued, last_part, many, plain, tilde, warning
 from csmd.config import default_paths, user_home
-from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.errors import CsmdError
 from csmd.hosts.registrations import CLAUDE
-from csmd.installer import plan, service
-from csmd.paths import Paths, is_there
+from csmd.installer import foreign_files, plan, service
+from csmd.paths import Paths
 from csmd.text import ages, display
 from csmd.text.ages import ago
 from csmd.vocabulary import GATE_PRIORITY
@@ -29,18 +25,16 @@ from csmd.vocabulary import GATE_PRIORITY
 #: The verbs of this module.
 VERBS = verb.Verbs()
 
-# --- csmd status
 
-#: (label, text, style); a row without a label continues the one before.
+#: (label, text, style); a row without a label continues the row before.
 Row = tuple[str, str, str]
-
 LABEL = 11
 MOST_PROJECTS = 5
 BAR, ROOM_FOR_BARS = 10, 72
 OLD_DAYS = 2
-#: Values for fields that an older daemon, or one that cannot read its database, leaves out.
+#: Defaults of fields that an older daemon, or one that cannot read its database, leaves out.
 DEFAULTS: Mapping[str, Any] = {
-    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
+    "at": "", "service": "", "socket": "", "service_note": "", "clients": None, "hosts": [], "alarms": [], "encrypted": False, "paused": None, "backfill": None, "off_mark": "", "live": [], "last_read": "", "pages": None, "dream": None, "provider": None, "team": None,
     "memories": {"by_gate": {}, "by_tier": {}},
 }  # fmt: skip
 TIERS = ("session", "daily", "durable", "archive")
@@ -48,20 +42,10 @@ ALARM, WARNING, QUIET = "bold red", "yellow", "dim"
 EVERY_S = 2.0
 
 
-@VERBS.action(
-    "status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."),
-    verb.project_of("How kinds of work ended in one project."),
-)  # fmt: skip
-def status(watch: bool, project: str | None, as_json: bool) -> None:
+@VERBS.action("status", verb.flag("--watch", help="Draw it anew every 2 s, until ^C."))
+def status(watch: bool, as_json: bool) -> None:
     """Show whether everything works, and what is known."""
     paths, home = default_paths(), str(user_home())
-    if project is not None:
-        if watch:
-            raise click.UsageError("--watch and --project do not go together")
-        from csmd.cli.beliefs import show_self
-
-        verb.reply("csm_self_model", show_self, {"project": project, "as_json": as_json})
-        return
     if not watch:
         verb.print_answer(fetch_status(paths), as_json, show_status, home=home)
         return
@@ -74,12 +58,21 @@ def fetch_status(paths: Paths) -> dict[str, Any]:
     """The daemon's state, with problems that only the command line sees."""
     value: dict[str, Any] = verb.ask("csm_runtime_status")
     value["degraded"] += plan.find_problems(paths)
+    value["off_mark"] = _off_mark()
     value["service_note"] = service.lifetime_note(paths, value.get("service", ""))
     if value["version"] != csmd.__version__:
         is_newer = (display.version_of(value["version"]) or ()) > (display.version_of(csmd.__version__) or ())
         helps = "start the command anew" if is_newer else "csmd upgrade"
         value["degraded"].append(f"daemon: it is csmd {value['version']}, this command {csmd.__version__}: {helps}")
     return value
+
+
+def _off_mark() -> str:
+    """The path of the `.csmd-off` that leaves this directory out; "" for none, or if the directory is gone."""
+    try:
+        return foreign_files.off_mark(verb.resolve_project(None))
+    except CsmdError:
+        return ""
 
 
 def show_status(value: dict[str, Any], *, home: str = "") -> Screen:
@@ -97,7 +90,7 @@ def _line(label: str, text: str, style: str) -> Line:
 
 
 def headline(value: dict[str, Any]) -> str:
-    """One sentence: whether csmd works, what it records and what it knows; or what needs a look."""
+    """One sentence: csmd works, and what it records and knows; or what needs attention."""
     value = {**DEFAULTS, **value}
     pages, paused = value["pages"] or {"restored": [], "unread": []}, value["paused"]
     pages_amiss = len(pages["restored"]) + len(pages["unread"])
@@ -128,6 +121,8 @@ def _problems(value: dict[str, Any]) -> Iterator[Row]:
         by = f" by {value['paused']['by']}" if value["paused"].get("by") else ""
         yield "", f"since {ages.when(value['paused']['since'])}{by}", ""
         yield "", "try: csmd resume", ""
+    if value["off_mark"]:
+        yield "left out", f"{value['off_mark']}: nothing that is said in this directory is captured", WARNING
     yield from (("degraded", what, WARNING) for what in value["degraded"])
     yield from _pages(value["pages"]) if value["pages"] else ()
 
@@ -172,7 +167,7 @@ def _processes(value: dict[str, Any], home: str) -> Iterator[Row]:
         yield "socket", tilde(value["socket"], home), ""
 
 
-#: What is said of an assistant's hooks.
+#: State of an assistant's hooks -> its words.
 HOOKS = {
     "there": "hooks on", "gone": "hooks not registered (csmd install)", "off": "hooks off in its settings",
     "untrusted": "hooks not trusted yet (start codex, choose Trust all)", "unknown": "hooks unknown",
@@ -204,9 +199,9 @@ def _intake(value: dict[str, Any]) -> Iterator[Row]:
     sources = value["last_event"] | ({"transcript": value["last_read"]} if value["last_read"] else {})
     latest = sorted(sources.items(), key=lambda row: (row[1], row[0]), reverse=True)
     heard = ", ".join(glued(f"{name.replace('_', ' ')} {ago(at, now)}") for name, at in latest)
-    if heard or value["transcripts"] is not None:  # else nobody knows
+    if heard or value["transcripts"] is not None:  # else it is unknown
         yield "heard", heard or "nothing yet; the first session after `csmd install` brings some", ""
-    # Of one assistant the lines around it say all.
+    # For one assistant the other lines say as much.
     for host in value["hosts"] if len(value["hosts"]) > 1 else ():
         yield "hosts", _host(host, now), "" if host["hooks"] == "there" else WARNING
     if spool["files"]:
@@ -246,7 +241,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
     if value["dream"]:
         yield from _dream(value["dream"], value["at"])
     if value["provider"]:
-        from csmd.cli import provider  # with what its verbs need: most have none
+        from csmd.cli import provider  # imported late, as most installations have no provider
 
         yield from provider.rows_of_status(value["provider"], value["at"])
     if value["team"]:
@@ -269,7 +264,7 @@ def _knowledge(value: dict[str, Any], home: str) -> Iterator[Row]:
 
 
 def corrected(counts: dict[str, int]) -> str:
-    """What looking again at who spoke in older sessions has changed."""
+    """What the second look at who spoke in older sessions has changed."""
     changed = f"{many(counts['prompts'], 'prompt')} of older sessions were not the user's"
     if counts["lowered"] or counts["archived"]:
         changed += f"; {many(counts['lowered'], 'memory')} no longer counted as yours, {counts['archived']:,} archived"
@@ -311,7 +306,7 @@ def _is_old(age: str) -> bool:
 
 
 def _retention(value: dict[str, Any], home: str) -> str:
-    """For how long the assistant keeps transcripts, and how many more sessions csmd has."""
+    """How long the assistant keeps transcripts, and how many more sessions csmd has."""
     usual = f"{many(value['days'], 'day')} of transcripts" if value["days"] else "no transcripts"
     others = list(value["by_project"].items())[:2]
     elsewhere = ", ".join(f"{number:,} in {fitted(tilde(root, home), 30, end=True)}" for root, number in others)
@@ -349,9 +344,6 @@ def _projects(value: dict[str, Any], home: str) -> Screen:
         yield dim(fitted(f"and {len(rows) - MOST_PROJECTS:,} more: csmd project list", render.width()))
 
 
-# --- csmd status --watch
-
-
 def redraw(draw: Callable[[], Screen]) -> None:
     """Draws a screen every 2 s, cut to the terminal's height; while it fails, why. Ends with ^C."""
     from rich.console import Console, Group
@@ -379,150 +371,3 @@ def _within(lines: list[render.Parts], terminal: tuple[int, int]) -> list[render
         return lines
     left = f"... and {len(lines) - height + 1} more lines: enlarge the window to see them, or csmd status"
     return [*lines[: height - 1], ((fitted(left, columns), QUIET),)]
-
-
-# --- csmd tail
-
-TAIL_EVERY_S = 0.5
-#: Columns of the project's name and of what it is.
-TAIL_NAME, WHAT = 12, 13
-STYLES = {
-    "event": "dim",
-    "turn": "",
-    "statement": "cyan",
-    "memory": "bold green",
-    "injection": "magenta",
-    "act": "yellow",
-    "search": "dim",
-}
-
-
-@VERBS.action(
-    "tail", *verb.ALL_UNLESS_NAMED,
-    verb.option(
-        "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
-        help="How many past ones first.",
-    ),
-    verb.text("--session", "ID", "Only what happens in this session."),
-    verb.text("--kind", "KIND,...", "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
-)  # fmt: skip
-def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
-    """Show what happens, as it happens. ^C ends it."""
-    # Every project by default: who watches does not know where something will happen.
-    where = verb.project_params(project, everywhere=all_projects or project is None)
-    colours = config.wants_colours()
-    try:
-        for item in follow(
-            lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **limits, **where), time.sleep
-        ):
-            if as_json:
-                click.echo(wire.dumps(item))
-            else:
-                line = tail_line(item, render.width(), today=render.today()), STYLES[item["kind"]]
-                click.echo(render.painted((line,)), color=colours)
-    except KeyboardInterrupt:
-        return
-
-
-def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
-    """Yields everything that `look` returns past its cursor, for ever; waits for a daemon that goes away meanwhile."""
-    cursor = ""
-    while True:
-        try:
-            page = look(cursor)
-        except (DaemonUnreachable, DaemonBusy):
-            if not cursor:
-                raise
-            page = {"cursor": cursor, "items": [], "more": False}
-        cursor = page["cursor"]
-        yield from page["items"]
-        if not page["more"]:
-            sleep(TAIL_EVERY_S)
-
-
-def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
-    """One thing on one line: the time, the project, what it is, its words."""
-    what = render.NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
-    name = fitted(plain(item["name"]) or "-", TAIL_NAME)
-    head = f"{ages.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
-    return fitted(head + render.words_of(item), width)
-
-
-# --- csmd logs
-
-#: Seconds between two looks at a log that is followed.
-LOOK_S = 0.3
-#: A line as csmd/daemon/logs.py writes it; any other continues the one before.
-_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
-LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
-
-
-@VERBS.action(
-    "logs",
-    verb.option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
-    verb.flag("--follow", help="Go on with what is written from now on."),
-)
-def logs(number: int, follow: bool, as_json: bool) -> None:
-    """Show what the daemon did, and what went wrong."""
-    path = default_paths().log_file
-    older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
-    data = _read(path)
-    lines = b"".join([*map(_read, older), data]).decode("utf-8", "replace").splitlines()[-number:]
-    if not lines and not follow:
-        raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
-    if as_json and follow:
-        raise click.UsageError("--json goes without --follow")
-    verb.print_answer({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
-    for line in _later_lines(path, len(data)) if follow else ():
-        render.show(show_logs({"lines": [_parsed(line)]}))
-
-
-def show_logs(value: dict[str, Any]) -> Screen:
-    """Log lines in the terminal's width: time, level and module of warnings and errors, text."""
-    for line in value["lines"]:
-        if not line["at"]:
-            yield dim(line["text"].strip(), indent=16)
-            continue
-        place = f"{line['level']} in {line['where']}: " if line["level"] != "info" else ""
-        yield Line(f"{place}{line['text']}", head=f"{line['at'][5:]}  ", style=LEVELS.get(line["level"], ""))
-
-
-def _read(path: Path) -> bytes:
-    """A log up to its last complete line; b"" without a log."""
-    try:
-        data = path.read_bytes()
-        return data[: data.rfind(b"\n") + 1]
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise CsmdError(f"{path}: {error.strerror}") from error
-
-
-def _later_lines(path: Path, begin: int) -> Iterator[str]:
-    """Every line behind the first `begin` bytes; a log that is rotated is followed into the new file."""
-    while True:
-        with open(path if is_there(path) else os.devnull, "rb") as file:
-            yield from _lines_of(file, path, begin)
-        begin = 0
-
-
-def _lines_of(file: BinaryIO, path: Path, begin: int) -> Iterator[str]:
-    """The lines of a log after its first `begin` bytes, until another file replaces it."""
-    file.seek(begin)
-    rest = b""
-    while True:
-        data = file.read()
-        *lines, rest = (rest + data).split(b"\n")
-        yield from (line.decode("utf-8", "replace") for line in lines)
-        if data:
-            continue
-        with contextlib.suppress(FileNotFoundError):
-            if not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                return
-        time.sleep(LOOK_S)
-
-
-def _parsed(line: str) -> dict[str, str]:
-    match = _LINE.fullmatch(line)
-    at, level, where, text = match.groups() if match else ("", "", "", line)
-    return {"at": at, "level": level.lower(), "where": where, "text": text}

@@ -31,7 +31,7 @@ def join_team(url: str, yes: bool, as_json: bool) -> None:
 
 
 def show_joined(value: dict[str, Any]) -> Screen:
-    """The server, and what follows."""
+    """The server that was joined, and the next commands."""
     made = "made the tables there" if value["is_new"] else ""
     return render.done(
         f"joined {value['url']} as {value['author']}", made, "`csmd team share` shares this directory's project",
@@ -78,11 +78,11 @@ def unshare(project: str, as_json: bool) -> None:
 
 
 def show_unshared(value: dict[str, Any]) -> Screen:
-    """What follows of it."""
+    """What was taken off the server, and what no deletion reaches."""
     return render.done(f"unshared {value['project']}: it is taken off the server", OUT_OF_REACH)
 
 
-#: What no deletion on the server reaches.
+#: Copies that no deletion on the server reaches.
 OUT_OF_REACH = "out of reach: the server's write-ahead log, replicas and backups, and what colleagues have read"
 
 

@@ -24,7 +24,7 @@ from csmd.installer import foreign_files
 from csmd.paths import is_there
 
 F = TypeVar("F", bound=Callable[..., Any])
-#: Which projects a command without --project is about: that of its directory, all, or none: its answer is the same anywhere.
+#: The projects that a command without --project is about; `none` if its answer does not depend on one.
 Scope = Literal["directory", "all", "none"]
 
 # --- options
@@ -36,41 +36,27 @@ def option(*names: str, **about: Any) -> click.Option:
 
 
 def flag(*names: str, **about: Any) -> click.Option:
-    """An option that is given or not."""
+    """An option without a value."""
     return click.Option(names, is_flag=True, **about)
 
 
-class _RenamedFlag(click.Option):
-    """A flag whose first name is shown; the others are former names, which still work."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """As click does, with the first name alone."""
-        record = super().get_help_record(ctx)
-        return record and (self.opts[0], record[1])
-
-
-def renamed_flag(*names: str, **about: Any) -> click.Option:
-    """A flag by its name, then its former names, and at last the parameter's name."""
-    return _RenamedFlag(names, is_flag=True, **about)
-
-
 def yes(about: str) -> click.Option:
-    """The flag of every command that asks: a script, or a person in a hurry, answers by it."""
+    """The flag that answers a command's question with yes."""
     return flag("-y", "--yes", help=about)
 
 
 def text(name: str, metavar: str, about: str, **more: Any) -> click.Option:
-    """An option that takes a text, "" where it is not given."""
+    """An option with a text, "" by default."""
     return option(name, metavar=metavar, default="", help=about, **more)
 
 
 def argument(name: str, metavar: str | None = None, **about: Any) -> click.Argument:
-    """A word, or with `nargs` words, beside the options."""
+    """An argument."""
     return click.Argument([name], metavar=metavar, **about)
 
 
 def optional(name: str, metavar: str) -> click.Argument:
-    """A word that may be given, else ""."""
+    """An optional argument, "" by default."""
     return click.Argument([name], metavar=metavar, required=False, default="")
 
 
@@ -91,7 +77,7 @@ YES = yes("Do not ask. Not where an assistant runs csmd.")
 ALL = flag("--all", "everything", help="List every one.")
 PROJECT = project_of("This directory's by default.")
 PROJECT_IN = project_of("The project to look in; this directory's by default.")
-#: The options of every verb that looks in projects: in this directory's by default, and in all of them by default.
+#: Options of verbs that look in projects, by default in this directory's (PROJECTS) or in all.
 PROJECTS = (flag("--all-projects", help="Look in every project."), PROJECT_IN)
 ALL_UNLESS_NAMED = (
     flag("--all-projects", help="Look in every project, as by default."),
@@ -109,7 +95,7 @@ def one_of(what: str, words: Sequence[str], metavar: str) -> click.Option:
 
 
 class Verbs(click.Group):
-    """Commands that are declared by decorators: the verbs of a module, or those below a verb."""
+    """A group of commands declared by decorators: the verbs of a module, or those below a verb."""
 
     def add_group(self, name: str, about: str, **more: Any) -> Verbs:
         """Adds a verb that has verbs of its own."""
@@ -118,7 +104,7 @@ class Verbs(click.Group):
         return group
 
     def action(self, name: str, *params: click.Parameter) -> Callable[[F], F]:
-        """Makes a function a command that knows --json; its docstring is the help."""
+        """Makes a function a command with --json; its docstring is the help."""
 
         def declare(function: F) -> F:
             self.add_command(click.command(name, params=[*params, JSON])(function))
@@ -127,7 +113,7 @@ class Verbs(click.Group):
         return declare
 
     def tool(self, name: str, tool: str, *params: click.Parameter, **how: Any) -> Callable[[F], F]:
-        """Declares a command that calls one tool and prints its answer with the decorated screen, whose docstring is the help."""
+        """Declares a command that calls a tool and prints the answer with the decorated screen; its docstring is the help."""
 
         def declare(screen: F) -> F:
             self.row(name, tool, screen, inspect.getdoc(screen) or "", *params, **how)
@@ -139,10 +125,10 @@ class Verbs(click.Group):
         self, name: str, tool: str, show: Callable[..., render.Screen] | str, about: str, *params: click.Parameter,
         fixed: Mapping[str, Any] | None = None, **how: Any,
     ) -> None:  # fmt: skip
-        """Adds a verb that is one tool: its options are the tool's parameters, and `fixed` are further ones.
+        """Adds a verb for one tool: its options are the tool's parameters, `fixed` are further ones.
 
-        A string as its screen is one line with fields of the answer in braces. Options that the screen declares go to
-        the screen, the others and --all-projects to the tool; `how` as of `reply`.
+        `show` is a screen, or a format string filled with the answer's fields. Options that the screen declares go to
+        the screen, the others and --all-projects to the tool; `how` goes to `reply`.
         """
         screen = render.template(show) if isinstance(show, str) else show
         declared = inspect.signature(screen).parameters
@@ -159,11 +145,10 @@ def reply(
     tool: str, show: Callable[..., render.Screen], options: dict[str, Any], *, scope: Scope = "directory",
     sends_by_person: bool = False, is_job: bool = False, opens: Callable[[dict[str, Any]], str] = lambda _: "",
 ) -> None:  # fmt: skip
-    """Calls a tool with the options of a command as its parameters, and prints its answer.
+    """Calls a tool with a command's options as parameters, and prints the answer.
 
-    `opens` is the question that a person is asked first, "" for none.
-
-    With `sends_by_person` the tool learns whether a person asks; `is_job`: it is one that shows its progress.
+    `opens` returns the question that a person is asked first, "" for none. With `sends_by_person` the tool learns whether
+    a person asks; with `is_job` its progress is shown.
     """
     values = {name: "" if value is None else value for name, value in options.items() if name not in ("as_json", "yes")}
     if question := opens(values):
@@ -179,12 +164,12 @@ def reply(
 
 
 def ask(tool: str, **params: Any) -> Any:
-    """Calls a tool of the running daemon; its answer."""
+    """Calls a tool of the running daemon and returns its answer."""
     return client.call(default_paths(), tool, params)
 
 
 def work(tool: str, **params: Any) -> dict[str, Any]:
-    """Has the daemon do a job, shows its progress on stderr, and gives its result; the daemon finishes what ^C interrupts."""
+    """Starts a job, shows its progress on stderr, and returns its result. After ^C the daemon finishes it."""
     is_ordered = False
     try:
         with render.progress() as bar:
@@ -210,7 +195,7 @@ def print_answer(value: Any, as_json: bool, screen: Callable[..., render.Screen]
 
 
 def write(path: Path, data: bytes, *, hint: str) -> None:
-    """Writes a file in one go; CsmdError with the hint where that cannot be done."""
+    """Writes a file atomically; CsmdError with the hint if that fails."""
     try:
         foreign_files.write_atomic(path, data)
     except OSError as error:
@@ -219,12 +204,12 @@ def write(path: Path, data: bytes, *, hint: str) -> None:
 
 # --- who asks, and about which project
 
-#: The shortest beginning of a project's id that is taken for one.
+#: Shortest accepted beginning of a project's id.
 SHORTEST_ID = 4
 
 
 def is_interactive() -> bool:
-    """Whether a person is at the terminal: stdin is a terminal, and this process has one; a pseudo terminal passes for one."""
+    """Whether stdin is a terminal and this process has a controlling one; a pseudo terminal counts."""
     try:
         if not os.isatty(0):
             return False
@@ -235,23 +220,23 @@ def is_interactive() -> bool:
 
 
 def assistant_mark() -> str:
-    """What says that an assistant runs this: a variable of its tools', or a program among those that started us; "" for nothing."""
+    """The sign that an assistant runs this: a variable that it sets, or a parent process; "" for none."""
     from csmd.machine import ancestors
 
     return assistant_variable() or next((name for name in ancestors() if name in ASSISTANT_PROGRAMS), "")
 
 
 def who() -> str:
-    """Who runs this, for people: it is shown of what was paused or stopped."""
+    """Who runs this, in words, to be shown as the one who paused or stopped csmd."""
     if mark := assistant_mark():
         return f"an assistant ({mark})"
     return "a person at a terminal" if is_interactive() else "a program"
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Asks before something is opened that was closed, or gains authority; CsmdError if no one can be asked.
+    """Asks a person before data becomes visible or gains authority; CsmdError if nobody can be asked.
 
-    `yes` answers it, but not for an assistant. That is an obstacle, no lock: an assistant can hide what marks it.
+    `yes` answers the question, but not for an assistant. That is an obstacle, not a lock: an assistant can hide itself.
     """
     if yes:
         if mark := assistant_mark():
@@ -265,13 +250,13 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def agrees(question: str, *, default: bool, err: bool = False) -> bool:
-    """Whether a person answers a question with yes, the terminal's width kept; click.Abort for ^C and the end of the input."""
+    """Asks a question, wrapped at the terminal's width, and returns the answer; click.Abort for ^C and end of input."""
     shown = "\n".join(render.wrapped(question, render.width() - len(" [y/N]: ")))
     return click.confirm(shown, default=default, err=err)
 
 
 def ask_first(question: str, *, err: bool = True) -> None:
-    """Asks a person before anything is done; a no, ^C and the end of the input leave with exit code 130, and say that nothing was done."""
+    """Asks a person before anything is done; a no, ^C or end of input exits with code 130."""
     try:
         agreed = agrees(question, default=False, err=err)
     except click.Abort:
@@ -282,7 +267,7 @@ def ask_first(question: str, *, err: bool = True) -> None:
 
 
 def resolve_project(project: str | None, everywhere: bool = False) -> str:
-    """The project a verb is about: the one named, this directory, or "" for all."""
+    """The absolute path of the named project or this directory; "" for all projects."""
     try:
         return "" if everywhere else os.path.realpath(Path(project or ".").expanduser())
     except FileNotFoundError:
@@ -290,9 +275,9 @@ def resolve_project(project: str | None, everywhere: bool = False) -> str:
 
 
 def project_params(project: str | None, everywhere: bool = False) -> dict[str, str]:
-    """The parameters `project` (which one to look in, "" for all) and `asking` (from where the question is put).
+    """The parameters `project` (where to look, "" for all) and `asking` (the directory of the caller).
 
-    A person who names another project asks from there, others do not.
+    For a person who names another project, that is the caller's directory, so that its walls do not hide it.
     """
     if project is not None and everywhere:
         raise click.UsageError("--project and --all-projects do not go together")
@@ -301,7 +286,7 @@ def project_params(project: str | None, everywhere: bool = False) -> dict[str, s
 
 
 def _named(project: str) -> str:
-    """The project that --project names: a directory, one that is gone and known, or a known one's name, title or id."""
+    """The project that --project names: a directory (it may be gone), or a known project's name, title or id."""
     about = resolve_project(project)
     if is_there(about):
         return about
@@ -312,7 +297,7 @@ def _named(project: str) -> str:
         for root in (row["root"], *(other["path"] for other in row["aliases"]), *row["merged"])
         if root
     ]
-    # Below a directory that exists it would exist, too: what does not is nothing of that project's.
+    # A path that is missing below an existing directory is not part of that project.
     around = [root for root in paths if root in (about, project) or ("/" in project and _was_in(about, root))]
     if around:
         return max(around, key=len)
@@ -331,8 +316,8 @@ def _named(project: str) -> str:
 
 
 def _nearest(typed: str, among: Sequence[str]) -> str:
-    """The name most like what was typed, by its last part and then by the directory around it; "" for none."""
-    import difflib  # only where nothing has this name
+    """The name most similar to the typed one, by its last part, then by its parent directory; "" for none."""
+    import difflib  # only for a mistyped name
 
     last = difflib.get_close_matches(Path(typed).name, [Path(name).name for name in among], n=1)
     parts = Path(typed).parts[-2:]
@@ -349,28 +334,28 @@ def _was_in(path: str, root: str) -> bool:
 
 
 def _titled(root: str, typed: str) -> bool:
-    """Whether a directory ends with what was typed, as pages write projects of one name."""
+    """Whether a directory ends with the typed text (`clients/shop`), as pages name projects that share a name."""
     return "/" in typed and root.endswith(f"/{typed}")
 
 
 # --- a person's keys and editor
 
-#: What stands for the end of the input.
+#: The key that means end of input.
 END = "\x04"
-#: What a terminal sends for a key that is no letter: an arrow, a function key, escape itself.
+#: Bytes of a key that is not a character: an arrow, a function key, escape.
 _NO_LETTER = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.)?")
 NOTHING = "\x00"
 
 
 class Keys:
-    """The terminal on standard input while keys count one by one; ^C still interrupts."""
+    """The terminal on standard input, read key by key; ^C still interrupts."""
 
     def __init__(self) -> None:
         self._usual = termios.tcgetattr(0)
         self._typed = ""
 
     def __enter__(self) -> Keys:
-        tty.setcbreak(0, termios.TCSADRAIN)  # what was typed ahead stays
+        tty.setcbreak(0, termios.TCSADRAIN)  # keeps what was typed ahead
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -378,7 +363,7 @@ class Keys:
 
     @contextmanager
     def lines(self) -> Iterator[None]:
-        """Restores the terminal meanwhile, for an editor or a line that is typed."""
+        """Restores the terminal within the block, for an editor or a typed line."""
         self.__exit__()
         try:
             yield
@@ -386,10 +371,10 @@ class Keys:
             self.__enter__()
 
     def press(self) -> str:
-        """The next key; "" for one that is no letter (an arrow), END at the end of the input."""
+        """The next key; "" for one that is not a character (an arrow), END at end of input."""
         if not self._typed:
-            # A ^C that comes between the interpreter's look for signals and the system call would not end a read
-            # without limit; this way it counts within a second.
+            # A ^C between Python's check for signals and the system call would not end a blocking read; with a
+            # timeout it counts within a second.
             while not select.select([0], [], [], 1.0)[0]:
                 pass
             # Keys typed after an arrow are read together with it.
@@ -399,7 +384,7 @@ class Keys:
 
 
 def edit_text(text: str) -> str:
-    """Opens a text in the user's editor ($VISUAL, $EDITOR); the new text, "" when it was left as it is."""
+    """Opens a text in the user's editor ($VISUAL, $EDITOR); returns the new text, "" if it was not changed."""
     note = "# Lines that begin with # are left out. An empty text changes nothing."
     try:
         typed = click.edit(f"{text}\n\n{note}\n", extension=".txt", require_save=True)

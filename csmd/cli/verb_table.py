@@ -1,4 +1,4 @@
-"""The table of verbs: under which heading each is listed, which are not, and in which module each is."""
+"""The table of verbs: the heading and the module of each."""
 
 from __future__ import annotations
 
@@ -15,33 +15,47 @@ GROUPS: dict[str, str] = {
     "Language models": "provider",
     "Installation": "install uninstall upgrade start stop restart config mcp help",
 }
-#: The verbs of `csmd pipeline`: how statements become memories, step by step. Few people need them.
-PIPELINE = "beliefs duplicates merge archive packets candidates promote advisory"
-#: Verbs that few people need from day to day, and verbs of programs: `csmd help more` lists them.
+#: Verbs that few people need, and verbs for programs: `csmd help more` lists them.
 HIDDEN = (
     "recall topics supersede unpin tag link tail report checkpoint context instructions self sync repair ledger "
     "governance pipeline tool hooks daemon plugin completion"
 )
-#: Former names of verbs: they work and are listed nowhere.
-FORMER = f"receipts memdir {PIPELINE}"
-#: The modules of csmd.cli with the verbs of each (its VERBS). A module is imported when one of its verbs is asked for:
-#: all of them take longer than most verbs.
+#: Module of csmd.cli -> its verbs. A module is imported when one of its verbs is used: importing all of them takes
+#: longer than most verbs.
 SUBJECTS: dict[str, str] = {
-    "status": "status tail logs",
-    "memories": "search remember brief recall tool memories edit topics tag link errors",
-    "beliefs": "beliefs duplicates archive merge governance supersede pin unpin packets candidates promote advisory self review undo",
-    "dreams": "dream",
-    "sessions": "session today context memdir instructions checkpoint goal done why receipts show",
-    "privacy": "scan forget pause resume project",
+    "status": "status",
+    "follow": "tail logs",
+    "search": "search",
+    "memories": "remember memories edit supersede pin unpin",
+    "show": "show",
+    "topics": "topics tag link",
+    "review": "review undo",
+    "injections": "brief recall context why",
+    "instructions": "instructions",
+    "sessions": "session today self errors",
+    "checkpoints": "checkpoint",
+    "goals": "goal done",
+    "forget": "scan forget",
+    "pause": "pause resume",
+    "projects": "project",
     "encryption": "encrypt",
-    "intake": "import export sync model backup restore repair",
-    "installation": "install uninstall hooks upgrade daemon start stop restart mcp plugin doctor report",
-    "settings": "config",
-    "provider": "provider ledger",
+    "dreams": "dream",
+    "pipeline": "pipeline governance",
+    "import_export": "import export sync",
+    "model": "model",
+    "backups": "backup restore repair",
     "team": "team",
-    "overview": "help",
+    "provider": "provider ledger",
+    "install": "install hooks upgrade plugin",
+    "uninstall": "uninstall",
+    "daemon": "daemon start stop restart",
+    "doctor": "doctor report",
+    "settings": "config",
+    "mcp": "mcp",
+    "tool": "tool",
     "web": "web",
-    "main": "completion pipeline",
+    "overview": "help",
+    "main": "completion",
 }
 
 

@@ -38,6 +38,6 @@ def _announce(link: str, *, opens: bool) -> None:
     about = "The link works once, in a browser on this machine. The viewer ends after 30 idle minutes, or with ^C."
     render.show([render.RawLine(link), about])
     if opens and config.can_open_browser():
-        import webbrowser  # takes as long to load as a whole command
+        import webbrowser  # slow to import
 
         webbrowser.open(link)

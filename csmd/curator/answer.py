@@ -1,9 +1,9 @@
-"""What is believed of a model's answer to a question about a session; pure.
+"""Decides what to believe of a model's answer to a question about a session; pure.
 
-Around the one JSON object anything may stand; inside it, what does not fit is dropped and counted. A note is believed that
-cites candidates of its question and says of them no more than they do: it has no number, name, identifier, path or
-quotation that they lack, is negated where they are and nowhere else, speaks their language and is about their matter. Who
-said it is who said the cited words, whatever the answer claims.
+An answer has one JSON object, with any text around it; invalid parts are dropped and counted. A note is believed if it
+cites candidates of its question and says no more than they do: it has no number, name, identifier, path or quotation that
+they lack, is negated exactly if they are, and has their language and subject. Its speaker is that of the cited words,
+whatever the answer claims.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 from csmd import data, wire
 from csmd.curator.question import SESSION, Candidate, Sheet, Standing
 from csmd.errors import BadInput
-from csmd.text import display, prose, sentence, similarity, tokens
+from csmd.text import display, prose, search_terms, sentence, similarity, tokens
 from csmd.text.sentence import UNSPACED
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Category, Gate
 
@@ -30,16 +30,23 @@ Reason = Literal[
     "hangs", "many",
 ]  # fmt: skip
 
-#: Most words of a note, and characters of one in a script without spaces; and of an answer that is read.
-MOST_WORDS, MOST_UNSPACED, MOST_READ = 40, 120, 60_000
-#: A note has at least this share of its content words from what it cites; a standing note is on the matter of what replaces
-#: or ends it that has this share of the shorter one's.
-OWN_SHARE, ON_MATTER = 0.5, 0.34
-#: An answer that calls more standing notes worthless is believed about none of them: it judges too lightly, or obeys.
+#: Most words of a note.
+MOST_WORDS = 40
+#: Most characters of a note in a script without spaces.
+MOST_UNSPACED = 120
+#: Most characters of an answer that are read.
+MOST_READ = 60_000
+#: The least share of a note's content words that what it cites must have.
+OWN_SHARE = 0.5
+#: The least share of words (of the shorter text) that a standing note has in common with what replaces or ends it.
+ON_MATTER = 0.34
+#: If an answer calls more standing notes worthless, none of these judgements is believed.
 MOST_WORTHLESS = 3
-#: So many words behind a denial are what is denied; a note tells of it that has more than this share of them.
-DENIED_WORDS, TOLD = 4, 0.5
-#: From this confidence on a comparison says that one sentence takes the other back; below, that a word differs.
+#: The number of words after a denial that it denies.
+DENIED_WORDS = 4
+#: A note repeats a denial if it has more than this share of them.
+TOLD = 0.5
+#: A comparison with this confidence says that one sentence takes back the other; below it, that a word differs.
 OPPOSITE = similarity.SIGNALS["opposite"]
 #: What a note does -> its gate and category.
 KINDS: dict[Does, tuple[Gate, Category]] = {
@@ -57,14 +64,14 @@ _SMALL = re.compile(r"(?<![\w.`/-])[a-z]{2,}(?![\w`/])")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
 _NUMBER_WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _QUOTED = re.compile(r"\"([^\"]{2,})\"|“([^”]{2,})”|„([^“”]{2,})[“”]|«([^»]{2,})»|「([^」]{2,})」")
-#: "e.g", "i.e": what stands in a sentence for words, and is no name.
+#: Abbreviations such as "e.g", which are not names.
 _ABBREVIATION = re.compile(r"[a-z](?:\.[a-z])+")
 #: Code between backticks, each word of which is a name, and marks around a word.
 _CODE = re.compile(r"`([^`]+)`")
 _MARKS = "\"'`()[]{}<>,;:!?*“”„«»「」…—–"
-#: Words by which a sentence says what is not to be, or not so.
+#: Words that deny.
 _DENIALS = data.word_table("similarity_words.txt")["denial"] | {"unless", "except", "instead", "rather", "neither"}
-#: Stems of the words that csmd's own tables hold: a word of the language, and no name.
+#: Stems of the words in csmd's own tables, which are not names.
 _PLAIN = frozenset(
     tokens.stem(part)
     for name in ("sentence_words.txt", "similarity_words.txt", "stop_words.txt", "topic_words.txt", "word_classes.txt")
@@ -76,7 +83,7 @@ _PLAIN = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A note that is believed: what it says, what it was made of, and what it takes the place of."""
+    """A note that is believed: its text, what it was made of, and what it replaces."""
 
     text: str
     tell: Tell
@@ -92,7 +99,7 @@ class Note:
 class Believed:
     """The accepted parts of an answer; `done` pairs a standing note with the candidate that says it is finished.
 
-    The field `stands` is the state in which the session left the work; it is shown with the session, and nowhere else.
+    `stands` is the state in which the session left the work, shown only with the session.
     """
 
     notes: tuple[Note, ...] = ()
@@ -108,7 +115,7 @@ class _Disbelieved(Exception):
 
 
 def believe(text: str, sheet: Sheet) -> Believed:
-    """What of an answer is believed; never raises."""
+    """Returns what is believed of an answer; never raises."""
     dropped: Counter[Reason] = Counter()
     value = find_object(text)
     if value is None:
@@ -140,7 +147,7 @@ def believe(text: str, sheet: Sheet) -> Believed:
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """The JSON object in a text, whatever is around it: the longest from a brace to the last one; None for none."""
+    """Returns the JSON object in a text: the longest that ends at the last brace; None for none."""
     text, end = text[:MOST_READ], text[:MOST_READ].rfind("}") + 1
     for start in [match.start() for match in re.finditer("{", text[:end])][:20]:
         try:
@@ -161,7 +168,7 @@ def _items(value: Any, dropped: Counter[Reason]) -> Iterator[dict[str, Any]]:
 
 
 def _labelled(labels: Any, meanings: dict[str, Any], dropped: Counter[Reason]) -> list[Any]:
-    """What the labels of a list stand for, each once; those that stand for nothing are counted."""
+    """Returns what the labels of a list stand for, each once; unknown labels are counted."""
     named = [label for label in labels if isinstance(label, str)] if isinstance(labels, list) else []
     dropped["unknown"] += sum(label not in meanings for label in named)
     dropped += Counter()  # without zeros
@@ -183,9 +190,9 @@ def _done(value: dict[str, Any], sheet: Sheet, dropped: Counter[Reason]) -> Iter
 
 
 def _stands(item: Any, sheet: Sheet) -> Note | None:
-    """The note that says in what state the work was left, None where the answer has none; _Disbelieved says why not.
+    """Returns the note on the state in which the work was left, None if the answer has none; _Disbelieved if it is not believed.
 
-    It may cite the session's digest besides, which then counts for names and numbers, and is the assistant's.
+    It may also cite the session's digest, whose names and numbers then count, and whose speaker is the assistant.
     """
     if item is None:
         return None
@@ -202,7 +209,7 @@ def _stands(item: Any, sheet: Sheet) -> Note | None:
 
 
 def _cited(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, tuple[Candidate, ...]]:
-    """The words of a note as they are kept, and the candidates that it cites."""
+    """Returns the text of a note and the candidates that it cites."""
     if not labels or any(not isinstance(label, str) or label not in sheet.candidates for label in labels):
         raise _Disbelieved("unknown")
     text = display.squeeze(display.defuse(wire.clean(note)))
@@ -210,19 +217,19 @@ def _cited(note: str, labels: list[Any], sheet: Sheet) -> tuple[str, tuple[Candi
 
 
 def _speaker(cites: Sequence[Candidate]) -> Authority:
-    """Who said what is cited: the user only where all of it is theirs."""
+    """Returns who said what is cited: the user only if they said all of it."""
     return min((candidate.by for candidate in cites), key=AUTHORITY_RANK.__getitem__)
 
 
 def _check(text: str, cites: Sequence[Candidate], sheet: Sheet, *more: str) -> None:
-    """_Disbelieved where a note does not say what it cites, and what is known besides."""
+    """Raises _Disbelieved if a note says more than what it cites; `more` are further allowed names."""
     around = "\n".join(candidate.text for candidate in sheet.candidates.values())
     if reason := why_not_said(text, cites, names=(sheet.project, *more), around=around):
         raise _Disbelieved(reason)
 
 
 def _note(item: dict[str, Any], sheet: Sheet) -> Note:
-    """The note of an item; _Disbelieved says why there is none."""
+    """Returns the note of an item; _Disbelieved if it is not believed."""
     text, labels = item.get("note"), item.get("cites")
     does = next((kind for kind in KINDS if kind == item.get("does")), None)
     tell = next((moment for moment in TELLS if moment == item.get("tell")), None)
@@ -242,7 +249,7 @@ def _note(item: dict[str, Any], sheet: Sheet) -> Note:
 
 
 def _is_on(text: str, old: Standing) -> bool:
-    """Whether a text is on the matter of a standing note."""
+    """Whether a text is about the subject of a standing note."""
     ours, other = _stems(text), _stems(old.text)
     return len(ours & other) >= max(1.0, ON_MATTER * min(len(ours), len(other)))
 
@@ -253,9 +260,9 @@ def _is_on(text: str, old: Standing) -> bool:
 def why_not_said(
     note: str, cites: Sequence[Candidate], *, names: Sequence[str] = (), around: str = ""
 ) -> Reason | Literal[""]:
-    """Why a note says more, less or something else than what it cites, "" if it does not.
+    """Returns why a note does not say what it cites, "" if it does.
 
-    `names` are known anyway; what is in small letters in the text `around` it is a word, and no name.
+    `names` are allowed in any case; a word in small letters in the text `around` it is not a name.
     """
     cited = [candidate.text for candidate in cites]
     source = "\n".join(
@@ -278,9 +285,7 @@ def why_not_said(
     if _is_turned(note, cited, source):
         return "negation"
     own = _stems(note)
-    sourced = frozenset[str]().union(
-        *map(_stems, source.splitlines())
-    )  # of a text as long as a digest not all are read
+    sourced = frozenset[str]().union(*map(_stems, source.splitlines()))  # a text may be as long as a digest
     if not own or similarity.share(own, sourced) < OWN_SHARE or own.isdisjoint(_stems(" ".join(cited))):
         return "unlike"
     hangs = sentence.ends_with_question(note) or sentence.parse(note).kind in ("assents", "printed")
@@ -292,7 +297,7 @@ def _is_short(note: str, language: str) -> bool:
 
 
 def _numbers(text: str) -> frozenset[str]:
-    """The numbers of a text, in digits or in words; "one" is none."""
+    """Returns the numbers of a text, in digits or in words, without "one"."""
     words = (
         str(_NUMBER_WORDS.index(word)) for word in tokens.words_of(text) if word in _NUMBER_WORDS and word != "one"
     )
@@ -304,7 +309,7 @@ def _quoted(text: str) -> list[str]:
 
 
 def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
-    """The identifiers, paths, flags and names of a note; the word that a sentence begins with is one unless it is `plain` (stems)."""
+    """Returns the identifiers, paths, flags and names of a note; a sentence's first word is a name unless its stem is in `plain`."""
     code = {word for inside in _CODE.findall(note) for word in inside.split()}
     opens = True
     for raw in note.split():
@@ -319,30 +324,30 @@ def _names(note: str, plain: frozenset[str]) -> Iterator[str]:
 
 
 def _holds(folded: str, name: str) -> bool:
-    """Whether a text (case folded) has a name, not as a part of a longer word."""
+    """Whether a text (case folded) has a name as a whole word."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded) is not None
 
 
 def _is_turned(note: str, cited: Sequence[str], source: str) -> bool:
-    """Whether a note denies what nothing cited denies, or affirms what the sentence that it is made of denies."""
+    """Whether a note denies what no cited text denies, or affirms what its cited sentence denies."""
     denies = _denies(note)
     if denies and not _denies(source):
         return True
     own = _stems(note)
     parts = [part for text in cited for row in prose.lines_of_prose(text) for part in prose.sentences(row)]
     nearest = max(parts, key=lambda part: similarity.share(_stems(part), own), default="")
-    nearest = sentence.parse(nearest).body or nearest  # what it refuses in front says nothing of what it says
+    nearest = sentence.parse(nearest).body or nearest  # a refusal at the beginning does not negate the rest
     if not denies and _denies(nearest):
         noted, denied = tokens.content_stems(note), list(_denied(nearest, DENIED_WORDS))
-        # What is denied in passing, and not told, turns nothing.
+        # A denial in passing that the note does not repeat changes nothing.
         if not denied or any(similarity.share(frozenset(what), noted) > TOLD for what in denied):
             return True
-    # Of two denials, one inside the other ("never ... without"), one alone says the opposite.
+    # Of two nested denials ("never ... without"), one alone says the opposite.
     twice, noted = list(_denied(nearest, DENIED_WORDS, is_twice=True)), tokens.content_stems(note)
     is_once = twice and not any(_denied(note, DENIED_WORDS, is_twice=True))
     if is_once and any(similarity.share(frozenset(what), noted) > TOLD for what in twice):
         return True
-    # Nor may a denial move to something else.
+    # A denial must not move to something else.
     by_source = frozenset[str]().union(*_denied(source, 2 * DENIED_WORDS))
     if by_source and any(what[0] not in by_source for what in _denied(note, DENIED_WORDS)):
         return True
@@ -351,9 +356,9 @@ def _is_turned(note: str, cited: Sequence[str], source: str) -> bool:
 
 
 def _denied(text: str, most: int, *, is_twice: bool = False) -> Iterator[list[str]]:
-    """The words after each denial, at most `most`, as stems; nothing for a language without words of denial.
+    """Yields the stems of at most `most` words after each denial; nothing for a language without known denials.
 
-    With `is_twice`, only of denials that follow another denial.
+    With `is_twice`, only for denials that follow another denial.
     """
     words = _WORD.findall(text.casefold().replace("’", "'"))
     for at, word in enumerate(words):
@@ -376,5 +381,5 @@ def _is_denial(word: str) -> bool:
 
 
 def _stems(text: str) -> frozenset[str]:
-    """The content words of a text by which it is compared; of a script without spaces pairs of letters."""
-    return frozenset(map(tokens.stem, tokens.query_terms(text)))
+    """Returns the stems by which a text is compared; pairs of letters in a script without spaces."""
+    return frozenset(map(tokens.stem, search_terms.query_terms(text)))

@@ -2,8 +2,8 @@
 
     python -m csmd.curator.calls
 
-is the one process of csmd's that may use the network: it reads one Order from standard input, asks, prints the reply and
-ends. csmd.curator.process starts it.
+is the process that may use the network: it reads one Order from standard input, asks, prints the reply and ends.
+csmd.curator.process starts it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from csmd.curator.process import KEYRING, Order, Vectors
 from csmd.errors import BadInput
 from csmd.text.token_weights import weigh_tokens
 
-#: Longer answers are not read.
+#: Most bytes of an answer that are read.
 MOST_BYTES = 4_000_000
 
 
@@ -40,11 +40,11 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows no redirect: the key and the question are for the configured address only."""
 
     def redirect_request(self, *_: Any) -> None:
-        """None: a redirect is an error."""
+        """Returns None, which makes a redirect an error."""
 
 
 def post(url: str, body: Mapping[str, Any], *, key: str, timeout_s: float) -> Any:
-    """Posts JSON and returns the JSON of the answer; ProviderFailed for everything else."""
+    """Posts JSON and returns the JSON of the answer; ProviderFailed if there is none."""
     headers = {"content-type": "application/json", "user-agent": f"csmd/{csmd.__version__}"}
     if key:
         headers["authorization"] = f"Bearer {key}"
@@ -84,7 +84,7 @@ def _number(value: Any) -> int:
 
 
 def _reply(question: Question, text: Any, tokens_in: Any, tokens_out: Any) -> Reply:
-    """A reply with the tokens that the server counted, else with estimates; ProviderFailed where it has no text."""
+    """Returns a reply with the tokens that the server counted, or estimates; ProviderFailed if it has no text."""
     counted, is_estimated = [_number(tokens_in), _number(tokens_out)], False
     for number, written in enumerate((f"{question.system}{question.text}", text if isinstance(text, str) else "")):
         if not counted[number] and written:
@@ -95,7 +95,7 @@ def _reply(question: Question, text: Any, tokens_in: Any, tokens_out: Any) -> Re
 
 
 def _at(value: Any, *path: str | int) -> Any:
-    """The value at a path in JSON; None if the path leads nowhere."""
+    """Returns the value at a path in JSON; None if there is none."""
     for step in path:
         try:
             value = value[step]
@@ -108,7 +108,7 @@ def _messages(question: Question) -> list[dict[str, str]]:
     return [{"role": "system", "content": question.system}, {"role": "user", "content": question.text}]
 
 
-#: Ollama cuts what is longer than its context from the front, without a word.
+#: Ollama silently cuts the beginning of what is longer than its context; the context is a multiple of this.
 CONTEXT_STEP = 2_048
 
 
@@ -124,7 +124,7 @@ def ask_ollama(order: Order, question: Question, key: str) -> Reply:
 
 
 def ask_openai(order: Order, question: Question, key: str) -> Reply:
-    """Asks an OpenAI-compatible endpoint: `POST /chat/completions`, with the limit's newer name where it refuses the older one."""
+    """Asks an OpenAI-compatible endpoint: `POST /chat/completions`, with the limit's newer name if it refuses the older one."""
     body = {"model": order.model, "messages": _messages(question), "stream": False}
     url, most = f"{order.place}/chat/completions", question.most_tokens
     try:
@@ -170,8 +170,8 @@ def _vectors(order: Order, vectors: Any, counted: Any) -> Vectors:
 
 # --- the user's assistant
 
-#: Nothing of the user's is read or run but who they are to the service, and nothing is written: no session, no history.
-#: The built-in plugin would note each run in a file.
+#: The assistant reads nothing of the user's except the login, runs no hooks and writes no session or history. The built-in
+#: plugin would record each run in a file.
 ASSISTANT_SETTINGS = '{"disableAllHooks":true,"enabledPlugins":{"cc-plugin-agents-md@builtin":false}}'
 ASSISTANT_OPTIONS = (
     "-p", "--safe-mode", "--no-session-persistence", "--strict-mcp-config", "--tools", "", "--setting-sources", "user",
@@ -215,7 +215,7 @@ INPUTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_token
 
 
 def _run(command: Sequence[str], text: str, folder: str, environment: Mapping[str, str], timeout_s: float) -> bytes:
-    """What a command prints; it and whatever it started are ended at the time-out."""
+    """Returns what a command prints; it and its children are killed at the time-out."""
     pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
     try:
         process = subprocess.Popen(
@@ -243,7 +243,7 @@ EMBED: Mapping[str, Callable[[Order, str], Vectors]] = {"ollama": embed_ollama, 
 
 
 def read_key(order: Order) -> str:
-    """The key from where it is kept; "" where none is needed. ProviderFailed where it is not there."""
+    """Reads the key from the keyring or the environment; "" if none is needed. ProviderFailed if it is missing."""
     if order.key_from == KEYRING:
         try:
             import keyring
@@ -268,7 +268,7 @@ def read_key(order: Order) -> str:
 
 
 def carry_out(order: Order) -> Reply | Vectors:
-    """Asks whom the order names; ProviderFailed where there is no answer."""
+    """Asks the provider of an order; ProviderFailed if there is no answer."""
     key = read_key(order)
     if order.question is not None:
         return ASK[order.provider](order, order.question, key)

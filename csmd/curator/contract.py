@@ -1,4 +1,4 @@
-"""What every provider of a language model takes and gives, and how it fails; no I/O."""
+"""The interface of providers of language models: questions, replies, failures; no I/O."""
 
 from __future__ import annotations
 
@@ -9,34 +9,33 @@ from csmd.errors import CsmdError
 
 #: What a question is for; the ledger counts by it.
 Purpose = Literal["sessions", "test", "embed"]
-#: Why a provider gave no answer: nobody there, no answer in time, turned down, asked too often, or an answer that
-#: cannot be read.
+#: Why a provider gave no answer: unreachable, too slow, refused, rate limited, or an unreadable answer.
 Reason = Literal["dead", "slow", "refused", "limited", "babble"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """One question for a language model; whoever sends it redacts it once more."""
+    """One question for a language model; the sender redacts it once more."""
 
     purpose: Purpose
     project: str
-    """The root directory of the project that it is about, "" for none."""
+    """The root directory of the project that it is about, or ""."""
     system: str
-    """What the model is told to do."""
+    """The instructions for the model."""
     text: str
     most_tokens: int
-    """Most tokens that the answer may have."""
+    """The most tokens that the answer may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model answered, and the tokens that its server counted."""
+    """A model's answer, and the tokens that its server counted."""
 
     text: str
     tokens_in: int
     tokens_out: int
     is_estimated: bool = False
-    """The server did not say what it counted; the numbers are estimates."""
+    """Whether the numbers are estimates, because the server gave none."""
 
 
 class Provider(Protocol):
@@ -53,23 +52,23 @@ class Provider(Protocol):
         ...
 
     def ask(self, question: Question, *, timeout_s: float) -> Reply:
-        """The answer; ProviderFailed where there is none."""
+        """Returns the answer; ProviderFailed if there is none."""
         ...
 
 
 class ProviderFailed(CsmdError):
-    """A provider gave no answer that can be used; csmd goes on without it. The message quotes nothing of the answer."""
+    """A provider gave no usable answer; csmd goes on without it. The message quotes nothing of the answer."""
 
     def __init__(self, reason: Reason, message: str, *, hint: str = "", spent: tuple[int, int] | None = None) -> None:
         super().__init__(message, hint=hint)
         self.reason = reason
         self.spent = spent
-        """The tokens in and out that it cost all the same; None if unknown: then the estimate counts."""
+        """The tokens in and out that the call cost nevertheless; None if unknown, so that the estimate counts."""
 
 
 class CapReached(CsmdError):
-    """A question would pass the day's cap; nothing was sent."""
+    """A question would exceed the day's cap; nothing was sent."""
 
 
 class NotAllowed(CsmdError):
-    """A question is about a project of which nothing may be sent."""
+    """A question is about a project whose text may not be sent."""

@@ -1,8 +1,8 @@
-"""Asks a language model about sessions that have ended, and carries out as a dream's actions what is believed of its answers.
+"""Asks a language model about sessions that have ended, and carries out what is believed of its answers as a dream's actions.
 
-Asking takes seconds and is done before the dream takes its lock, outside of every transaction; what is answered is
-carried out behind csmd's own phases. An answer is judged against what the store holds then: what has changed since the
-question is left alone. A session is asked about once, whatever came of it; one whose provider failed waits.
+Asking takes seconds and happens before the dream takes its lock, outside of transactions; answers are carried out after
+the dream's other phases. A memory that has changed since the question is left alone. A session is asked about once,
+whatever the result; if the provider failed, it waits.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from csmd.errors import NoThread
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
 from csmd.recall import brief, evidence
-from csmd.store import belief_changes, curations, digests, dreams, memories, projects, turns
+from csmd.store import belief_changes, curations, digests, journal, memories, projects, turns
 from csmd.store.core import Store
 from csmd.store.curations import CURATED, CURATED_AS, Ended
 from csmd.store.dreams import Dream
@@ -34,24 +34,29 @@ from csmd.text.similarity import SURE
 from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, Authority, Decay
 
-#: Asks one question: yields while the answer is awaited, and returns it.
+#: Asks one question: yields while waiting for the answer, and returns it.
 Ask = Callable[[Question], Generator[None, None, Reply]]
-#: Sessions that ended longer ago are not asked about; one that is quiet for so long has ended.
-OLDEST, QUIET = timedelta(days=60), timedelta(hours=1)
-#: Sessions that one dream asks about at most, whatever the cap.
+#: Sessions that ended longer ago are not asked about.
+OLDEST = timedelta(days=60)
+#: A session that is quiet for this long has ended.
+QUIET = timedelta(hours=1)
+#: Most sessions that one dream asks about.
 MOST_SESSIONS = 40
-#: How sure a note is that is believed.
+#: The confidence of a note.
 SURE_NOTE = 0.9
-#: Fewest content words of a user's sentence that csmd has not kept, and of one that needs no words before it.
-LEAST_WORDS, CLEAR_WORDS = 3, 8
+#: Fewest content words of a user's sentence that is asked about.
+LEAST_WORDS = 3
+#: Fewest content words of a statement that is clear without the words before it.
+CLEAR_WORDS = 8
+#: Fewest characters of a user's sentence in a script without spaces.
 LEAST_UNSPACED = 6
-#: A sentence of which a memory is at least this share of the characters is that memory with its opening words.
+#: A sentence repeats a memory that has at least this share of its characters.
 SAME = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """A session with the questions about it and what was answered to each."""
+    """A session with the questions about it and the reply to each."""
 
     ended: Ended
     sheets: Sequence[Sheet]
@@ -62,7 +67,7 @@ class Answered:
 
 
 def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[Ended]:
-    """The sessions to be asked about, the newest first; none of a project that may not be sent."""
+    """Returns the sessions to ask about, the newest first, except those of projects that may not be sent."""
     since, quiet = _times(now)
     waiting = curations.waiting(rows, since=since, quiet_before=quiet, now=now)
     may = {root: spending.may_send(rows, root, settings) for root in {ended.root for ended in waiting}}
@@ -70,7 +75,7 @@ def find_waiting(rows: Rows, *, now: str, settings: Settings) -> list[Ended]:
 
 
 def _times(now: str) -> tuple[str, str]:
-    """Since when sessions are asked about, and before when one that is quiet has ended."""
+    """Returns since when sessions are asked about, and the last turn before which a session has ended."""
     at = datetime.fromisoformat(now)
     since, quiet = ((at - span).strftime("%Y-%m-%dT%H:%M:%S.000Z") for span in (OLDEST, QUIET))
     return since, quiet
@@ -79,10 +84,10 @@ def _times(now: str) -> tuple[str, str]:
 def ask(
     store: Store, ask_one: Ask, *, may_ask: Callable[[], bool], now: str, settings: Settings
 ) -> Generator[None, None, list[Answered]]:
-    """Asks about the sessions that wait while it `may_ask`, until the day's cap is reached or the provider fails; the answers.
+    """Asks about waiting sessions while it `may_ask`, until the day's cap is reached or the provider fails; returns the answers.
 
-    Of a session of which only a part was answered the rest waits. Each answer is kept as it arrives: where nothing comes
-    of this dream the next one does not ask the same question again.
+    If only some questions about a session were answered, the rest waits. Each answer is stored as it arrives, so that the
+    next dream need not ask again if this one fails.
     """
     answered: list[Answered] = []
     standing: dict[int, list[brief.Candidate]] = {}
@@ -108,7 +113,7 @@ def ask(
         except NotAllowed:
             continue
         except (CapReached, ProviderFailed, NoThread):
-            is_over = True  # `csmd status` and the ledger, or the log, say why
+            is_over = True  # `csmd status`, the ledger or the log say why
         if replies or not sheets:
             reached = (
                 max(candidate.ordinal for candidate in sheets[len(replies) - 1].candidates.values())
@@ -126,7 +131,7 @@ def ask(
 def preview(
     rows: Rows, *, provider: str, most_tokens: int, now: str, settings: Settings
 ) -> Iterator[tuple[Ended, Question]]:
-    """The questions that a dream would ask now, exactly as they are sent, with their sessions, within `most_tokens`."""
+    """Yields the questions that a dream would ask now, exactly as they are sent, with their sessions, within `most_tokens`."""
     standing: dict[int, list[brief.Candidate]] = {}
     for ended in find_waiting(rows, now=now, settings=settings):
         for sheet in read_sheets(rows, ended, standing):
@@ -137,9 +142,9 @@ def preview(
 
 
 def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candidate]]) -> list[Sheet]:
-    """The questions about a session, none where nothing in it is a candidate.
+    """Returns the questions about a session; [] if it has no candidate.
 
-    `standing` is what starts may be told, by project; it is read once.
+    `standing` caches, by project, the memories that may be shown at starts.
     """
     candidates = read_candidates(rows, ended)
     if not candidates:
@@ -163,9 +168,9 @@ def read_sheets(rows: Rows, ended: Ended, standing: dict[int, list[brief.Candida
 
 
 def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
-    """What of a session is asked about: the memories that it was the first to state, and what else the user said in it.
+    """Returns what is asked about a session: the memories that it was the first to state, and other sentences of the user.
 
-    An assistant's sentence that asks to remember something speaks to whoever reads it, and is none.
+    An assistant's sentence that asks to remember something is left out, because it could instruct the model.
     """
     prompts = curations.prompts(rows, ended)
     before_of = {prompt.uuid: _last_sentence(prompt.before) for prompt in prompts}
@@ -202,7 +207,7 @@ def read_candidates(rows: Rows, ended: Ended) -> list[Candidate]:
 
 
 def _own_sentences(prompt: str) -> Iterator[str]:
-    """The sentences of a prompt that are the user's own and say how something is or is to be done."""
+    """Yields the user's own sentences of a prompt that say how something is or is to be done."""
     for row in prose.lines_of_prose(prose.without_code(quotations.own_words(prompt))):
         for part in prose.sentences(display.squeeze(row)):
             enough = len(set(tokens.content_words(part))) >= LEAST_WORDS or (
@@ -213,7 +218,7 @@ def _own_sentences(prompt: str) -> Iterator[str]:
 
 
 def _needed_before(text: str, before: str) -> str:
-    """The words that a short statement answers; "" for one that is clear without them."""
+    """Returns the words that a short statement answers; "" if it is clear without them."""
     is_clear = len(set(tokens.content_words(text))) >= CLEAR_WORDS and not sentence.refers_back(sentence.parse(text))
     return "" if is_clear else before
 
@@ -227,7 +232,7 @@ def _last_sentence(message: str) -> str:
 
 
 def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: str) -> Generator[None, None, int]:
-    """Carries out what is believed of some answers, an action a write, noted in the dream's journal; how many were done."""
+    """Carries out what is believed of some answers, one action per write, recorded in the dream's journal; returns how many."""
     done = 0
     oldest, _ = _times(now)
     store.write(partial(curations.drop_old_answers, before=oldest))
@@ -242,7 +247,7 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
                 done, notes = done + made, notes + (made > 0 and isinstance(change, Note))
                 yield
             stands = believed.stands
-        if stands is not None:  # of the last question: it has what was said last
+        if stands is not None:  # that of the last question, which has the latest words
             done += store.write(partial(act, change=stands))
             yield
         counted = " ".join(f"{reason}={number}" for reason, number in sorted(dropped.items()))
@@ -255,8 +260,8 @@ def believe(store: Store, dream: Dream, answered: Sequence[Answered], *, now: st
     return done
 
 
-#: `dreams.apply_action` in a dream and a project.
-Act = Callable[..., tuple[str, ...]]
+#: `journal.record_action`, bound to a dream and a project.
+Record = Callable[..., bool]
 Change = Note | tuple[Standing, Candidate] | list[Candidate | Standing]
 
 
@@ -268,20 +273,20 @@ def _changes(believed: Believed) -> Iterator[Change]:
 
 
 def _carry_out(rows: Rows, *, dream: int, ended: Ended, change: Change, now: str, key: bytes) -> int:
-    """Carries out one part of an answer in the caller's transaction; how many actions it took."""
-    act = partial(dreams.apply_action, rows, dream, project=ended.project_seq, now=now)
+    """Carries out one part of an answer in the caller's transaction; returns the number of actions."""
+    record = partial(journal.record_action, rows, dream=dream, project=ended.project_seq, now=now)
     if isinstance(change, Note) and change.tell == "never":
-        return _note_stands(rows, change, act, ended=ended, now=now, key=key)
+        return _note_stands(rows, change, record, ended=ended, now=now, key=key)
     if isinstance(change, Note):
-        return _make_note(rows, change, act, ended=ended, now=now, key=key)
+        return _make_note(rows, change, record, ended=ended, now=now, key=key)
     if isinstance(change, tuple):
         old, candidate = change
-        return _finish(rows, old, candidate, act, now=now)
-    return _silence(rows, change, act, now=now)
+        return _finish(rows, old, candidate, record, now=now)
+    return _silence(rows, change, record, now=now)
 
 
-def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *, now: str) -> int:
-    """Notes that memories of a session, or what starts are told, are not worth telling; how many actions."""
+def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], record: Record, *, now: str) -> int:
+    """Marks memories as not worth showing; returns the number of actions."""
     judged: dict[str, tuple[Memory, str]] = {}
     for item in worthless:
         memory = _as_asked(rows, item)
@@ -296,25 +301,25 @@ def _silence(rows: Rows, worthless: Sequence[Candidate | Standing], act: Act, *,
             curations.judge(rows, memory.seq, uuid=uuid, tell="never", at=now)
 
     evidence_of = [uuid for _, uuid in judged.values()][:4]
-    return int(bool(act(kind="judge", reason=reason, evidence=evidence_of, items=list(judged), act=judge)))
+    return int(record(judge, kind="judge", reason=reason, evidence=evidence_of, items=list(judged)))
 
 
 def _as_asked(rows: Rows, item: Candidate | Standing) -> Memory | None:
-    """The memory that was asked about, where it is still that and holds, and no person has pinned it."""
+    """Returns the memory that was asked about, if it is unchanged, living and not pinned."""
     memory = memories.by_id(rows, item.memory_id) if item.memory_id else None
     if memory is None or not memory.is_alive or memory.pinned:
         return None
-    # A standing note is asked about in the words in which it is told.
+    # A standing note is asked about in the words in which it is shown, which may differ from its text.
     return memory if isinstance(item, Standing) or display.squeeze(memory.text) == item.text else None
 
 
 def _is_asked_for(memory: Memory) -> bool:
-    """Whether the user asked to keep something in mind: no model takes that back."""
+    """Whether the user asked to keep a memory in mind; no model takes that back."""
     return memory.authority == "user" and evidence.was_asked_to_remember(memory)
 
 
 def _may_silence(memory: Memory, *, is_standing: bool) -> bool:
-    """Whether a model's "never" counts: of a standing note of the user's only where a model or weak evidence has it told."""
+    """Whether a model's "never" counts; for a user's standing note only if it is shown on weak evidence or a model's word."""
     if _is_asked_for(memory):
         return False
     is_firm = memory.authority == "user" and not memory.tell
@@ -322,21 +327,21 @@ def _may_silence(memory: Memory, *, is_standing: bool) -> bool:
 
 
 def _may_end(by: Authority, old: Memory) -> bool:
-    """Whether `by` may end a standing note without a person being asked; a promise ends when it is kept."""
+    """Whether `by` may end a standing note without asking a person; a promise may be ended when it is kept."""
     stays = old.pinned or (old.gate != "promissory" and _is_asked_for(old))
     return AUTHORITY_RANK[by] >= AUTHORITY_RANK[old.authority] and not stays
 
 
 def _is_held(rows: Rows, candidate: Candidate) -> bool:
-    """Whether csmd still holds the turn of a candidate with its words, or a memory of its own holds them."""
+    """Whether a candidate's turn, with its words, or its memory still exists."""
     text = turns.text_of(rows, candidate.uuid)
     if candidate.memory_id:
         return _as_asked(rows, candidate) is not None and bool(text)
     return candidate.text in display.squeeze(text)
 
 
-def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
-    """Makes the memory of a note, or takes the one that says it already, and what it replaces; how many actions."""
+def _make_note(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
+    """Creates the memory of a note, or uses the one that says it already, and replaces what it replaces; returns the number of actions."""
 
     def may_be(memory: Memory, is_same: bool) -> bool:
         return (is_same or memory.origin == CURATED) and memory.authority == note.by and memory.tell != "noted"
@@ -348,58 +353,57 @@ def _make_note(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key:
     stands = [
         memory
         for memory in cited
-        # An assistant's note stands in the place of no word of the user's.
+        # An assistant's note does not replace what the user said.
         if memory.id != made.id
         and not _is_asked_for(memory)
         and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[note.by]
     ]
     uuid_of = {candidate.memory_id: candidate.uuid for candidate in note.cites}
 
-    def make() -> list[str]:
+    def make() -> None:
         seq = made.seq or memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
         curations.judge(rows, seq, uuid=last.uuid, tell=note.tell, at=now)
         for memory in stands:
             curations.judge(rows, memory.seq, uuid=uuid_of[memory.id], tell="noted", at=now)
             memories.add_link(rows, Link(from_id=memory.id, to_id=made.id, relationship=CURATED_AS), now=now)
-        return [made.id]
 
     reason = f"{note.does} of {display.amount(len(note.cites), 'statement')}, worth telling at {_WHEN[note.tell]}"
     evidence_of = [memory.id for memory in stands] + [candidate.uuid for candidate in note.cites]
     items = [memory.id for memory in stands] + ([made.id] if made.seq else [])
-    count = int(bool(act(kind="note", reason=reason, evidence=evidence_of, items=items, act=make)))
+    count = int(record(make, kind="note", reason=reason, evidence=evidence_of, items=items))
     new = memories.by_id(rows, made.id)
-    return count + sum(_replace(rows, old, new, act) for old in note.replaces if new is not None)
+    return count + sum(_replace(rows, old, new, record) for old in note.replaces if new is not None)
 
 
 _WHEN = {"starts": "starts", "tasks": "tasks that need it"}
 
 
-def _note_stands(rows: Rows, note: Note, act: Act, *, ended: Ended, now: str, key: bytes) -> int:
-    """Notes in what state a session left the work, by a memory that says so or one that is made of it; how many actions."""
+def _note_stands(rows: Rows, note: Note, record: Record, *, ended: Ended, now: str, key: bytes) -> int:
+    """Records the state in which a session left the work, by an existing or a new memory; returns the number of actions."""
     if (pair := _memory_of(rows, note, lambda *_: True, ended=ended, key=key)) is None:
         return 0
     made, last = pair
 
-    def make() -> list[str]:
+    def make() -> None:
         seq = made.seq
-        if not seq:  # it is told of its session, and nowhere else
+        if not seq:  # it is shown only with its session
             seq = memories.insert(rows, made, text_hash=tokens.keyed_hash(made.text, key))
             curations.judge(rows, seq, uuid=last.uuid, tell="never", at=now)
         curations.note_stands(rows, seq, uuid=last.uuid, ended=ended, at=now)
-        return [made.id]
 
     evidence_of = [candidate.uuid for candidate in note.cites]
     items = [made.id] if made.seq else []
     reason = "says in what state the session left the work"
-    return int(bool(act(kind="stand", reason=reason, evidence=evidence_of, items=items, act=make)))
+    return int(record(make, kind="stand", reason=reason, evidence=evidence_of, items=items))
 
 
 def _memory_of(
     rows: Rows, note: Note, may_be: Callable[[Memory, bool], bool], *, ended: Ended, key: bytes
 ) -> tuple[Memory, Candidate] | None:
-    """The memory of a note and the last that it cites: one that says it already and `may_be` it, or a new one, not stored.
+    """Returns the memory of a note, and the last candidate that it cites.
 
-    None where a turn that it cites is gone, or where that was forgotten.
+    The memory is one that says it already and `may_be` it, or a new one, not stored. None if a cited turn is gone or was
+    forgotten.
     """
     if not all(_is_held(rows, candidate) for candidate in note.cites):
         return None
@@ -426,8 +430,8 @@ def _memory_of(
     return replace(made, provenance=(source, *more.values())), last
 
 
-def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
-    """Has a note take the place of a standing one that was said before it, or asks a person; how many actions."""
+def _replace(rows: Rows, standing: Standing, new: Memory, record: Record) -> int:
+    """Replaces an earlier standing note by a new one, or asks a person; returns the number of actions."""
     old = memories.by_id(rows, standing.memory_id)
     if old is None or not old.is_alive or old.id == new.id or new.superseded_by:
         return 0
@@ -439,20 +443,19 @@ def _replace(rows: Rows, standing: Standing, new: Memory, act: Act) -> int:
     lowers = confidence.lowered_by(SURE)
     reason = f"{new.id} says otherwise since {at[:10]}"
 
-    def overturn() -> list[str] | None:
+    def overturn() -> None:
         if may:
             supersession.lower(rows, old, new, lowers=lowers, sure=SURE, reason=reason, by=belief_changes.DREAM, at=at)
-            return None
-        question = supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
-        return [question] if question else []
+        else:
+            supersession.ask_about(rows, old, new, reason=asks, sure=SURE, at=at)
 
     why = {"kind": "supersede", "reason": reason} if may else {"kind": "ask", "reason": asks}
     ids = [old.id, new.id]
-    return int(bool(act(**why, evidence=ids[::-1], items=ids, act=overturn)))
+    return int(record(overturn, **why, evidence=ids[::-1], items=ids))
 
 
-def _finish(rows: Rows, standing: Standing, candidate: Candidate, act: Act, *, now: str) -> int:
-    """Archives a standing note that a later statement of as much authority says is finished, or asks a person."""
+def _finish(rows: Rows, standing: Standing, candidate: Candidate, record: Record, *, now: str) -> int:
+    """Archives a standing note that a later statement with enough authority says is finished, or asks a person."""
     old, other = memories.by_id(rows, standing.memory_id), memories.by_id(rows, candidate.memory_id)
     is_later = old is not None and old.is_alive and belief_changes.stated_at(rows, old) < candidate.at
     if old is None or not is_later or not _is_held(rows, candidate):
@@ -461,5 +464,5 @@ def _finish(rows: Rows, standing: Standing, candidate: Candidate, act: Act, *, n
         reason = f"{old.id} was finished on {candidate.at[:10]}"
         archive = partial(belief_changes.archive_memory, rows, old, reason=reason, by=belief_changes.DREAM, now=now)
         evidence_of = [candidate.memory_id or candidate.uuid]
-        return int(bool(act(kind="archive", reason=reason, evidence=evidence_of, items=[old.id], act=archive)))
-    return _replace(rows, standing, other, act) if other is not None else 0
+        return int(record(archive, kind="archive", reason=reason, evidence=evidence_of, items=[old.id]))
+    return _replace(rows, standing, other, record) if other is not None else 0

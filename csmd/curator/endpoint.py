@@ -1,4 +1,4 @@
-"""The worker process whose vectors an endpoint makes; it speaks as csmd.embedding.worker does.
+"""The worker process that gets vectors from an endpoint, with the protocol of csmd.embedding.worker.
 
     python -m csmd.curator.endpoint MODEL_DIR --idle-s 300
 
@@ -25,19 +25,19 @@ from csmd.embedding import models, worker
 from csmd.errors import BadInput
 from csmd.privacy.redaction import redact
 
-#: How long an endpoint has for one request, and how long one that failed is left alone: searches go on by words.
+#: How long an endpoint has for one request, and how long a failed one is left alone; searches then use words only.
 TIMEOUT_S, PAUSE_S = 20.0, 60.0
 
 
 class Endpoint:
-    """Makes vectors by an endpoint; owns when it failed last."""
+    """Gets vectors from an endpoint; remembers when it last failed."""
 
     def __init__(self, order: Order, dim: int) -> None:
         self._order, self._dim = order, dim
         self._asked_again = 0.0
 
     def encode(self, texts: list[str]) -> list[bytes]:
-        """The vectors of texts, which are redacted once more before they go; ProviderFailed."""
+        """Returns the vectors of texts, which are redacted once more before they are sent; ProviderFailed if there are none."""
         if time.monotonic() < self._asked_again:
             raise ProviderFailed("dead", "it failed a moment ago")
         try:
@@ -51,14 +51,14 @@ class Endpoint:
 
 
 def quantise(vector: Sequence[float]) -> bytes:
-    """A vector as a model's own are kept: normalised, times INT8_SCALE, clipped; signed bytes."""
+    """Returns a vector in the stored form: normalised, times INT8_SCALE, clipped, as signed bytes."""
     scale = worker.INT8_SCALE / (math.sqrt(sum(number * number for number in vector)) or 1.0)
     return struct.pack(f"{len(vector)}b", *(max(-127, min(127, round(number * scale))) for number in vector))
 
 
 def main(folder: Path, idle_s: float) -> int:
-    """Serves on standard input and output; the exit code."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as of the other worker
+    """Serves on standard input and output; returns the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as for the other worker
     spec = models.read_endpoint(folder)
     dim = int(spec.pop("dim"))
     endpoint = Endpoint(Order(**spec, timeout_s=TIMEOUT_S), dim)

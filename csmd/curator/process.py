@@ -1,4 +1,4 @@
-"""The process that asks a provider: started for one question, since the daemon itself may use no network."""
+"""Starts the process that asks a provider, one for each question, because the daemon must not use the network."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from csmd.errors import BadInput
 if TYPE_CHECKING:
     from csmd.store.ledger import ProviderRow
 
-#: What a proxy is named by; the assistant gets all of the environment.
+#: The variables that name proxies; the assistant gets the whole environment.
 PROXIES = ("HTTPS_PROXY", "https_proxy", "NO_PROXY", "no_proxy")
-#: What the process may take beyond the provider's time: it starts in a third of a second.
+#: Seconds that the process may take beyond the provider's time; it starts in a third of a second.
 STARTING_S = 10.0
-#: Where systemd keeps the daemon, its unit lets it have no network: the process gets a unit of its own beside it.
+#: Under systemd the daemon's unit has no network, so the process gets a transient unit of its own.
 BESIDE = (
     "systemd-run", "--user", "--pipe", "--wait", "--collect", "--quiet", "--property=NoNewPrivileges=yes",
     "--property=UMask=0077", "--property=LimitCORE=0", "--property=MemoryMax=1G", "--property=OOMScoreAdjust=500",
 )  # fmt: skip
-#: Where a key is read from that is in no variable.
+#: As the source of a key: the keyring instead of a variable.
 KEYRING = "keyring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Whom to ask, and what: a question, or with `texts` the vectors of these."""
+    """What to ask of which provider: a question, or the vectors of `texts`."""
 
     provider: str
     place: str
@@ -54,12 +54,12 @@ class Vectors:
 
 
 def write_order(order: Order) -> bytes:
-    """An order as the process reads it."""
+    """Returns an order as the process reads it."""
     return wire.dumps(asdict(order)).encode()
 
 
 def read_answer(data: bytes) -> Reply | Vectors:
-    """What the process printed; ProviderFailed where it says so, BadInput where it says nothing."""
+    """Parses what the process printed; ProviderFailed if it says so, BadInput if it says nothing."""
     value = wire.loads(data)
     if not isinstance(value, dict):
         raise BadInput("the asking process printed no answer")
@@ -75,15 +75,15 @@ def read_answer(data: bytes) -> Reply | Vectors:
 def build_command(
     module: str, *arguments: str, is_managed: bool, key_from: str, limit_s: float = 0.0, is_own: bool = False
 ) -> tuple[list[str], dict[str, str]]:
-    """The command of a process that may use the network, and its environment; `is_own`: it runs the user's own assistant.
+    """Returns the command of a process that may use the network, and its environment.
 
-    It is ended after `limit_s` seconds, 0: not at all.
+    `is_own`: it runs the user's own assistant. It is killed after `limit_s` seconds (0: never).
     """
     package = {"PYTHONPATH": str(Path(csmd.__file__).parent.parent)}
     command = [sys.executable, "-P", "-m", module, *arguments]
     if not is_managed:
         return command, (full_environment() if is_own else child_environment(key_from, *PROXIES)) | package
-    # The rest is the manager's own: what `systemctl --user import-environment` gave it is there.
+    # The rest is the manager's environment, which `systemctl --user import-environment` sets.
     places = child_environment("PATH", *PLACES)
     named = {name: places[name] for name in ("PATH", *PLACES) if name in places} | package
     limit = [f"--property=RuntimeMaxSec={limit_s:.0f}"] if limit_s else []
@@ -97,7 +97,7 @@ def build_command(
 
 @dataclass(frozen=True, slots=True)
 class ProcessProvider:
-    """A provider that is asked by a process of its own; `is_managed` says that systemd keeps the daemon."""
+    """A provider that is asked by a process of its own; `is_managed` says that the daemon runs under systemd."""
 
     row: ProviderRow
     is_managed: bool
@@ -113,14 +113,14 @@ class ProcessProvider:
         return self.row.model
 
     def ask(self, question: Question, *, timeout_s: float) -> Reply:
-        """The answer; ProviderFailed where there is none."""
+        """Returns the answer; ProviderFailed if there is none."""
         reply = self._carry_out(self._order(self.row.model, timeout_s, question=question))
         if not isinstance(reply, Reply):
             raise ProviderFailed("babble", "the asking process gave vectors")
         return reply
 
     def embed(self, model: str, texts: Sequence[str], *, timeout_s: float) -> Vectors:
-        """A vector for each text; ProviderFailed where there is none."""
+        """Returns a vector for each text; ProviderFailed if there is none."""
         vectors = self._carry_out(self._order(model, timeout_s, texts=tuple(texts)))
         if not isinstance(vectors, Vectors):
             raise ProviderFailed("babble", "the asking process gave no vectors")

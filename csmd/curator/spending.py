@@ -21,9 +21,9 @@ from csmd.store.sqlite import Rows
 
 #: How long a provider that failed is left alone.
 PAUSE = timedelta(hours=1)
-#: Bytes of a token at least, on the average of a text; English has four and a half, Chinese four (facts: dependencies).
+#: Fewest bytes per token, on average; English has four and a half, Chinese four.
 TOKEN_BYTES = 3
-#: Tokens around a question: roles and, by the assistant, its own account of the machine.
+#: Tokens added to a question by provider: roles and, for the assistant, its description of the machine.
 FRAME_TOKENS = {"assistant": 600}
 USUAL_FRAME_TOKENS = 60
 TIMEOUT_S = 120.0
@@ -32,11 +32,11 @@ TIMEOUT_S = 120.0
 def ask_within_cap(
     store: Store, provider: Provider, question: Question, *, now: str, settings: Settings, timeout_s: float = TIMEOUT_S
 ) -> Reply:
-    """Asks a provider, and writes into the ledger what its server counted.
+    """Asks a provider, and records in the ledger what its server counted.
 
-    The question is redacted once more before it goes. Its estimate is reserved in one transaction with the look at the
-    day's sum, so that calls at the same time do not pass the cap together; whatever happens to this process, what was
-    reserved counts. CapReached, NotAllowed and ProviderFailed say why no provider was asked, or none answered.
+    The question is redacted once more before it is sent. Its estimate is reserved in the transaction that reads the day's
+    sum, so that concurrent calls cannot exceed the cap together; if this process dies, the reservation counts. Raises
+    CapReached, NotAllowed or ProviderFailed if no provider was asked or none answered.
     """
     question = redacted(question)
     seq = store.write(lambda rows: _reserve(rows, provider, question, now=now, settings=settings))
@@ -50,18 +50,18 @@ def ask_within_cap(
 
 
 def redacted(question: Question) -> Question:
-    """The question without anything that is a secret by the rules of today: exactly what is sent."""
+    """Returns a question without anything that the present rules call a secret: exactly what is sent."""
     return replace(question, system=redact(question.system, Counter()), text=redact(question.text, Counter()))
 
 
 def estimate(provider: str, question: Question) -> int:
-    """The tokens of a question, estimated high."""
+    """Estimates the tokens of a question, rather too high."""
     written = len(f"{question.system}{question.text}".encode("utf-8", "replace"))
     return written // TOKEN_BYTES + FRAME_TOKENS.get(provider, USUAL_FRAME_TOKENS)
 
 
 def paused_until(provider: ProviderRow, *, now: str) -> str:
-    """Until when a provider that failed is left alone, "" where it may be asked; a clock that was set back opens it."""
+    """Returns until when a failed provider is left alone, "" if it may be asked, also if the clock was set back."""
     if not provider.failed_at:
         return ""
     failed, at = datetime.fromisoformat(provider.failed_at), datetime.fromisoformat(now)
@@ -70,14 +70,14 @@ def paused_until(provider: ProviderRow, *, now: str) -> str:
 
 
 def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, settings: Settings) -> int:
-    """Reserves the estimate in the ledger, or says why the question is not asked."""
+    """Reserves the estimate in the ledger; raises why the question is not asked."""
     _check_project(rows, question.project, settings)
     last = ledger.find_provider(rows, provider.name)
     if last is not None and question.purpose != "test" and (until := paused_until(last, now=now)):
         what = f"{provider.name} failed ({last.failure}) and is left alone until {until[11:16]} UTC"
         raise ProviderFailed(cast("Reason", last.failure), what, hint="csmd provider test")
     estimated, spent = estimate(provider.name, question), ledger.spent_on(rows, now[:10])
-    # What this model's server has counted lately says how far off the estimate may be.
+    # The counts of this model's server say how far off the estimate may be.
     tokens = math.ceil(estimated * ledger.underestimate(rows, provider.name, provider.model))
     cap = settings.curator_daily_tokens
     if spent + tokens + question.most_tokens > cap:
@@ -91,7 +91,7 @@ def _reserve(rows: Rows, provider: Provider, question: Question, *, now: str, se
 
 
 def may_send(rows: Rows, project: str, settings: Settings) -> bool:
-    """Whether what was said in a project may be sent."""
+    """Whether text of a project may be sent."""
     try:
         _check_project(rows, project, settings)
     except NotAllowed:
@@ -100,7 +100,7 @@ def may_send(rows: Rows, project: str, settings: Settings) -> bool:
 
 
 def _check_project(rows: Rows, project: str, settings: Settings) -> None:
-    """NotAllowed for what the user left out, and behind a wall, unless `curator.projects` names it."""
+    """Raises NotAllowed for a project that the user excluded or walled, unless `curator.projects` names it."""
     if not project or project in settings.curator_projects:
         return
     excludes = Excludes(projects=settings.privacy_exclude, is_off=files.has_off_mark)

@@ -20,12 +20,12 @@ from csmd.daemon import curating
 from csmd.daemon.context import Context, Task, Work, carry_out, iso, local_time, now_iso
 from csmd.daemon.dream_lock import DreamLock, Holder
 from csmd.daemon.page_reader import PageReader
-from csmd.dream import day_files, gates, page_files, steps, undo
+from csmd.dream import day_files, dream_undo, gates, page_files, steps
 from csmd.dream.day_sessions import Here
 from csmd.dream.gates import GateFacts, Verdict
 from csmd.errors import CsmdError
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, markdown_pages
+from csmd.store import dreams, journal, markdown_pages
 from csmd.store.core import run_briefly, run_to_end
 from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
@@ -170,9 +170,9 @@ class Dreaming:
         with self._hold_lock():
             yield {"step": "undoing"}
             ident = str(task.order["dream"])
-            undone = yield from undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
+            undone = yield from dream_undo.undo(store, ident, home=home, now=now_iso(), key=store.hash_key)
             # A page that was edited since keeps the edit; its other lines are updated from the memories.
-            if edited := [kept.item for kept in undone.skipped if kept.why == undo.EDITED]:
+            if edited := [kept.item for kept in undone.skipped if kept.why == dream_undo.EDITED]:
                 memory = self._context.config.paths.memory
                 below = f"{memory.name}/"
                 only = {path.removeprefix(below) for path in edited if path.startswith(below)}
@@ -210,7 +210,7 @@ class Dreaming:
                     if not self.lock.is_mine():
                         raise CsmdError("the dream lock was taken over", hint=HINT)
                     yield None
-        done = store.read(lambda rows: dreams.change_counts(rows, dream.seq))
+        done = store.read(lambda rows: journal.action_counts(rows, dream.seq))
         took_s = round(time.monotonic() - began, 3)
         return {"state": "done", "done": done, "changes": sum(done.values()), "took_s": took_s}
 
@@ -318,7 +318,7 @@ class Dreaming:
         store, settings = self._context.store, self._context.config.settings
         history = store.read(lambda rows: dreams.history(rows, limit=dreams.ALL))
         days, hours = settings.dream_keep_days, settings.dream_every_h
-        old = undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
+        old = dream_undo.find_outlived(history, now=self.now(), keep_days=days, every_h=hours)
         while store.write(lambda rows: dreams.forget(rows, old, most=FORGOTTEN)):
             yield
         yield
@@ -418,4 +418,4 @@ def resume_dreams(context: Context) -> None:
     store, home = context.store, context.config.paths.home
     store.write(lambda rows: dreams.fail_interrupted(rows, now=now_iso()))
     # If that fails, `csmd status` shows it, and the next reading of the pages tries again.
-    context.guard("undo", lambda: run_to_end(undo.finish(store, home=home, now=now_iso())))
+    context.guard("undo", lambda: run_to_end(dream_undo.finish(store, home=home, now=now_iso())))

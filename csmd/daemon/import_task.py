@@ -115,7 +115,7 @@ def _import_exported(context: Context, task: Task, exported: Path) -> Batches[di
     ]
     return {
         "files": 1, **dict.fromkeys(COUNTED, 0), "redactions": counts.redactions.total(),
-        "memories_known": counts.known, "forgotten": counts.forgotten, "lowered": counts.lowered,
+        "memories_known": counts.repeated, "forgotten": counts.forgotten, "lowered": counts.lowered,
         "vouched": counts.vouched, "placed": placed,
     }  # fmt: skip
 

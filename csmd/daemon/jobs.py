@@ -35,7 +35,7 @@ from csmd.paths import is_there
 from csmd.store import events, files, fulltext
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.tools.registry import ToolContext
+from csmd.tools.declaration import ToolContext
 
 #: How often the background thread checks what is due, unless it is poked.
 TICK_S = 5.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from csmd.capture import instruction_files
 from csmd.daemon import reading
 from csmd.daemon.context import Context, iso, local_time, now_iso
-from csmd.dream import day_files, page_edits, page_files, undo
+from csmd.dream import day_files, dream_undo, page_edits, page_files
 from csmd.exclusions import Pauses
 from csmd.paths import is_directory
 from csmd.store.core import run_to_end
@@ -96,7 +96,7 @@ class PageReader:
         context, stamp = self._context, self._stamp()
         store, paths = context.store, context.config.paths
         # Half-finished undoing of a dream is not an edit.
-        run_to_end(undo.finish(store, home=paths.home, now=now_iso()))
+        run_to_end(dream_undo.finish(store, home=paths.home, now=now_iso()))
         done = page_edits.step(store, paths.memory, now=now_iso(), key=store.hash_key, pauses=self._unrecorded_spans())
         self._read = stamp
         return done

@@ -17,7 +17,17 @@ from csmd.daemon.dreaming import Dreaming
 from csmd.dream import day_files
 from csmd.embedding import token_counter
 from csmd.extraction import digest, packets, statements
-from csmd.memory import failure_links, habits, open_matters, remember, self_model, speakers, topic_tagging, upkeep
+from csmd.memory import (
+    failure_links,
+    open_matters,
+    promotion,
+    remember,
+    restatements,
+    self_model,
+    speakers,
+    topic_tagging,
+    upkeep,
+)
 from csmd.paths import is_file
 from csmd.recall import checkpoint, threads, usage
 from csmd.store import compactions, cursors, events, turns, vectors
@@ -114,7 +124,7 @@ def _habits(stages: Stages, force: bool) -> int:
     if observed or stages.context.has_reading_task:
         return observed
     quiet_before = "" if force else iso_before(QUIET_S["stage"])
-    return habits.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
+    return promotion.step(stages.store, now=now, promoting=settings.stages_promote, quiet_before=quiet_before)
 
 
 def _digests(stages: Stages, force: bool) -> int:
@@ -339,7 +349,7 @@ class Stages:
     def merge(self) -> int:
         """Merges new memories, once they have vectors, with those that say the same; returns how many it compared."""
         return self._repeat(
-            lambda: upkeep.merge_restated(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
+            lambda: restatements.step(self.store, model=self.context.model_name(), now=now_iso()), SLICE_S
         )
 
     def link(self) -> int:

@@ -37,8 +37,8 @@ from csmd.privacy.redaction import withhold
 from csmd.store import activity, files
 from csmd.store.core import Ended, HookPriority, Lane, run_briefly, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.tools import TOOLS, named
-from csmd.tools.registry import ToolContext
+from csmd.tools.declaration import ToolContext
+from csmd.tools.registry import TOOLS, find_tool
 from csmd.values import Event
 from csmd.wire import Reply, Request
 
@@ -422,7 +422,7 @@ class Server(threading.Thread):
         params = wire.loads(request.body or b"{}")
         if not isinstance(params, dict):
             raise BadInput("a call's parameters are not a JSON object")
-        lane = named(request.name).lane
+        lane = find_tool(request.name).lane
         if lane is None:
             answer = run_to_end(call_tool(self.tools, lookups, None, request.name, params))
             return _json(withhold(answer) if self.background.context.withholds else answer)
@@ -470,7 +470,7 @@ def call_tool(
     ctx: ToolContext, lookups: LookupLog, rows: Rows | None, name: str, params: Mapping[str, Any]
 ) -> Generator[None, None, Any]:
     """Runs a tool in steps, each with a transaction of its own, and logs lookups."""
-    tool, began = named(name), time.monotonic()
+    tool, began = find_tool(name), time.monotonic()
     checked = tool.check(params)
     result = yield from tool.answer(ctx, rows, checked)
     lookups.log_call(name, checked, result, time.monotonic() - began)

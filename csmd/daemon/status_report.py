@@ -28,7 +28,7 @@ from csmd.store import activity, events, files, keys, purge, receipts, sessions,
 from csmd.store.sqlite import REPAIR_HINT, Rows
 from csmd.text.display import amount
 from csmd.text.sentence import is_mostly_not_english
-from csmd.tools.retrieval import LIVE_S, live_sessions
+from csmd.tools.live_sessions import LIVE_S, live_sessions
 
 SETTINGS_BYTES = 1_000_000
 #: How many projects' own settings are read, latest first.

@@ -28,7 +28,7 @@ from csmd.errors import ConfigError
 from csmd.hosts.host_files import SERVER_SCRIPT
 from csmd.hosts.registrations import CLAUDE, FILES
 from csmd.installer import foreign_files, home_disk, plan
-from csmd.paths import Paths, is_directory, is_file, is_there, text_of
+from csmd.paths import Paths, is_directory, is_file, is_there
 from csmd.text import ages, display
 
 #: fail: sessions are not captured, or wrongly. warn: that may be so. note: good to know.
@@ -68,7 +68,6 @@ class Scene:
     cwd: Path
     user_home: Path
     now_s: float
-    umask: int = 0o077
     env: Mapping[str, str] = field(default_factory=dict)
     recorded: tuple[Path, ...] = ()
     """The assistant's configuration directories that `csmd install` wrote to."""
@@ -138,10 +137,6 @@ def check(remedy: str, *, limit_s: float = 3.0, asks: bool = False) -> Callable[
         return look
 
     return add
-
-
-#: Keys of managed settings that bear on capture.
-MANAGED_KEYS = ("hooks", "disableAllHooks", "allowManagedHooksOnly", "cleanupPeriodDays", "autoMemoryEnabled", "env")
 
 
 @check("correct the file, or move it away and run `csmd install`")
@@ -275,15 +270,6 @@ def hooks_managed_only(scene: Scene) -> Iterator[Finding]:
     for source in scene.sources:
         if source.value.get("allowManagedHooksOnly") is True and source.scope == "managed":
             yield fail(f"{source.path}: allowManagedHooksOnly is true: hooks of users do not run")
-
-
-@check("nothing has to be done; only who manages this machine can change it")
-def managed_settings(scene: Scene) -> Iterator[Finding]:
-    """Do managed settings bear on capture?"""
-    for source in scene.sources:
-        named = [key for key in MANAGED_KEYS if key in source.value]
-        if source.scope == "managed" and named:
-            yield note(f"{source.path}: your organisation sets {', '.join(named)}")
 
 
 @check("take CSMD_DISABLE out of `env` in that file")
@@ -495,14 +481,6 @@ def hung_mark(scene: Scene) -> Iterator[Finding]:
             yield warn(f"a hook waited in vain {age_s:.0f} s ago: until 30 s after that hooks do not ask the daemon")
 
 
-@check("nothing has to be done; a shorter CSMD_HOME brings it back")
-def socket(scene: Scene) -> Iterator[Finding]:
-    """Does the socket lie in the home?"""
-    path = text_of(scene.paths.endpoint).strip()
-    if path and not path.startswith(f"{scene.paths.home}/"):
-        yield note(f"the path of {scene.paths.home} is too long for a socket: it is {path}")
-
-
 @check("set the clock; nothing is lost by a wrong one, but ages are counted by it")
 def clock(scene: Scene) -> Iterator[Finding]:
     """Is the clock right?"""
@@ -586,14 +564,6 @@ def auto_memory(scene: Scene) -> Iterator[Finding]:
                    "nothing has to be done; `autoMemoryEnabled: false` in the assistant's settings leaves csmd alone with it")  # fmt: skip
 
 
-@check("nothing has to be done; csmd reads the file as it is then")
-def auto_dream(scene: Scene) -> Iterator[Finding]:
-    """Does the assistant rewrite that by itself?"""
-    value, path = host_settings.value_of(scene.sources, "autoDreamEnabled")
-    if value is True:
-        yield note(f"{path}: autoDreamEnabled: the assistant rewrites its own memory now and then")
-
-
 @check("keep one of them, or live with both: csmd does not touch the other")
 def other_memory(scene: Scene) -> Iterator[Finding]:
     """Does another program remember, too?"""
@@ -664,7 +634,9 @@ def private(scene: Scene) -> Iterator[Finding]:
         elif info.st_uid != os.getuid():
             yield fail(f"{folder} belongs to uid {info.st_uid}, not to you", f"chown -R {os.getuid()} {folder}")
         elif info.st_mode & 0o077:
-            yield warn(f"{folder} is open to others (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
+            yield warn(
+                f"{folder} is readable by other users (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}"
+            )
         elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             yield fail(f"{folder} cannot be written (mode {stat.S_IMODE(info.st_mode):04o})", f"chmod 700 {folder}")
 
@@ -703,15 +675,6 @@ def log(scene: Scene) -> Iterator[Finding]:
     place = path if is_there(path) else path.parent
     if is_there(place) and not os.access(place, os.W_OK):
         yield warn(f"{place} cannot be written: what goes wrong is noted nowhere")
-
-
-@check("`umask 077` (or 022) where your shell sets it")
-def umask(scene: Scene) -> Iterator[Finding]:
-    """Does the umask leave you your own files?"""
-    if scene.umask & 0o700:
-        yield warn(
-            f"the umask {scene.umask:04o} takes rights from you yourself: what others write for csmd it cannot read"
-        )
 
 
 @check("raise the limit; until then each transcript is looked at every 15 minutes")

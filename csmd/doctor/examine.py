@@ -103,13 +103,13 @@ def _run(hook: Registered, payload: bytes, home: Path) -> str:
 
 def _spooled(paths: Paths, session: str) -> list[Path]:
     """The spooled events of a marker's session."""
-    found = []
+    spooled = []
     with contextlib.suppress(OSError):
         for path in spooled_events(paths.home):
             with contextlib.suppress(OSError), open_plain(path) as file:
                 if session.encode() in file.read(LONGEST_EVENT):
-                    found.append(path)
-    return found
+                    spooled.append(path)
+    return spooled
 
 
 STATUS_S = 5.0
@@ -130,11 +130,9 @@ def read_scene(paths: Paths, *, cwd: Path, now_s: float, managed: Path | None = 
     dirs = tuple(dict.fromkeys((*recorded, config.assistant_dir())))
     managed = managed or Path(CLAUDE.managed_file(sys.platform))
     process = service.running_service(paths)
-    mask = os.umask(0o077)
-    os.umask(mask)
     scene = Scene(
         paths=paths, cwd=cwd, user_home=config.user_home(), now_s=now_s, env=config.environment(), recorded=recorded,
-        dirs=dirs, problems=problems, umask=mask, pid=process.pid if process else 0, host_dirs=others,
+        dirs=dirs, problems=problems, pid=process.pid if process else 0, host_dirs=others,
         answers={host: ask_program(paths, FILES[host], folder, cwd) for host, folder in others},
         sources=read_sources(dirs, cwd, managed), states=read_states(dirs),
     )  # fmt: skip

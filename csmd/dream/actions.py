@@ -1,4 +1,4 @@
-"""Values of a dream: what it looks at, what it does, what an action leaves."""
+"""Values of a dream: facts, actions, the snapshot that it is planned from, and what an action leaves."""
 
 from __future__ import annotations
 
@@ -8,38 +8,40 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from csmd.memory import confidence, habits
-from csmd.memory.upkeep import Key
+from csmd.memory import confidence, promotion
+from csmd.memory.duplicates import Key
 from csmd.values import Candidate, Evidence, Memory, Provenance
 from csmd.vocabulary import CATEGORIES, Category, Tier
 
 #: `Candidate.source` of what a dream puts into the queue.
 SOURCE = "dream"
-#: Kind of fact -> category of the memory it becomes; any other fact only stands on its page.
+#: Kind of fact -> category of the memory it becomes; any other fact is only shown on its page.
 CATEGORY: Mapping[str, Category] = {"fix": "gotcha", "files": "pattern", "convention": "convention"}
-#: Sessions that have to show a fact before it is remembered: as many as a project has between two dreams.
+#: Sessions that must show a fact before it is remembered: about as many as a project has between two dreams.
 RECURS = 5
-#: Kinds that count what was done; seen in so many sessions and never otherwise, they are sure enough.
-DONE, RECURS_ALWAYS = frozenset({"fix", "files"}), 3
-#: The counts of a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its end.
+#: Kinds of facts that count what was done.
+DONE = frozenset({"fix", "files"})
+#: Sessions after which such a fact is remembered if no session shows otherwise.
+RECURS_ALWAYS = 3
+#: The counts in a sentence: "(3 times in 2 sessions)", "mended 3 times", ": in 4 of 5 sessions" and ": 9 of 10" at its end.
 _COUNTS = re.compile(
     r"\s*\(\d+ times? in \d+ sessions?\)|(?<=mended) \d+ times|[:,] (?:in )?\d+ of \d+(?: \w+)?(?=\.?$)"
 )
-#: Origins of memories that confirm nothing: worked out by csmd, or saved by an assistant by itself.
+#: Origins of memories that confirm nothing: inferred by csmd, or saved by an assistant unasked.
 UNSTATED = frozenset({"model_saved", "inferred"})
 
-#: In the order in which a dream does them; each sees what those before it have done.
+#: The kinds of actions, in the order in which a dream does them; each sees the results of those before it.
 Kind = Literal[
-    "merge",  # a memory goes into another that says the same
-    "strengthen",  # what several sessions confirm is surer
-    "supersede",  # of two that contradict each other the older gives way
-    "ask",  # of two that may contradict each other a person says which holds
-    "lift",  # what the user asked for in several projects holds everywhere
-    "promote",  # to a longer tier
-    "raise",  # what recurs in packets becomes a candidate, and a memory where it is sure enough
-    "archive",  # what decayed, was superseded, or was for a day: found by explicit search from then on
+    "merge",  # merges a memory into another one that says the same
+    "strengthen",  # raises the confidence of what several sessions confirm
+    "supersede",  # replaces the older of two memories that contradict each other
+    "ask",  # asks a person which of two memories holds that may contradict each other
+    "lift",  # makes a general memory of what the user asked for in several projects
+    "promote",  # gives a memory a longer tier
+    "raise",  # makes a candidate of a fact that recurs, and a memory if it is sure enough
+    "archive",  # archives what decayed, was superseded, or was for a day; explicit search still finds it
 ]
-#: What comes of comparing memories with one another.
+#: The kinds that come from comparing memories with one another.
 COMPARING: frozenset[Kind] = frozenset({"merge", "strengthen", "supersede", "ask", "lift"})
 
 
@@ -48,10 +50,10 @@ COMPARING: frozenset[Kind] = frozenset({"merge", "strengthen", "supersede", "ask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """A sentence about something that was counted over sessions (by the narrator), with its counts.
+    """A sentence about something that the narrator counted over sessions, with its counts.
 
-    It was seen `seen` of `total` times in `sessions` sessions. `evidence` are two uuids of turns or more, one of each
-    session before any second. The `fingerprint` does not depend on the counts.
+    It was seen `seen` of `total` times in `sessions` sessions. `evidence` are at least two uuids of turns, one of each
+    session before a second one of any. The `fingerprint` does not depend on the counts.
     """
 
     kind: Literal["command", "procedure", "fix", "files", "convention"]
@@ -66,8 +68,8 @@ class Fact:
 
 
 def recurs(fact: Fact) -> bool:
-    """Whether a fact that no habit covers was seen often enough to be remembered."""
-    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= habits.DEFAULT.confidence
+    """Whether a fact was seen often enough to be remembered, unless a habit covers it."""
+    is_sure = fact.sessions >= RECURS_ALWAYS and fact.confidence >= promotion.DEFAULT.confidence
     return fact.kind in CATEGORY and (fact.sessions >= RECURS or (fact.kind in DONE and is_sure))
 
 
@@ -77,7 +79,7 @@ def core(fact: Fact) -> str:
 
 
 def build_candidate(fact: Fact) -> Candidate:
-    """A fact as a candidate, without its id and without the times and sessions of its evidence."""
+    """Returns a fact as a candidate, without an id and without the times and sessions of its evidence."""
     category = CATEGORY[fact.kind]
     rule = CATEGORIES[category]
     return Candidate(
@@ -90,7 +92,7 @@ def build_candidate(fact: Fact) -> Candidate:
 
 
 def strip_history(candidate: Candidate) -> Candidate:
-    """A candidate as `build_candidate` makes it, to be compared: without id, fate and times."""
+    """Returns a candidate without id, status and times, comparable with what `build_candidate` returns."""
     evidence = sorted((replace(item, session_id="", at="") for item in candidate.evidence), key=lambda item: item.uuid)
     return replace(
         candidate, id="", seq=0, version=1, status="open", memory_ids=(), created_at="", updated_at="",
@@ -103,12 +105,12 @@ def strip_history(candidate: Candidate) -> Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """One change of `memory`, as it was seen, into or by `other`; `raise` has a fact and no memory.
+    """One planned change of `memory`, as the plan read it, into or by `other`; a `raise` has a fact and no memory.
 
-    `after` are the memories that it changes or makes (`lift`) as it leaves them, but for their versions; the action's own
-    first. `evidence` are ids and uuids of turns that the reason rests on: `other` first, then the turns that speak for
-    the memory besides its own. `confidence` and `tier` are those that the memory has afterwards, or of a merge the one
-    that stays; None and "" where they stay. `sure` is how sure it is that what an `ask` asks about is so.
+    `after` are the memories that it changes or creates (`lift`) as it leaves them, except for their versions, the
+    action's own first. `evidence` are the ids and uuids of turns that the reason rests on: `other` first, then the turns
+    that support the memory besides its own. `confidence` and `tier` are the memory's afterwards (in a merge, those of the
+    memory that stays); None and "" if they do not change. `sure` is the confidence (0-1) of an `ask`.
     """
 
     kind: Kind
@@ -125,18 +127,18 @@ class Action:
 
     @property
     def phase(self) -> str:
-        """The phase of a dream in which it is done."""
+        """The phase of a dream that it belongs to."""
         return "prune" if self.kind == "archive" else "consolidate"
 
     @property
     def made(self) -> Memory | None:
-        """The memory that a `lift` makes."""
+        """The memory that a `lift` creates."""
         return self.after[0] if self.kind == "lift" else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts of one project: memories by tier, how many repeat another one, mean staleness (0 to 1) by tier."""
+    """Counts of one project: memories by tier, memories that repeat another one, mean staleness (0 to 1) by tier."""
 
     project_seq: int
     tiers: dict[str, int]
@@ -146,7 +148,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DreamPlan:
-    """What a dream would do, in its order, and what it was planned from."""
+    """The actions of a dream, in order, and the counts that it was planned from."""
 
     actions: tuple[Action, ...] = ()
     tallies: tuple[Tally, ...] = ()
@@ -154,12 +156,13 @@ class DreamPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What a dream over one project, or over what holds everywhere, is planned from.
+    """The data from which a dream over one project, or over what holds everywhere, is planned.
 
-    `memories` are, by id, those of the project that are not archived, superseded ones among them, and of `everywhere`
-    those that are alive. Decisions of people bind: `settled` (what supersedes it, or that nothing does), `refused`
-    (memory -> what is not to supersede it), `let_stand` (when a dream's supersession of it was undone), `unmerged`
-    (memory, into: a merge that was undone), `brought_back` (when it was taken out of the archive), `dropped` (findings).
+    `memories` are, by id, the project's memories that are not archived, superseded ones included, and the living ones of
+    `everywhere`. No action goes against a person's decision: `settled` (memories whose successor a person chose),
+    `refused` (memory -> memories that must not supersede it), `let_stand` (memory -> when a dream's supersession of it was
+    undone), `unmerged` ((memory, into) of merges that were undone), `brought_back` (memory -> when it was taken out of the
+    archive), `dropped` (findings that a person dropped).
     """
 
     project_seq: int
@@ -172,7 +175,7 @@ class Snapshot:
     near: frozenset[tuple[str, str]] = frozenset()
     """Pairs of memories whose vectors are near, the ids of each in order."""
     injected: frozenset[tuple[str, str]] = frozenset()
-    """(session, memory) where the session was told the memory: what it says of it is use, not confirmation."""
+    """(session, memory) if the memory was injected into the session: repeating it there is use, not confirmation."""
     by_assistants: frozenset[str] = frozenset()
     """The uuids of assistants' turns among the sources of the memories."""
     superseded_at: dict[str, str] = field(default_factory=dict)
@@ -182,35 +185,35 @@ class Snapshot:
     unmerged: frozenset[tuple[str, str]] = frozenset()
     brought_back: Mapping[str, str] = field(default_factory=dict)
     undone: frozenset[tuple[str, str]] = frozenset()
-    """(kind of action, memory or fingerprint) of undone actions of dreams."""
+    """(kind of action, memory or fingerprint) of dreams' actions that were undone."""
     dropped: frozenset[Key] = frozenset()
     raised: dict[str, Candidate] = field(default_factory=dict)
-    """The candidates that dreams made of facts, whatever became of them, by fingerprint."""
+    """The candidates that dreams made of facts, of any status, by fingerprint."""
     facts: tuple[Fact, ...] = ()
     abroad: Mapping[str, Memory] = field(default_factory=dict)
-    """Of `everywhere`: what users asked for in its projects, by id, that could hold everywhere."""
+    """If the project is `everywhere`: what users asked for in its projects and could hold everywhere, by id."""
     questioned: set[str] = field(default_factory=set)
-    """Pairs `older:newer` that were put before a person."""
+    """Pairs `older:newer` that a person was asked about."""
 
     @property
     def own(self) -> list[Memory]:
-        """The memories of the project itself, in an order that depends on what they say alone."""
+        """The memories of the project itself, in an order that depends only on what they say."""
         return sorted(
             (memory for memory in self.memories.values() if memory.project_seq == self.project_seq), key=sort_key
         )
 
     def alive(self, ident: str) -> Memory | None:
-        """A memory that is put forward by itself; None where it is not, or not there."""
+        """A memory that is neither archived nor replaced; None for another one."""
         memory = self.memories.get(ident)
         return memory if memory is not None and memory.is_alive else None
 
     def day(self, scope: int, on: str = "9999") -> int:
-        """How many days a scope had been active on a date (by default: so far)."""
+        """The number of active days of a scope up to a date (by default: up to now)."""
         return bisect_right(self.days.get(scope, ()), on)
 
     def aged(self, memory: Memory) -> Memory:
-        """The memory with the thresholds that follow from its values (as `memory.supersession.aged`)."""
-        return confidence.aged(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
+        """Returns a memory with its attention thresholds recomputed (as `memory.supersession.aged`)."""
+        return confidence.set_thresholds(memory, today=self.day(memory.project_seq, memory.fresh_at[:10]))
 
     def stated_at(self, memory: Memory) -> str:
         """When a memory was last stated with its authority (as `store.belief_changes.stated_at`)."""
@@ -220,9 +223,10 @@ class Snapshot:
         return max(times, default=memory.created_at)
 
     def contents(self) -> Iterator[str]:
-        """All that decides what is done about memories that belong together, part by part; equal contents give equal parts.
+        """Yields, as text, everything that decides which memories are merged, strengthened, superseded or lifted.
 
-        Left out is what decides only what goes to the archive or into the queue: the time, the use of memories, facts.
+        Equal snapshots yield equal parts. What decides only what is archived or queued is left out: the time, the use of
+        memories, facts.
         """
         for _, memory in sorted(self.memories.items()):
             yield repr(_without_use(memory))
@@ -237,14 +241,14 @@ class Snapshot:
                 yield from map(repr, _in_order(limited.get(part.name, getattr(self, part.name))))
 
     def copied(self) -> Snapshot:
-        """A snapshot with tables of its own, for `follow` to change."""
+        """Returns a copy that `follow` may change."""
         return replace(
             self, memories=dict(self.memories), superseded_at=dict(self.superseded_at), raised=dict(self.raised),
             questioned=set(self.questioned),
         )  # fmt: skip
 
     def follow(self, action: Action) -> None:
-        """Changes it to what the store holds once an action is carried out."""
+        """Updates the snapshot to what the store holds after an action."""
         memory, other = action.memory, action.other
         if action.fact is not None:
             self.raised[action.fact.fingerprint] = build_candidate(action.fact)
@@ -261,12 +265,12 @@ class Snapshot:
 
 
 def _without_use(memory: Memory) -> Memory:
-    """A memory without what its use changes."""
+    """Returns a memory without the fields that its use changes."""
     return replace(memory, used_at="", hot_until=0, warm_until=0, archive_at=0, version=0)
 
 
 def _in_order(value: Any) -> list[Any]:
-    """What a table, a set or a single value holds, in order: a set has another one in each process."""
+    """Returns the entries of a table, a set or a single value in order: a set's own order differs between processes."""
     if isinstance(value, Mapping):
         return [
             (key, sorted(held) if isinstance(held, Set) else held)
@@ -276,7 +280,7 @@ def _in_order(value: Any) -> list[Any]:
 
 
 def sort_key(memory: Memory) -> tuple[str, str, str, str]:
-    """A sort key that depends on what memories say alone, not on their row keys and when they came."""
+    """A sort key that depends only on what memories say, not on their row keys or when they were stored."""
     return memory.text, memory.gate, memory.created_at, memory.authority
 
 
@@ -284,12 +288,12 @@ def sort_key(memory: Memory) -> tuple[str, str, str, str]:
 
 
 def is_sure(memory: Memory) -> bool:
-    """Whether a memory is sure enough, and said in sessions enough, to stay for good."""
+    """Whether a memory is sure enough, and was said in enough sessions, to stay for good."""
     return memory.confidence > confidence.DURABLE_ABOVE and len(memory.sessions) >= confidence.DURABLE_SESSIONS
 
 
 def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[Provenance, ...]:
-    """The sources of `other` that speak for `memory` as well; what repeats what its session was told is use."""
+    """The sources of `other` that support `memory`, too; a session that only repeats what was injected does not count."""
     if other.origin in UNSTATED:
         return ()
     uuids = {source.uuid for source in memory.provenance}
@@ -303,7 +307,7 @@ def find_confirming(snapshot: Snapshot, memory: Memory, other: Memory) -> tuple[
 
 
 def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
-    """A memory confirmed by more turns: surer, and of a longer tier where that is enough."""
+    """Returns a memory confirmed by more turns: with a higher confidence, and a longer tier if that suffices."""
     added = tuple(more)
     sure = add_sources(memory, added)
     for _ in added:
@@ -316,7 +320,7 @@ def confirm(memory: Memory, more: Iterable[Provenance]) -> Memory:
 
 
 def add_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
-    """A memory with more sources, in the order in which the store reads them."""
+    """Returns a memory with more sources, in the order in which the store reads them."""
     uuids = {source.uuid for source in memory.provenance}
     every = [*memory.provenance, *(source for source in more if source.uuid not in uuids)]
     every.sort(key=lambda source: (source.role != "states", source.at, source.uuid))
@@ -324,7 +328,7 @@ def add_sources(memory: Memory, more: Iterable[Provenance]) -> Memory:
 
 
 def absorb(keeper: Memory, other: Memory, sure: Memory, tier: Tier) -> Memory:
-    """The memory that stays in a merge: with all sources of the other, as sure as `sure`, the keeper as confirmed by it."""
+    """Returns the memory that stays in a merge: with all sources of the other one, and the confidence of `sure`."""
     sources = [source if source.role == "beside" else replace(source, role="confirms") for source in other.provenance]
     return replace(
         add_sources(keeper, sources), confidence=sure.confidence, tier=tier, confirmed_at=sure.confirmed_at,

@@ -9,25 +9,25 @@ from itertools import chain, islice
 
 from csmd.dream import actions
 from csmd.dream.actions import UNSTATED, Action, DreamPlan, Snapshot, Tally, sort_key
-from csmd.memory import confidence, scope, supersession, upkeep
+from csmd.memory import confidence, duplicates, scope, supersession
 from csmd.text import claims, display, restatement, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.values import Memory
 from csmd.vocabulary import AUTHORITY_RANK, NEVER, Tier
 
-#: Each memory of a topic is compared with so many others of it, those that share most words.
+#: Memories of a topic that each of them is compared with: those that share most words.
 LIKEST = 12
-#: Fewest words that two memories share where only a topic joins them.
+#: Fewest words that two memories share if only a topic joins them.
 SHARED = 2
 #: A memory may only be merged into one that ages no faster.
 _TIERS: dict[Tier, int] = {"archive": 0, "session": 1, "daily": 2, "durable": 3}
-#: The findings by which a person may have said that two memories are two.
+#: The kinds of findings that a person drops to say that two memories are distinct.
 PAIRS = ("duplicate", "near_duplicate")
-#: Projects in which a user asked for what is lifted.
+#: Projects in which a user must have asked for what is lifted.
 PROJECTS = 3
-#: Active days for which a superseded memory still stands behind what replaced it.
+#: Active days after which a superseded memory is archived.
 SUPERSEDED_DAYS = 30
-#: What is to be done, look by look; None for nothing.
+#: The actions of a phase, one look at a time; None if a look finds nothing to do.
 Looks = Iterator[Action | None]
 #: Pairs of ids.
 Pairs = Iterable[tuple[str, str]]
@@ -35,10 +35,11 @@ Pairs = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What may belong together, as ids in the order of what the memories say.
+    """Memories that may belong together, by id, in the order of what they say.
 
-    Of each pair in `restated` one says all of the other, of those in `reworded` in other words; `close` maps a memory to those with near words, topics or
-    vectors; `doubles` say what one before them says; `renames` maps former names to present ones, as memories say.
+    In each pair of `restated` one memory says everything that the other does; in those of `reworded` it does so in other
+    words. `close` maps a memory to those with near words, topics or vectors. `doubles` repeat a memory before them.
+    `renames` maps former names to present ones.
     """
 
     restated: tuple[tuple[str, str], ...]
@@ -52,23 +53,23 @@ class Gathered:
         return {memory.id, other.id} in self.reworded or similarity.compare(other.text, memory.text).says_all
 
 
-#: Gathered of a scope that is not compared.
+#: The result for a scope that is not compared.
 NOTHING = Gathered(restated=(), reworded=frozenset(), close={}, doubles=frozenset(), renames={})
 
 
 def plan_project(
     snapshot: Snapshot, *, is_unchanged: bool = False
 ) -> Generator[None, None, tuple[DreamPlan, Snapshot]]:
-    """Plans what a dream does in one project, a look at a time; returns the plan and the snapshot that it leaves.
+    """Plans what a dream does in one project, in small steps; returns the plan and the snapshot that it leaves.
 
-    `is_unchanged`: comparing the same contents brought nothing before, so that nothing is gathered, and the tally counts no
-    duplicates; what the time or facts bring is planned all the same.
+    With `is_unchanged`, comparing the same contents found nothing before: nothing is compared, the tally counts no
+    duplicates, and only what time and facts bring is planned.
     """
     gathered = NOTHING if is_unchanged else (yield from gather(snapshot))
     counts = tally(snapshot, gathered)
     left = snapshot.copied()
     done = yield from _follow(_lift(left), left)
-    if done:  # what is new may belong together with others, too
+    if done:  # a new memory may belong together with others
         gathered = yield from gather(left)
     while True:
         more: list[Action] = []
@@ -80,7 +81,7 @@ def plan_project(
 
 
 def _follow(looks: Looks, left: Snapshot) -> Generator[None, None, list[Action]]:
-    """The actions of a phase, each planned from what those before it leave."""
+    """Returns the actions of a phase, each planned from the results of those before it."""
     done: list[Action] = []
     for action in looks:
         if action is not None:
@@ -101,14 +102,14 @@ def tally(snapshot: Snapshot, gathered: Gathered) -> Tally:
         staleness[memory.tier].append(_staleness(snapshot, memory))
     return Tally(
         project_seq=snapshot.project_seq,
-        tiers={tier: len(found) for tier, found in staleness.items()},
+        tiers={tier: len(values) for tier, values in staleness.items()},
         duplicates=sum(memory.id in gathered.doubles for memory in alive),
-        staleness={tier: round(sum(found) / len(found), 4) for tier, found in staleness.items()},
+        staleness={tier: round(sum(values) / len(values), 4) for tier, values in staleness.items()},
     )
 
 
 def _staleness(snapshot: Snapshot, memory: Memory) -> float:
-    """How far a memory is on its way to the archive: 0 just stated or used, or never to go; 1 when it is due."""
+    """How near a memory is to the archive: 0 if just stated or used, or never archived; 1 if it is due."""
     if memory.pinned or memory.archive_at >= NEVER:
         return 0.0
     begun = snapshot.day(memory.project_seq, memory.fresh_at[:10])
@@ -117,31 +118,31 @@ def _staleness(snapshot: Snapshot, memory: Memory) -> float:
 
 
 def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
-    """Finds what may belong together among the memories that are alive, in an order that depends on what they say alone.
+    """Finds which living memories may belong together, in an order that depends only on what they say.
 
-    A step looks at one memory: thousands take seconds.
+    Each step looks at one memory, because thousands take seconds.
     """
     alive = sorted((memory for memory in snapshot.memories.values() if memory.is_alive), key=sort_key)
     order = {memory.id: at for at, memory in enumerate(alive)}
     own = {memory.id for memory in alive if memory.project_seq == snapshot.project_seq}
     near = {pair for pair in snapshot.near if set(pair) <= order.keys()}
     alike = (
-        [(alive[pair.one].id, alive[pair.other].id) for pair in pairs]
-        for pairs in upkeep.comparing(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
+        [(alive[pair.first].id, alive[pair.second].id) for pair in pairs]
+        for pairs in duplicates.iter_pairs(alive, everywhere={snapshot.project_seq: snapshot.everywhere})
     )
-    for found in chain(alike, _sharing_topics(snapshot, alive), _speaking_against(alive)):
-        near.update(found)
+    for pairs in chain(alike, _sharing_topics(snapshot, alive), _speaking_against(alive)):
+        near.update(pairs)
         yield
     renaming: list[str] = []
-    for memory in sorted(snapshot.memories.values(), key=lambda one: (snapshot.stated_at(one), sort_key(one))):
+    for memory in sorted(snapshot.memories.values(), key=lambda memory: (snapshot.stated_at(memory), sort_key(memory))):
         if find_renames(memory.text):
             renaming.append(memory.text)
         yield
     restated: set[tuple[str, str]] = set()
     same: set[tuple[str, str]] = set()
-    for found in find_restatements(alive):
-        restated.update(found)
-        same.update(pair for pair in found if _is_same(*(snapshot.memories[one].text for one in pair)))
+    for pairs in find_restatements(alive):
+        restated.update(pairs)
+        same.update(pair for pair in pairs if _is_same(*(snapshot.memories[ident].text for ident in pair)))
         yield
 
     reworded: set[frozenset[str]] = set()
@@ -153,14 +154,14 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
         yield
 
     def ordered(pairs: Pairs) -> list[tuple[str, str]]:
-        """The pairs with a memory of the project, each once, and its sides in order."""
+        """Returns the pairs that have a memory of the project, each once, with its sides in order."""
         sides = {tuple(sorted(pair, key=order.__getitem__)) for pair in pairs if not own.isdisjoint(pair)}
-        return sorted(((one, other) for one, other in sides), key=lambda pair: (order[pair[0]], order[pair[1]]))
+        return sorted(((ident, other) for ident, other in sides), key=lambda pair: (order[pair[0]], order[pair[1]]))
 
     close: dict[str, tuple[str, ...]] = defaultdict(tuple)
-    for one, other in ordered(near):
-        close[one] += (other,)
-        close[other] += (one,)
+    for ident, other in ordered(near):
+        close[ident] += (other,)
+        close[other] += (ident,)
     doubles = frozenset(other for _, other in ordered(same))
     renames = rename_table(renaming)
     return Gathered(
@@ -170,7 +171,7 @@ def gather(snapshot: Snapshot) -> Generator[None, None, Gathered]:
 
 
 def _sharing_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pairs]:
-    """Of each memory of a topic the pairs with those of its gate and authority that share most words with it."""
+    """For each memory of a topic, yields its pairs with those of its gate and authority that share most words with it."""
     groups: dict[tuple[str, str, str], list[Memory]] = defaultdict(list)
     for memory in memories:
         for topic in snapshot.topics.get(memory.id, frozenset()):
@@ -180,13 +181,13 @@ def _sharing_topics(snapshot: Snapshot, memories: list[Memory]) -> Iterator[Pair
         having = _index(stems)
         for at, memory in enumerate(members):
             shared = Counter(chain.from_iterable(having[stem] for stem in stems[at]))
-            # Of those that share as much the first, in the order of what they say.
+            # Ties are broken by the order of what they say.
             likest = sorted((-number, other) for other, number in shared.items() if number >= SHARED and other != at)
             yield [(memory.id, members[other].id) for _, other in likest[:LIKEST]]
 
 
 def _index(words: Iterable[Iterable[str]]) -> dict[str, list[int]]:
-    """Word -> the places of the texts that have it."""
+    """Maps each word to the indexes of the texts that have it."""
     having: dict[str, list[int]] = defaultdict(list)
     for place, of_one in enumerate(words):
         for word in of_one:
@@ -195,7 +196,7 @@ def _index(words: Iterable[Iterable[str]]) -> dict[str, list[int]]:
 
 
 def _speaking_against(memories: list[Memory]) -> Iterator[Pairs]:
-    """Of each memory the pairs with the newest that name something it speaks against."""
+    """For each memory, yields its pairs with the newest ones that name something it speaks against."""
     newest = sorted(memories, key=lambda memory: (memory.confirmed_at, sort_key(memory)), reverse=True)
     folded = [(memory, memory.text.casefold()) for memory in newest]
     for memory in memories:
@@ -208,12 +209,12 @@ def _speaking_against(memories: list[Memory]) -> Iterator[Pairs]:
         yield pairs
 
 
-def _is_same(one: str, other: str) -> bool:
-    return similarity.compare(one, other).relation == "same"
+def _is_same(text: str, other: str) -> bool:
+    return similarity.compare(text, other).relation == "same"
 
 
 def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]:
-    """Of each memory the pairs (it, one that says all of it), by id: only what has its rarest word can."""
+    """For each memory, yields the pairs (it, one that says all of it) by id; only memories with its rarest word are compared."""
     words = [similarity.required_words(memory.text) for memory in memories]
     having = _index(words)
     for place, of_one in enumerate(words):
@@ -230,15 +231,15 @@ def find_restatements(memories: list[Memory]) -> Iterator[list[tuple[str, str]]]
 
 
 def _merge(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    """Of two that say the same the best evidenced wording stays; of two of which one says more, that one.
+    """Merges memories that say the same: the best evidenced wording stays, or the one that says more.
 
-    Of two that say it in other words the better wording (`upkeep.wording`) stays.
+    Of two that say it in other words the better wording (`duplicates.wording_rank`) stays.
     """
 
     def best_first(memory: Memory) -> tuple[object, ...]:
-        worded = upkeep.wording(memory) if frozenset(pair) in gathered.reworded else ()
+        worded = duplicates.wording_rank(memory) if frozenset(pair) in gathered.reworded else ()
         # Pinned, by authority, confidence, evidence; then the plainest, the oldest.
-        return worded, upkeep.rank(memory)[:4], len(memory.text), sort_key(memory)
+        return worded, duplicates.rank(memory)[:4], len(memory.text), sort_key(memory)
 
     for pair in gathered.restated:
         alive = sorted((memory for memory in map(snapshot.alive, pair) if memory is not None), key=best_first)
@@ -266,30 +267,30 @@ def _merged(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory
 
 
 def _may_merge(snapshot: Snapshot, gathered: Gathered, goes: Memory, keeper: Memory) -> bool:
-    """Whether nothing is lost when one memory goes into another: no word, no weight, no place where it holds."""
+    """Whether nothing is lost if one memory is merged into another: no word, no weight, no project where it holds."""
     return (
         goes.project_seq == snapshot.project_seq
-        and upkeep.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
-        and upkeep.may_absorb(keeper, goes)
+        and duplicates.is_visible_wherever(keeper, goes, everywhere={snapshot.project_seq: snapshot.everywhere})
+        and duplicates.may_merge_unasked(goes, keeper)
         and not _are_two(snapshot, goes, keeper)
         and gathered.says_all(keeper, goes)
     )
 
 
-def _are_two(snapshot: Snapshot, one: Memory, other: Memory) -> bool:
-    """Whether a person said that two memories are two: by undoing a merge, or by dropping a finding."""
+def _are_two(snapshot: Snapshot, memory: Memory, other: Memory) -> bool:
+    """Whether a person said that two memories are distinct, by undoing a merge or dropping a finding."""
     reached: set[str] = set()
-    new = {one.id}
-    while new - reached:  # also of one into a second, and of that into a third
+    new = {memory.id}
+    while new - reached:  # merges may have been chained: one into a second, that into a third
         reached = new
         new = reached.union(*(pair for pair in snapshot.unmerged if not reached.isdisjoint(pair)))
-    fingerprint = " ".join(sorted((one.id, other.id)))
-    keys = {(place, kind, fingerprint) for place in (one.project_seq, other.project_seq) for kind in PAIRS}
+    fingerprint = " ".join(sorted((memory.id, other.id)))
+    keys = {(place, kind, fingerprint) for place in (memory.project_seq, other.project_seq) for kind in PAIRS}
     return other.id in reached or not keys.isdisjoint(snapshot.dropped)
 
 
 def _strengthen(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    """What another session says in full is surer for it, where the two have to stay two."""
+    """Raises the confidence of memories that another session says in full, if the two cannot be merged."""
     for ident, other_id in chain.from_iterable((pair, pair[::-1]) for pair in gathered.restated):
         memory, other = snapshot.alive(ident), snapshot.alive(other_id)
         yield _strengthened(snapshot, gathered, memory, other) if memory is not None and other is not None else None
@@ -301,7 +302,11 @@ def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other:
         return None
     if ("strengthen", memory.id) in snapshot.undone or (memory.gate == "correction") != (other.gate == "correction"):
         return None
-    more = [one for one in actions.find_confirming(snapshot, memory, other) if one.session_id not in memory.sessions]
+    more = [
+        source
+        for source in actions.find_confirming(snapshot, memory, other)
+        if source.session_id not in memory.sessions
+    ]
     if not more or _are_two(snapshot, memory, other) or not gathered.says_all(other, memory):
         return None
     sure = actions.confirm(memory, more)
@@ -317,25 +322,25 @@ def _strengthened(snapshot: Snapshot, gathered: Gathered, memory: Memory, other:
 
 
 def _contested(snapshot: Snapshot, gathered: Gathered) -> Iterator[tuple[Memory, list[Memory]] | None]:
-    """Each memory that may be contradicted, with those that may speak against it: stated since and not refused by anybody."""
+    """Yields each memory that may be contradicted with the later ones that may contradict it, unless a person refused them."""
     for ident in [memory.id for memory in snapshot.own if memory.id in gathered.close]:
         old = snapshot.alive(ident)
         if old is None or ident in snapshot.settled:
             yield None
             continue
-        # What was said up to then ends nothing: the memory was stated anew, or somebody has let it stand.
+        # What was said before it was last stated, or let stand by a person, does not end it.
         since = max(snapshot.stated_at(old), snapshot.let_stand.get(ident, ""))
         refused = snapshot.refused.get(ident, frozenset())
-        found = (snapshot.alive(other) for other in gathered.close[ident] if other not in refused)
+        others = (snapshot.alive(other) for other in gathered.close[ident] if other not in refused)
         yield (
             old,
             [
                 new
-                for new in found
+                for new in others
                 if new is not None
                 and new.origin not in UNSTATED
                 and new.authority != "external"
-                # As in `memory.supersession`: what holds everywhere speaks against a project's memory from its beginning.
+                # As in `memory.supersession`: a general memory counts against a project's from when it was first stated.
                 and (new.created_at if old.scope == "project" != new.scope else snapshot.stated_at(new)) > since
             ],
         )
@@ -348,23 +353,23 @@ def _may_overturn(old: Memory, new: Memory) -> bool:
 
 
 def _supersede(snapshot: Snapshot, gathered: Gathered) -> Looks:
-    """Of two that contradict each other the older gives way; of several that overturn one, to the newest."""
+    """Supersedes memories that a later one contradicts, by the newest of them."""
     for contested in _contested(snapshot, gathered):
         yield _superseded(snapshot, gathered, *contested) if contested else None
 
 
 def _superseded(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[Memory]) -> Action | None:
-    for new in sorted(others, key=lambda one: (snapshot.stated_at(one), sort_key(one)), reverse=True):
+    for new in sorted(others, key=lambda memory: (snapshot.stated_at(memory), sort_key(memory)), reverse=True):
         if old.pinned or not _may_overturn(old, new):
             continue
-        found = similarity.compare(old.text, new.text, renames=gathered.renames)
-        if found.replaces:
-            lowered = old.confidence - confidence.lowered_by(found.confidence)
+        how = similarity.compare(old.text, new.text, renames=gathered.renames)
+        if how.replaces:
+            lowered = old.confidence - confidence.lowered_by(how.confidence)
             sureness = round(max(confidence.LEAST_LEFT, lowered), 4)
             ended = replace(old, confidence=sureness, superseded_by=new.id)
             return Action(
                 kind="supersede", project_seq=snapshot.project_seq, memory=old, other=new,
-                reason=f"{new.id} says otherwise since {snapshot.stated_at(new)[:10]}: {', '.join(found.reasons)}",
+                reason=f"{new.id} says otherwise since {snapshot.stated_at(new)[:10]}: {', '.join(how.reasons)}",
                 evidence=(new.id, *(source.uuid for source in new.provenance[:1])), confidence=sureness,
                 after=(snapshot.aged(ended),),
             )  # fmt: skip
@@ -383,13 +388,13 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
             continue
         may = _may_overturn(old, new) and not old.pinned
         if may and new.authority != "user" and not supersession.are_brief(old, new):
-            continue  # the question would be a riddle
-        found = similarity.compare(old.text, new.text, renames=gathered.renames)
-        if found.is_doubtful if may else found.replaces:
+            continue  # a long statement of an assistant makes no clear question
+        how = similarity.compare(old.text, new.text, renames=gathered.renames)
+        if how.is_doubtful if may else how.replaces:
             why = confidence.UNSURE if may else confidence.why_not_replaced(pinned=old.pinned)
             return Action(
                 kind="ask", project_seq=snapshot.project_seq, memory=old, other=new,
-                sure=similarity.DOUBTFUL if may else found.confidence,
+                sure=similarity.DOUBTFUL if may else how.confidence,
                 reason=why,
                 evidence=(new.id, old.id, *(source.uuid for source in new.provenance[:1])),
             )  # fmt: skip
@@ -400,7 +405,7 @@ def _question(snapshot: Snapshot, gathered: Gathered, old: Memory, others: list[
 
 
 def _promote(snapshot: Snapshot, _: Gathered) -> Looks:
-    """What is sure and was said in two sessions is no longer for a day."""
+    """Gives a longer tier to what is sure and was said in two sessions."""
     for memory in snapshot.own:
         may = memory.tier in ("session", "daily") and memory.is_alive and memory.origin not in UNSTATED
         if not may or ("promote", memory.id) in snapshot.undone or not actions.is_sure(memory):
@@ -416,10 +421,10 @@ def _promote(snapshot: Snapshot, _: Gathered) -> Looks:
 
 
 def _raise(snapshot: Snapshot, _: Gathered) -> Looks:
-    """What recurs and no habit covers waits as a candidate, and is remembered where it passes the thresholds."""
+    """Makes candidates of facts that recur and no habit covers; those that pass the thresholds become memories."""
     for fact in filter(actions.recurs, snapshot.facts):
-        candidate, known = actions.build_candidate(fact), snapshot.raised.get(fact.fingerprint)
-        is_known = known is not None and (known.status == "dropped" or actions.strip_history(known) == candidate)
+        candidate, queued = actions.build_candidate(fact), snapshot.raised.get(fact.fingerprint)
+        is_known = queued is not None and (queued.status == "dropped" or actions.strip_history(queued) == candidate)
         if is_known or ("raise", fact.fingerprint) in snapshot.undone:
             yield None
             continue
@@ -433,7 +438,7 @@ def _raise(snapshot: Snapshot, _: Gathered) -> Looks:
 
 
 def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
-    """Whether a project's memory is how the user works, in words that would mean the same elsewhere."""
+    """Whether a project's memory says how the user works, in words that mean the same in other projects."""
     return (
         memory.is_alive
         and memory.scope == "project"
@@ -446,12 +451,12 @@ def may_hold_everywhere(memory: Memory, *, project_name: str) -> bool:
 
 
 def _lift(snapshot: Snapshot) -> Looks:
-    """What users asked for in several projects and is not said everywhere yet; what was asked for in most comes first.
+    """Makes general memories of what users asked for in several projects, the most frequent first.
 
-    Each statement is looked at with all those that say it in full.
+    Each statement is compared with all those that say it in full.
     """
     abroad = snapshot.abroad
-    ranked = sorted(abroad.values(), key=lambda one: (upkeep.rank(one)[:5], sort_key(one)))
+    ranked = sorted(abroad.values(), key=lambda memory: (duplicates.rank(memory)[:5], sort_key(memory)))
     groups: dict[str, list[Memory]] = {memory.id: [memory] for memory in ranked}
     for part, full in chain.from_iterable(find_restatements(ranked)):
         if (abroad[part].gate == "correction") == (abroad[full].gate == "correction"):
@@ -467,10 +472,14 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     around = [memory for memory in snapshot.memories.values() if memory.is_alive]
     if any(similarity.compare(best.text, memory.text).says_all or _are_opposed(memory, best) for memory in around):
         return None
-    # What is said everywhere already asks for nothing more.
+    # What a general memory says already is not lifted.
     asking = [
         best,
-        *(one for one in group[1:] if not any(similarity.compare(one.text, wide.text).says_all for wide in around)),
+        *(
+            member
+            for member in group[1:]
+            if not any(similarity.compare(member.text, wide.text).says_all for wide in around)
+        ),
     ]
     projects = {memory.project_seq for memory in asking}
     against = {memory.project_seq for memory in snapshot.abroad.values() if _are_opposed(memory, best)}
@@ -489,8 +498,8 @@ def _lifted(snapshot: Snapshot, group: list[Memory]) -> Action | None:
     )  # fmt: skip
 
 
-def _are_opposed(one: Memory, other: Memory) -> bool:
-    pairs = ((one.text, other.text), (other.text, one.text))
+def _are_opposed(memory: Memory, other: Memory) -> bool:
+    pairs = ((memory.text, other.text), (other.text, memory.text))
     return any(similarity.compare(older, newer).replaces for older, newer in pairs)
 
 
@@ -498,7 +507,7 @@ def _are_opposed(one: Memory, other: Memory) -> bool:
 
 
 def _archive(snapshot: Snapshot, _: Gathered) -> Looks:
-    """What has decayed, was superseded a while ago, or was for a day only goes to the archive."""
+    """Archives what has decayed, was superseded a while ago, or was for a day only."""
     for memory in snapshot.own:
         if not (why := _why_archived(snapshot, memory)):
             yield None
@@ -511,7 +520,7 @@ def _archive(snapshot: Snapshot, _: Gathered) -> Looks:
 
 
 def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
-    """Why a memory goes to the archive, "" where it stays."""
+    """Why a memory is to be archived, "" if it stays."""
     today = snapshot.day(memory.project_seq)
     is_due = memory.archive_at < today  # the active day that is stored for it has passed
     is_the_users = memory.authority == "user" and memory.tier == "durable"
@@ -534,7 +543,7 @@ def _why_archived(snapshot: Snapshot, memory: Memory) -> str:
     return f"is a daily memory, neither told nor used for {passed} active days"
 
 
-#: What is done after lifting, in this order and again until nothing is left to do.
+#: The phases after lifting, repeated in this order until nothing is left to do.
 PHASES: tuple[Callable[[Snapshot, Gathered], Looks], ...] = (
     _merge, _strengthen, _supersede, _ask, _promote, _raise, _archive,
 )  # fmt: skip

@@ -19,7 +19,7 @@ from csmd.dream.day_report import Session
 from csmd.dream.day_sessions import Here, read_session
 from csmd.privacy.redaction import redact, redact_tree
 from csmd.recall.last_sessions import session_topic
-from csmd.store import cursors, dreams, files, markdown_pages, tombstones
+from csmd.store import cursors, files, journal, markdown_pages, tombstones
 from csmd.store.core import Store
 from csmd.store.markdown_pages import DayPart, Ending
 from csmd.store.sqlite import Rows
@@ -29,14 +29,14 @@ from csmd.vocabulary import QUIET_S
 
 # --- forgetting
 
-#: A line of a part that quotes somebody.
+#: A line of a part that quotes a statement.
 _LISTED = re.compile(r"- (?:Decided|Open): (.*)$")
 #: Whether a sentence was forgotten.
 IsForgotten = Callable[[str], bool]
 
 
 def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection[str]) -> str:
-    """A session's part without its forgotten lines and title; `forgotten` are whole sentences that it may have cut."""
+    """Returns a session's part without forgotten lines and title; `forgotten` are whole sentences that it may show cut."""
     entries = {defuse_comments(day_report.shorten_entry(text)) for text in forgotten}
     titles = {defuse_comments(session_topic([text])) for text in forgotten}
     kept = []
@@ -52,7 +52,7 @@ def markdown_without(body: str, is_forgotten: IsForgotten, forgotten: Collection
 
 
 def data_without(body: str, is_forgotten: IsForgotten) -> str:
-    """A session's part as data without what is forgotten; a field that is empty by that is left out."""
+    """Returns a session's part as data without what is forgotten; fields that become empty are left out."""
 
     def left(value: Any) -> Any:
         if isinstance(value, list):
@@ -65,55 +65,55 @@ def data_without(body: str, is_forgotten: IsForgotten) -> str:
 
 
 def _parse_sessions(body: str) -> list[dict[str, Any]]:
-    """The sessions of a part as data; [] if a person has turned it into something else."""
+    """Parses the sessions of a part as data; [] if a person has changed it into something else."""
     sessions = files.from_yaml(body)
     return sessions if isinstance(sessions, list) and all(isinstance(item, dict) for item in sessions) else []
 
 
 # --- sessions and days
 
-#: Days after which a day's file moves to the archive; for a session that ended before none is written.
+#: Days after which a day's file moves to the archive; no file is written for a session that ended earlier.
 KEEP_DAYS = 30
 _NAME = re.compile(r"\d{4}-\d\d-\d\d\.(?:md|yaml)")
-#: What stands for a byte that is no UTF-8: the journal of a dream holds text only.
+#: Stands for a byte that is not UTF-8: the journal holds text only.
 _NO_TEXT = re.compile("[\ud800-\udfff]")
 _PART_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 def has_ended(last_at: datetime, *, closed: bool, now: datetime) -> bool:
-    """Whether a session is over: its host said so, or it was quiet for long."""
+    """Whether a session is over: its host said so, or it was quiet for long enough."""
     return closed or now - last_at >= timedelta(seconds=QUIET_S["day"])
 
 
 def is_recent(day: str, *, today: str) -> bool:
-    """Whether a day's file is not for the archive yet; days are ISO dates."""
+    """Whether a day's file is not due for the archive yet; days are ISO dates."""
     return day >= (date.fromisoformat(today) - timedelta(days=KEEP_DAYS)).isoformat()
 
 
 def find_due(names: Iterable[str], *, today: str) -> list[str]:
-    """Which of some files are of days that are due for the archive, oldest first; other files are none."""
+    """Returns which of some files are daily files that are due for the archive, oldest first."""
     return sorted(name for name in names if _NAME.fullmatch(name) and not is_recent(name[:10], today=today))
 
 
 def render_markdown(session: Session) -> str:
-    """A session's part of a day's file: a heading, and a list of what came of it."""
+    """Renders a session's part of a day's file: a heading, and a list of its results."""
     began, ended = session.began, session.ended
     span = f"{began:%H:%M} to {ended:%H:%M}"
     if began.date() != ended.date():
         span = f"{began:%Y-%m-%d} {span}"
     heading = " · ".join(filter(None, (session.project, span, session_topic([session.goal]))))
-    # Its topic is in the heading: from there it goes when it is forgotten.
+    # The topic is in the heading, and is removed from there when it is forgotten.
     entries = day_report.report_project(session.project, "", [replace(session, goal="")]).entries
     return defuse_comments("\n".join((f"## {heading}", "", *day_report.render_entries(entries)))) + "\n"
 
 
 def defuse_comments(text: str) -> str:
-    """A text without comment marks: what was said in a session can neither end its part nor begin another."""
+    """Returns a text without comment marks, so that nothing said in a session can end its part or begin another."""
     return text.replace("<!--", "<! --").replace("-->", "-- >")
 
 
 def render_data(session: Session) -> dict[str, Any]:
-    """A session as the data beside a day's text, without empty fields."""
+    """Returns a session as the data of a day's YAML file, without empty fields."""
     values = {field.name: getattr(session, field.name) for field in fields(session)}
     values |= {name: values[name].isoformat(timespec="seconds") for name in ("began", "ended")}
     values["goal"] = squeeze(session.goal)
@@ -129,7 +129,7 @@ def render_data(session: Session) -> dict[str, Any]:
 
 
 def render_live(session: Session) -> dict[str, Any]:
-    """The data of a session that goes on: nothing of it is the end."""
+    """Returns the data of a live session, without what only its end shows."""
     names = {"ended": "last_at", "outcome": "outcome_so_far"}
     return {names.get(name, name): value for name, value in render_data(session).items()}
 
@@ -138,7 +138,7 @@ def render_live(session: Session) -> dict[str, Any]:
 
 
 class Style(NamedTuple):
-    """How a kind of file marks its parts: a comment's beginning and end, and whether parts are members of a list."""
+    """How a kind of file marks its parts: the file's suffix, a comment's beginning and end, whether parts are list members."""
 
     suffix: str
     opens: str
@@ -155,27 +155,27 @@ DAY_HEAD = "# What was done on this day, by session; csmd writes the parts betwe
 
 
 def empty(day: str, style: Style) -> str:
-    """A day's file without parts."""
+    """Returns a day's file without parts."""
     if style.member:
         return f"{DAY_HEAD}date: '{day}'\nsessions:\n"
     return f"# {day}\n"
 
 
 def is_own(text: str) -> bool:
-    """Whether a file below the memory directory is one of a day or of a live session, whatever its name."""
+    """Whether a file below the memory directory is that of a day or a live session."""
     return MARKDOWN.opens in text or text.startswith((LIVE_HEAD, DAY_HEAD))
 
 
 def part_name(ident: str) -> str:
-    """The name of a session's part or file: its id, or a hash of an id that cannot be a name."""
+    """Returns the name of a session's part or file: its id, or a hash of an id that cannot be a file name."""
     return ident if _PART_ID.fullmatch(ident) else hashlib.sha256(ident.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool) -> str:
     """Returns a file's text with a session's part as it is now.
 
-    An edited part stays. A missing one is put behind the others, unless it was there before (`was_there`): then a
-    person took it out.
+    A part that a person edited stays. A missing one is appended, unless the file had it before (`was_there`) and a person
+    removed it.
     """
     part = _mark(style, ident, body)
     match = _find(text, style, ident)
@@ -185,7 +185,7 @@ def put_part(text: str, style: Style, ident: str, body: str, *, was_there: bool)
 
 
 def take_out_part(text: str, style: Style, ident: str) -> tuple[str, str]:
-    """(A file's text without a session's part, that part or "")."""
+    """Returns a file's text without a session's part, and the part or ""."""
     match = _find(text, style, ident)
     if match is None:
         return text, ""
@@ -203,7 +203,7 @@ def edit_part(text: str, style: Style, ident: str, edit: Callable[[str], str]) -
 
 
 def insert_part(text: str, style: Style, ident: str, part: str) -> str:
-    """A file's text with a part behind the others, or behind `sessions:`; unchanged where data have no such list."""
+    """Returns a file's text with a part after the others, or after `sessions:`; unchanged if the data have no such list."""
     end: int | None = len(text)
     if style.member:
         marks = (r"^# csmd: end \S+\n?", r"^sessions:[ \t]*\n?")
@@ -215,7 +215,7 @@ def insert_part(text: str, style: Style, ident: str, part: str) -> str:
 
 
 def _mark(style: Style, ident: str, body: str, check: str | None = None) -> str:
-    """A part between its marks; `check` is the hash in them where it is not the body's own."""
+    """Returns a part between its marks; `check` is the hash in them if it is not that of the body."""
     name, (_, opens, closes, _) = part_name(ident), style
     check = _check(body) if check is None else check
     return f"{opens}session {name} {check}{closes}\n{body}{opens}end {name}{closes}\n"
@@ -234,16 +234,24 @@ def _find(text: str, style: Style, ident: str) -> re.Match[str] | None:
 # --- bringing the files up to date
 
 STAGE = "daily"
-#: Sessions written in one step, sessions looked at for it, most live sessions with a file.
-BATCH, LOOKED_AT, MOST_LIVE = 20, 400, 50
-DAILY, LIVE, ARCHIVE, WALLED = "daily", "sessions", "archive", "workspaces"
+#: Sessions written in one step.
+BATCH = 20
+#: Sessions looked at in one step.
+LOOKED_AT = 400
+#: Most live sessions that have a file.
+MOST_LIVE = 50
+#: Directories below that of the memory files.
+DAILY = "daily"
+LIVE = "sessions"
+ARCHIVE = "archive"
+WALLED = "workspaces"
 LIVE_HEAD = "# csmd: where this session stands; made anew while it goes on, gone when it has ended.\n"
 
 
 def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float = 0.0) -> int:
-    """Brings the files of days and of live sessions up to date; returns how much was done, 0 when nothing is left.
+    """Updates the files of days and live sessions; returns how much was done, 0 if nothing is left.
 
-    The file of a live session that was written less than `rest_s` ago waits: it tells of the whole session each time.
+    The file of a live session that was written less than `rest_s` ago waits, because each write renders the whole session.
     """
     done = _remove_purged(store, directory) + _move_across_walls(store, directory) + _remove_forgotten(store, directory)
     done += _write_ended(store, directory, now=here(now), here=here)
@@ -253,7 +261,7 @@ def step(store: Store, directory: Path, *, now: str, here: Here, rest_s: float =
 def withdraw(store: Store, directory: Path, *, now: str, here: Here) -> int:
     """Removes what was purged or forgotten from the files, edited or not; returns how many parts and files were looked at.
 
-    It begins no file.
+    It creates no file.
     """
     done = _remove_purged(store, directory) + _remove_forgotten(store, directory)
     return done + _write_live(store, directory, now=now, here=here, new=False)
@@ -271,7 +279,7 @@ def _remove_purged(store: Store, directory: Path) -> int:
 
 
 def _remove_forgotten(store: Store, directory: Path) -> int:
-    """Removes what was forgotten from some parts that may hold it; returns how many were looked at."""
+    """Removes what was forgotten from some parts that may have it; returns how many were looked at."""
     as_of, parts = store.read(
         lambda rows: (tombstones.forgetting_state(rows), markdown_pages.days_due(rows, "again", limit=BATCH))
     )
@@ -290,9 +298,9 @@ def _remove_forgotten(store: Store, directory: Path) -> int:
 
 
 def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str], key: bytes) -> dict[Style, str]:
-    """The files of a day without what is forgotten of one session."""
+    """Returns the files of a day without what was forgotten of one session."""
     is_forgotten = markdown_pages.session_is_out(rows, part.id, key=key)
-    # The data hold whole sentences that the text may have shortened.
+    # The data have whole sentences that the text may have shortened.
     sessions = _parse_sessions(take_out_part(texts[DATA], DATA, part.id)[1])
     values = [value for session in sessions for value in session.values()]
     sentences = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
@@ -310,7 +318,7 @@ def _without_forgotten(rows: Rows, *, part: DayPart, texts: Mapping[Style, str],
 
 
 def _move_across_walls(store: Store, directory: Path) -> int:
-    """Moves parts, as they are, whose projects are behind another wall now; returns how many."""
+    """Moves the parts whose projects are behind another wall now; returns how many."""
     parts = store.read(lambda rows: markdown_pages.days_due(rows, "move", limit=LOOKED_AT))
     for part, style in product(parts, STYLES):
         old, new = (_file(directory, wall, part.day, style) for wall in (part.wall, part.wall_now))
@@ -327,7 +335,7 @@ def _move_across_walls(store: Store, directory: Path) -> int:
 
 
 def _rewrite(directory: Path, path: Path, old: str, new: str, day: str, style: Style) -> None:
-    """Writes a day's file where it has changed, or removes it where only what csmd began it with is left."""
+    """Writes a day's file if it has changed, or removes it if it has no part left."""
     if new.strip() == empty(day, style).strip():
         path.unlink(missing_ok=True)
     elif new != old:
@@ -335,14 +343,14 @@ def _rewrite(directory: Path, path: Path, old: str, new: str, day: str, style: S
 
 
 def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: str, here: Here) -> Iterator[str]:
-    """Moves the daily files that are due into the archive, journalled in a dream; yields the path each had.
+    """Moves the daily files that are due to the archive, recorded in a dream's journal; yields the former path of each.
 
-    A file that is not text stays, and another file in the archive is not overwritten. After a crash between two steps
-    the next dream finds the same text in both places and finishes. No write transaction waits for the disk.
+    A file that is not text stays, and a different file in the archive is not overwritten. After a crash between two
+    steps the next dream finds the same text in both places and finishes. No write transaction waits for the disk.
     """
 
     def record(rows: Rows, old: str, new: str, text: str) -> None:
-        note = partial(dreams.record_file, rows, dream, now=now)
+        note = partial(journal.record_file, rows, dream, now=now)
         note(reason="its day is over 30 days ago", path=new, before=None, after=text)
         note(reason="moved to the archive", path=old, before=text, after=None)
 
@@ -352,7 +360,7 @@ def archive_days(store: Store, home: Path, directory: Path, dream: int, *, now: 
             text = files.read_memory_file(old)
             if text is None or _NO_TEXT.search(text):
                 continue
-            text = redact(text, Counter())  # people write there, too
+            text = redact(text, Counter())  # a person may have written there
             if new.exists() and files.read_memory_file(new) != text:
                 continue
             files.write_memory_file(directory, new, text)
@@ -378,7 +386,7 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
         elif ending.told != ending.digest_seq and is_recent(_day(last), today=_day(now)):
             if len(written) == BATCH:
                 break
-            # A session without new turns keeps its day, whatever zone holds now.
+            # A session without new turns keeps its day, whatever the time zone is now.
             written.append((ending, ending.day if ending.told_at == ending.last_at else _day(last)))
         if not is_waiting:
             upto = ending.digest_seq
@@ -396,11 +404,11 @@ def _write_ended(store: Store, directory: Path, *, now: datetime, here: Here) ->
 
 
 def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) -> bool:
-    """Writes a session's part of a day's files; False, and nothing written, for a new one of which nothing came."""
+    """Writes a session's part of a day's files; False, and nothing written, for a new session without results."""
     session = store.read(lambda rows: read_session(rows, ending, here, key=store.hash_key))
     if not (session.has_news or ending.day):
         return False
-    # Of what older rules let through nothing is written.
+    # Older rules may have let secrets through.
     data = redact_tree(render_data(session), Counter())
     for style, body in ((MARKDOWN, redact(render_markdown(session), Counter())), (DATA, files.as_yaml([data]))):
         path = _file(directory, ending.wall, day, style)
@@ -417,7 +425,7 @@ def _write(store: Store, directory: Path, ending: Ending, day: str, here: Here) 
 
 
 def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: bool = True, rest_s: float = 0.0) -> int:
-    """Writes the file of each live session (with `new` also where there is none yet) and removes those of ended sessions."""
+    """Writes the files of live sessions (with `new` also those that have none yet) and removes those of ended sessions."""
     since = (datetime.fromisoformat(now) - timedelta(seconds=QUIET_S["day"])).strftime("%Y-%m-%dT%H:%M:%S.%f")[
         :23
     ] + "Z"
@@ -430,7 +438,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
         live.add(path)
         if rest_s and _age_s(path, now) < rest_s:
             continue
-        # The head tells what the file was made of: a long session is not read again where nothing came.
+        # The head identifies what the file was made from, so that a session is read again only if it has changed.
         without = f", without {forgettings}" if forgettings else ""
         head = f"{LIVE_HEAD}# digest {ending.digest_seq}, {ending.last_at}{without}\n"
         text = files.read_memory_file(path)
@@ -447,7 +455,7 @@ def _write_live(store: Store, directory: Path, *, now: str, here: Here, new: boo
 
 
 def _age_s(path: Path, now: str) -> float:
-    """How long ago a file was written; for ever where there is none, or one of the future."""
+    """Returns how long ago a file was written; infinity if there is none, or if its time is in the future."""
     try:
         age = datetime.fromisoformat(now).timestamp() - path.lstat().st_mtime
     except OSError:
@@ -459,7 +467,7 @@ def _age_s(path: Path, now: str) -> float:
 
 
 def _root(directory: Path, wall: str) -> Path:
-    """Where the files of a workspace are; `wall` is its name, "" for none."""
+    """Returns the directory of a workspace's files; `wall` is its name, "" for none."""
     if not wall:
         return directory
     slug = re.sub(r"[^a-z0-9]+", "-", wall.lower()).strip("-")[:40]
@@ -471,7 +479,7 @@ def _roots(directory: Path) -> list[Path]:
 
 
 def _file(directory: Path, wall: str, day: str, style: Style) -> Path:
-    """A day's file: in the archive where it is there, else where it is or will be."""
+    """Returns the path of a day's file: in the archive if it is there, else in the daily directory."""
     root = _root(directory, wall)
     archived = root / ARCHIVE / DAILY / f"{day}{style.suffix}"
     return archived if archived.exists() else root / DAILY / f"{day}{style.suffix}"

@@ -1,4 +1,4 @@
-"""What came of the sessions of a day: changed, decided, left open; for the day's file and for `csmd today`; pure."""
+"""The results of a day's sessions: changed, decided, left open; for the day's file and for `csmd today`; pure."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ from csmd.values import Memory
 Kind = Literal["Opened", "Committed", "Uncommitted", "Decided", "Open"]
 #: Kind of entry -> how many of a project are listed, the most important kind first.
 MOST: dict[Kind, int] = {"Opened": 3, "Committed": 6, "Uncommitted": 1, "Decided": 6, "Open": 4}
-#: Lines of a day, of them around a project's entries; characters of an entry; names of files in one.
-LINES, AROUND, ENTRY, NAMES = 25, 3, 160, 5
-#: How the subject of a commit begins that matters less to others than what it stands beside.
+#: Most lines of a day.
+LINES = 25
+#: Lines around a project's entries.
+AROUND = 3
+#: Most characters of an entry.
+ENTRY = 160
+#: Most names of files in an entry.
+NAMES = 5
+#: Begins the subject of a commit that matters less than the others.
 _MINOR = re.compile(
     r"(?:chore|docs?|ci|tests?|style|build)\b[^:]{0,30}: |(?:fixup|squash|amend)! |Merge |Bump ", re.IGNORECASE
 )
@@ -29,10 +35,10 @@ _MINOR = re.compile(
 class Session:
     """A session as a day's file describes it, in the order of its data; times are local.
 
-    `files` are (path, changes), `agents` sub-agents as (id, turns, whether its transcript ends with an answer), `failing`
-    the errors of checks that failed to the end. `deviations` are where the user led the session away from what the
-    assistant did: corrections in their words, how many calls they turned down and prompts they took back; `modes` how much
-    the assistant might do by itself, from when on; `progress` (done, all) of the entries of its plan.
+    `files` are (path, changes), `agents` sub-agents as (id, turns, whether the transcript ends with an answer), `failing`
+    the errors of checks that failed until the end. `deviations` are the user's corrections in their words, and the numbers
+    of calls they turned down and prompts they took back; `modes` the permission modes with the time from which each
+    applied; `progress` (done, all) counts the entries of the assistant's plan.
     """
 
     id: str
@@ -59,12 +65,12 @@ class Session:
 
     @property
     def has_news(self) -> bool:
-        """Whether it changed or decided something: else there is nothing to report."""
+        """Whether the session changed or decided something worth reporting."""
         return bool(self.files or self.commits or self.pulls or self.decisions)
 
 
 class Entry(NamedTuple):
-    """One thing that came of a day, in a line; `id` is that by which what is open is closed, "" for what is not."""
+    """One result of a day, in a line; `id` closes an open matter, "" for other results."""
 
     kind: Kind
     text: str
@@ -72,7 +78,7 @@ class Entry(NamedTuple):
 
 
 class ProjectDay(NamedTuple):
-    """What came of a day in a project, the most important first; `wall` is the workspace it is behind, "" for none."""
+    """The results of a day in a project, the most important first; `wall` is its walled workspace or ""."""
 
     project: str
     wall: str
@@ -82,23 +88,23 @@ class ProjectDay(NamedTuple):
 
 
 def choose_decisions(stated: Iterable[Memory]) -> list[str]:
-    """What of the user's statements settles something beyond the moment, the surest first, of those that say the same one.
+    """Returns the user's statements that settle something beyond the moment, the surest first; of equal ones one.
 
-    However much of one kind was settled on a day, a day tells it: a start is told the worthiest.
+    Unlike a start's brief, a day lists all of one kind.
     """
     rated = [(memory, evidence.rate(memory, sessions_since=0)) for memory in stated]
     most = len(rated)
     candidates = [brief.Candidate(memory, worth._replace(most=most), "") for memory, worth in rated if worth.value]
-    return [squeeze(one.memory.text) for one in brief.choose(candidates)]
+    return [squeeze(candidate.memory.text) for candidate in brief.choose(candidates)]
 
 
 def report_project(
     project: str, wall: str, sessions: Sequence[Session], *, pending: Mapping[str, str] = {}
 ) -> ProjectDay:
-    """Sums up the sessions of a project on a day, and what is open besides (`pending`: texts of goals and promises -> ids).
+    """Sums up the sessions of a project on a day, and other open matters (`pending`: texts of goals and promises -> ids).
 
-    Changes are named by their files, for what was asked for is not what was done. Of commits that say nearly the same the
-    latest counts, and what a later session committed is neither changed only nor left open by an earlier one.
+    Changes are named by their files, because what was asked for need not be what was done. Of commits that say nearly the
+    same the latest counts. What a later session committed is listed neither as uncommitted nor as open.
     """
     entries: dict[Kind, list[str]] = {kind: [] for kind in MOST}
     ids = dict(pending)
@@ -110,7 +116,7 @@ def report_project(
     files: set[str] = set()
     uncommitted: dict[str, None] = {}
     committed: set[str] = set()
-    for session in sorted(sessions, key=lambda one: (one.ended, one.id), reverse=True):
+    for session in sorted(sessions, key=lambda session: (session.ended, session.id), reverse=True):
         paths = [path for path, _ in session.files]
         for pull in session.pulls:
             add("Opened", pull)
@@ -122,7 +128,7 @@ def report_project(
             uncommitted |= dict.fromkeys(path for path in paths if path not in committed)
         for decision in session.decisions:
             add("Decided", decision)
-        # A check is named by its kind in front of the error; another command that failed says little of the work.
+        # A failed check is named by its kind; other failed commands say little about the work.
         failed = [error for error in session.failing if error.partition(":")[0] in CHECK_NAMES]
         if session.outcome == "failing" and failed:
             add("Open", f"failing {failed[-1]}")
@@ -142,29 +148,32 @@ def report_project(
     return ProjectDay(project, wall, len(entries["Committed"]), len(files), listed)
 
 
-CHECK_NAMES = frozenset(name for name, _ in CHECKS)
+CHECK_NAMES = CHECKS
 
 
 def _name_files(paths: Sequence[str]) -> str:
-    """The names of files, each once, and how many more there are; "" for none."""
+    """Returns the names of files, each once, and how many more there are; "" for none."""
     names = ", ".join(f"`{path.rpartition('/')[2]}`" for path in paths[:NAMES])
     return f"{names} and {len(paths) - NAMES} more" if len(paths) > NAMES else names
 
 
 def sort_projects(projects: Iterable[ProjectDay]) -> list[ProjectDay]:
-    """The projects in which anything came of a day, those with most first; those behind walls last."""
-    return sorted((one for one in projects if one.entries), key=lambda one: (one.wall, -len(one.entries), one.project))
+    """Returns the projects with results, those with most first, walled ones last."""
+    return sorted(
+        (project for project in projects if project.entries),
+        key=lambda project: (project.wall, -len(project.entries), project.project),
+    )
 
 
 def render_day(day: date, projects: Iterable[ProjectDay], *, with_ids: bool = False) -> str:
-    """A day as Markdown: a heading for each project and a list below it; within LINES where one of each kind allows it.
+    """Renders a day as Markdown: a heading and a list for each project, within LINES unless one entry of each kind takes more.
 
-    With `with_ids` what is open ends with the id by which it is closed.
+    With `with_ids` an open matter ends with the id that closes it.
     """
-    told = sort_projects(projects)
-    most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(told, most) <= LINES), 1)
+    ranked = sort_projects(projects)
+    most = next((most for most in range(max(MOST.values()), 1, -1) if _count_lines(ranked, most) <= LINES), 1)
     parts = [f"# {day:%A}, {day}\n"]
-    for project in told:
+    for project in ranked:
         counts = [
             amount(count, noun) for count, noun in ((project.commits, "commit"), (project.files, "file")) if count
         ]
@@ -179,7 +188,7 @@ def _count_lines(projects: Sequence[ProjectDay], most: int) -> int:
 
 
 def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), with_ids: bool = False) -> list[str]:
-    """The lines of a list, at most `most` of a kind; a single further entry is shown, as "1 more" would need its room."""
+    """Returns the lines of a list, at most `most` of a kind; a single further entry is shown, because "1 more" takes its room."""
     lines: list[str] = []
     numbers = Counter(entry.kind for entry in entries)
     for kind, number in numbers.items():
@@ -196,7 +205,7 @@ def render_entries(entries: Sequence[Entry], *, most: int = max(MOST.values()), 
 
 
 def shorten_entry(text: str) -> str:
-    """A text as an entry: on one line, the whole sentences that have room; of an answered question the answer is whole."""
+    """Returns a text as an entry: on one line, the whole sentences that fit; of an answered question the whole answer."""
     line = squeeze(text)
     question, arrow, answer = line.rpartition(ARROW)
     room = ENTRY - len(arrow) - len(answer)

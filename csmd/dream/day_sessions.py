@@ -15,24 +15,24 @@ from csmd.extraction import work
 from csmd.hosts import tool_calls
 from csmd.memory import open_matters
 from csmd.recall import last_sessions, visibility
-from csmd.store import belief_changes, digests, markdown_pages, memories
+from csmd.store import digests, journal, markdown_pages, memories
 from csmd.store.markdown_pages import Ending
 from csmd.store.sqlite import Rows
 from csmd.text.display import amount
 
-#: Minutes up to which a pause counts as work.
+#: Longest pause, in minutes, that counts as work.
 PAUSE_MIN = 15.0
-#: Characters of a result that say how its call ended.
+#: Characters of a result that are read to see how its call ended.
 RESULT_CHARACTERS = 200
 #: Most gotchas of a session.
 GOTCHAS = 20
 
-#: Converts a time of the store to the zone whose days people mean.
+#: Converts a stored time to the local time zone.
 Here = Callable[[str], datetime]
 
 
 def count_work_minutes(times: Sequence[datetime]) -> int:
-    """Minutes of work between the times of a session's turns: longer pauses do not count."""
+    """Returns the minutes of work between the times of a session's turns, without longer pauses."""
     gaps = ((later - earlier).total_seconds() / 60 for earlier, later in pairwise(times))
     return round(sum(gap for gap in gaps if 0 < gap <= PAUSE_MIN))
 
@@ -40,9 +40,9 @@ def count_work_minutes(times: Sequence[datetime]) -> int:
 def read_session(
     rows: Rows, ending: Ending, here: Here, *, key: bytes, day: date | None = None, with_plan: bool = False
 ) -> Session:
-    """Reads a session; with `day` only what was done and said on that local day, and open ends only where it ended then.
+    """Reads a session; with `day` only what was done and said on that local day, and open ends only if it ended then.
 
-    `with_plan` also how far the assistant's plan is, for which the whole session is read.
+    With `with_plan` the whole session is read for the progress of the assistant's plan.
     """
 
     def is_of_day(at: str) -> bool:
@@ -53,14 +53,14 @@ def read_session(
     digest = versions[-1] if versions else None
     items: dict[str, list[tuple[str, int]]] = defaultdict(list)
     for kind, text, number, at in digests.dated_items(rows, digest.seq) if digest else ():
-        # What is left at its end is of the day on which it ended; what it was on is of each.
+        # Open ends belong to the day on which the session ended, its subject to each day.
         if kind == "goal" or is_of_day(ending.last_at if kind in ("open", "failing") else at):
             items[kind].append((text, number))
 
     def texts(kind: str) -> tuple[str, ...]:
         return tuple(text for text, _ in items[kind] if not is_forgotten(text))
 
-    closed = belief_changes.closed_items(rows)
+    closed = journal.closed_items(rows)
     stated = [
         memory
         for memory in memories.stated_in_session(rows, ending.session_seq)
@@ -85,7 +85,7 @@ def read_session(
 
 
 def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
-    """How many entries of the assistant's plan are done, of how many."""
+    """Returns how many entries of the assistant's plan are done, and how many there are."""
     done = work.fold([work.Entry(*row) for row in digests.entries(rows, ending.session_seq)], cwd=ending.cwd)
     return sum(progress == "done" for _, progress, _ in done.todo), len(done.todo)
 
@@ -93,7 +93,7 @@ def _read_progress(rows: Rows, ending: Ending) -> tuple[int, int]:
 def _read_deviations(
     rows: Rows, session: int, is_of_day: Callable[[str], bool], is_forgotten: Callable[[str], bool]
 ) -> list[str]:
-    """What the user corrected, in their words, then how many calls they turned down, by tool, and prompts they took back."""
+    """Returns the user's corrections in their words, then the numbers of calls turned down, by tool, and prompts taken back."""
     corrected = [
         text for text, at in markdown_pages.corrections_of(rows, session) if is_of_day(at) and not is_forgotten(text)
     ]
@@ -113,7 +113,7 @@ def _read_deviations(
 
 
 def _read_modes(rows: Rows, session: int, here: Here, is_of_day: Callable[[str], bool]) -> list[str]:
-    """Each mode that a session had, with the local time of the first prompt in it."""
+    """Returns each mode of a session with the local time of its first prompt."""
     changes = [next(group) for _, group in groupby(markdown_pages.modes_of(rows, session), key=lambda row: row[1])]
     return [f"{here(at):%Y-%m-%d %H:%M} {mode}" for at, mode in changes if is_of_day(at)]
 
@@ -128,11 +128,11 @@ def read_day(
     is_left_out: Callable[[str, str], bool],
     is_today: bool = False,
 ) -> list[ProjectDay]:
-    """Reads what came of a local day in each of some projects (None: in all) but those whose root or directory is left out.
+    """Reads the results of a local day in some projects (None: in all), except those whose root or directory is left out.
 
-    With `is_today` also the goals and promises that are open in them. Projects of one name are called by the directory around them, too.
+    With `is_today` also their open goals and promises. Projects of the same name are told apart by their parent directory.
     """
-    # A day of any zone lies within these days of UTC.
+    # A local day lies within these days of UTC.
     since, until = (f"{day + timedelta(days=days)}T00:00:00.000Z" for days in (-1, 2))
     projects: dict[int, list[tuple[Ending, Session]]] = defaultdict(list)
     for ending in markdown_pages.endings_between(rows, since=since, until=until, projects=places):
@@ -140,19 +140,19 @@ def read_day(
             session = read_session(rows, ending, here, key=key, day=day)
             if not is_left_out(ending.root, ending.cwd):
                 projects[ending.project_seq].append((ending, session))
-    names = Counter(known[0][0].project for known in projects.values())
+    names = Counter(sessions[0][0].project for sessions in projects.values())
     return [
         day_report.report_project(
             "/".join(PurePath(ending.root).parts[-2:]) if names[ending.project] > 1 and ending.root else ending.project,
-            ending.wall, [session for _, session in known],
+            ending.wall, [session for _, session in sessions],
             pending=_read_pending(rows, ending.project_seq) if is_today else {},
         )
-        for known in projects.values()
-        for ending in [known[0][0]]
+        for sessions in projects.values()
+        for ending in [sessions[0][0]]
     ]  # fmt: skip
 
 
 def _read_pending(rows: Rows, project: int) -> dict[str, str]:
-    """The open goals and promises of a project: text -> id."""
+    """Returns the open goals and promises of a project: text -> id."""
     matters = [*open_matters.read_goals(rows, [project]), *open_matters.read_promises(rows, [project])]
     return {matter.text: matter.id for matter in matters}

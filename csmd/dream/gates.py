@@ -1,4 +1,4 @@
-"""Whether to dream now."""
+"""Decides whether to dream now; pure."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from csmd.text import display
 from csmd.text.ages import format_span
 from csmd.text.display import amount
 
-#: Runnable processes a core from which on the machine is busy, whoever it works for.
+#: Runnable processes per core at which the machine counts as busy.
 MOST_LOAD = 0.7
-#: How long a dream waits after one that failed; after one that was undone it waits as long as after a dream.
+#: How long a dream waits after a failed one; after an undone one it waits as long as after any dream.
 RETRY_WAIT = timedelta(hours=1)
-#: Corrections of the clock up to this are not taken for a clock that was set back.
+#: Larger corrections of the clock count as a clock that was set back.
 SKEW = timedelta(hours=1)
-#: How long what no dream has seen waits at most: then a dream passes OVERDUE_PASSES. Where it still cannot run, or a user
-#: set a longer time between dreams, the reason says so.
+#: How long new memories wait for a dream at most; then it passes the gates in OVERDUE_PASSES.
 OVERDUE_AFTER = timedelta(hours=24)
-#: How the reason of a gate begins that opens by itself: after some time, or some sessions.
+#: Begins the reason of a gate that opens by itself, after some time or some sessions.
 AFTER = "after "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateFacts:
-    """What the gates look at; times as they are stored, "" for never; None where the machine does not tell.
+    """What the gates look at; times as they are stored, "" for never; None if the machine does not tell.
 
-    `last_at` is when the last dream that was done began, `failed_at` when the latest of all ended if it failed,
-    `undone_at` when the last that was undone was, `first_at` when the first session began. `sessions` have had a turn
-    since `counted_from`. `calm_s` are the seconds on the monotonic clock since anything was heard of a session, or the
-    daemon began. `crowded` says which tiers are too large, `holder` who has the lock, in words. `waiting_at` is when it
-    was noticed that there is something no dream has seen, `no_writes` why the database takes none, "" where it does.
+    `last_at` is when the last finished dream began, `failed_at` when the latest dream ended if it failed, `undone_at`
+    when a dream was last undone, `first_at` when the first session began. `sessions` counts those with a turn since
+    `counted_from`. `calm_s` are the seconds on the monotonic clock since the last event of a session, or since the daemon
+    started. `crowded` says which tiers are too large, `holder` who has the lock, in words. `waiting_at` is when something
+    new was first noticed since the last dream, `no_writes` why the database takes no writes or "".
     """
 
     now: datetime
@@ -63,7 +62,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answers of all gates, in the order of the table; `overdue` is for how long a dream is, in words."""
+    """The answers of all gates, in the order of the table; `overdue` says in words for how long a dream has been due."""
 
     answers: tuple[Answer, ...]
     overdue: str = ""
@@ -74,7 +73,7 @@ class Verdict:
 
     @property
     def words(self) -> str:
-        """`next dream after 2 more sessions and 19 h`, or why one is due; `off, ...` where the switch alone says enough."""
+        """Returns `next dream after 2 more sessions and 19 h`, or why one is due, or `off, ...` if the switch is off."""
         by_gate = {answer.gate: answer for answer in self.answers}
         if not by_gate["switch"].is_open:
             return by_gate["switch"].reason
@@ -90,13 +89,13 @@ class Verdict:
         return "; ".join([f"next dream {AFTER}{awaited}", *others]) if awaited else f"waits: {'; '.join(others)}"
 
     def closed(self, *, forced: bool = False) -> tuple[str, ...]:
-        """The reasons of the closed gates; of a `forced` dream only of those that cannot be forced."""
+        """Returns the reasons of the closed gates; for a `forced` dream only of those that cannot be forced."""
         closed = (answer for answer in self.answers if not answer.is_open)
         return tuple(answer.reason for answer in closed if not forced or answer.gate in NOT_FORCEABLE)
 
 
 def counted_from(now: datetime, last_at: str, every_h: int) -> str:
-    """Since when sessions are new: the last dream, "" for never; where that lies in the future, `every_h` ago."""
+    """Returns since when sessions are new: the last dream, "" for never, or `every_h` ago if that is in the future."""
     if last_at and datetime.fromisoformat(last_at) - now > SKEW:
         return (now - timedelta(hours=every_h)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     return last_at
@@ -120,7 +119,7 @@ def ask_gates(settings: Settings, facts: GateFacts) -> Verdict:
 
 
 def find_waited(settings: Settings, facts: GateFacts) -> timedelta | None:
-    """How long what no dream has seen has waited, where that is too long; None where it is not, or nothing waits."""
+    """Returns how long new memories have waited for a dream if that is too long; None otherwise."""
     if not facts.waiting_at or not facts.sessions or not settings.stages_dream:
         return None
     waited = facts.now - datetime.fromisoformat(facts.waiting_at)
@@ -152,19 +151,19 @@ def _sessions(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
 
 
 def _crowded(facts: GateFacts, why_not: str) -> tuple[bool, str]:
-    """A tier that is too large opens the gate, as soon as there is anything that no dream has seen yet."""
+    """Opens if a tier is too large and there is anything new since the last dream."""
     is_open = bool(facts.crowded) and (facts.sessions > 0 or not facts.last_at)
     return is_open, facts.crowded[0] if is_open else why_not
 
 
 def _again(settings: Settings, facts: GateFacts) -> tuple[bool, str]:
-    """What failed, or was not wanted, is not done again at once."""
+    """Stays closed for a while after a dream that failed or was undone."""
     for event, at, wait in (
         ("the last one failed", facts.failed_at, RETRY_WAIT),
         ("the last one was undone", facts.undone_at, timedelta(hours=settings.dream_every_h)),
     ):
         left = wait - (facts.now - datetime.fromisoformat(at)) if at else timedelta(0)
-        if timedelta(0) < left <= wait + SKEW:  # beyond that the clock was set back
+        if timedelta(0) < left <= wait + SKEW:  # otherwise the clock was set back
             return False, f"{event}, again in {format_span(left, up=True)}"
     return True, "nothing failed or was undone lately"
 
@@ -191,19 +190,19 @@ def _storage(_: Settings, facts: GateFacts) -> tuple[bool, str]:
     return not facts.no_writes, facts.no_writes or "the database takes writes"
 
 
-#: Cheapest first: what is known without looking, what the store holds, what the machine tells, what is on the disk.
+#: Cheapest first: settings, the store, the machine, the disk.
 GATES: Mapping[str, Callable[[Settings, GateFacts], tuple[bool, str]]] = {
     "switch": _switch, "time": _time, "sessions": _sessions, "again": _again, "quiet": _quiet, "lock": _lock,
     "storage": _storage,
 }  # fmt: skip
-#: The gates whose reasons people are given, in this order: of an open verdict, of a closed one.
+#: The gates whose reasons are shown, in this order, for an open verdict and for a closed one.
 WHY = ("sessions", "time", "quiet")
 WHY_NOT = ("sessions", "time", "again", "quiet", "lock", "storage")
-#: What a person can do where one of the gates that an overdue dream does not pass is shut.
+#: What a person can do about a closed gate that an overdue dream does not pass.
 DO: Mapping[str, str] = {
     "again": "`csmd dream run` does not wait", "lock": "if that process hangs, end it", "storage": "see `csmd doctor`",
 }  # fmt: skip
-#: The gates that a person who forces a dream does not pass.
+#: The gates that a forced dream does not pass.
 NOT_FORCEABLE = ("lock", "storage")
-#: The gates that an overdue dream passes: what failed or was undone still waits, and the lock is another's.
+#: The gates that an overdue dream passes; a failed or undone dream, and another's lock, still stop it.
 OVERDUE_PASSES = ("time", "sessions", "quiet")

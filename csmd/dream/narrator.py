@@ -19,15 +19,16 @@ from csmd.store.turns import FailureTurn, WorkItem
 from csmd.text.display import amount, cut, join_names, squeeze
 from csmd.values import Packet
 
-#: Least number of names that show a form, and the share of all names that have it.
-LEAST, NEARLY_ALL = 4, 0.8
+#: Fewest names that show a form.
+LEAST = 4
+#: The share of all names that must have it.
+NEARLY_ALL = 0.8
 
-
-#: Names that nobody chose.
+#: Commit subjects that tools write.
 _NOT_CHOSEN = re.compile(r"^(?:Merge|Revert) |^(?:fixup|squash)! ")
 _COMMON_BRANCH = re.compile(r"^(?:main|master|trunk|develop|dev|HEAD|gh-pages|detached.*)$")
 _TYPES = "feat|fix|chore|docs|refactor|test|tests|perf|build|ci|style|revert"
-#: Name of a form of commit subjects -> (pattern, sentence); the first that nearly all have.
+#: Name of a form of commit subjects -> (pattern, sentence); the first that nearly all have is taken.
 SUBJECTS: dict[str, tuple[re.Pattern[str], str]] = {
     "conventional": (
         re.compile(rf"(?:{_TYPES})(?:\([^)]+\))?!?: \S"),
@@ -42,7 +43,7 @@ SUBJECTS: dict[str, tuple[re.Pattern[str], str]] = {
 }
 _TICKET = re.compile(r"\b([A-Za-z]{2,10})-\d+\b")
 _DAY = re.compile(r"\b20\d\d-?[01]\d-?[0-3]\d\b")
-#: Forms of test files in the languages that leave a choice.
+#: Forms of test file names in languages that allow several.
 _TESTS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("*.test.*", re.compile(r"\.test\.(?:[cm]?[jt]s|[jt]sx)$")),
     ("*.spec.*", re.compile(r"\.spec\.(?:[cm]?[jt]s|[jt]sx)$")),
@@ -55,7 +56,7 @@ _PLACES = ("tests", "test", "__tests__", "spec", "specs", "e2e")
 
 
 def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
-    """The form of commit subjects, None for none that nearly all have."""
+    """Returns the form of commit subjects; None if no form is common to nearly all."""
     chosen = _distinct([item for item in subjects if not _NOT_CHOSEN.match(item.text)])
     for name, (pattern, text) in SUBJECTS.items():
         fitting = [item for item in chosen if pattern.match(item.text)]
@@ -65,7 +66,7 @@ def find_commit_form(subjects: Sequence[WorkItem], project: int) -> Fact | None:
 
 
 def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
-    """The form of branch names: what is before the first slash, a ticket, a day; None for none."""
+    """Returns the form of branch names: a prefix, a ticket, a date; None for none."""
     chosen = _distinct([item for item in names if not _COMMON_BRANCH.match(item.text)])
     shapes = {item.text: _shape(item.text) for item in chosen}
     common = Counter(shape for shape in shapes.values() if shape)
@@ -77,7 +78,7 @@ def find_branch_form(names: Sequence[WorkItem], project: int) -> Fact | None:
 
 
 def _shape(name: str) -> str:
-    """The part of a branch's name that others could share; "" for a name that shows no form."""
+    """Returns the part of a branch's name that others could share; "" for a name without form."""
     before, slash, rest = name.rpartition("/")
     ticket, day = _TICKET.match(rest), _DAY.match(rest)
     if not (slash or ticket or day):
@@ -89,7 +90,7 @@ def _shape(name: str) -> str:
 
 
 def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
-    """How test files are named where the language leaves a choice, and where they lie; None for none."""
+    """Returns how test files are named, in languages that allow several forms, and where they are; None for no form."""
     by_form: dict[str, list[WorkItem]] = defaultdict(list)
     for path in _distinct(paths):
         if form := next((form for form, pattern in _TESTS if pattern.search(path.text)), ""):
@@ -111,7 +112,7 @@ def find_test_form(paths: Sequence[WorkItem], project: int) -> Fact | None:
 def _form(
     name: str, text: str, seen: Sequence[WorkItem], total: int, project: int, *, least: int = LEAST
 ) -> Fact | None:
-    """A convention that `seen` of `total` names follow, None where these are not nearly all."""
+    """Returns a convention that `seen` of `total` names follow; None if these are not nearly all."""
     if len(seen) < max(least, NEARLY_ALL * total):
         return None
     sources = [(item.session_id, item.uuid) for item in seen]
@@ -120,49 +121,68 @@ def _form(
 
 
 def _distinct(named: Sequence[WorkItem]) -> list[WorkItem]:
-    """The first of each name."""
+    """Returns the first item of each name."""
     return list({item.text: item for item in reversed(named)}.values())[::-1]
 
 
-#: Least number of sessions that a fact rests on, and most turns that it cites.
-LEAST_SESSIONS, EVIDENCE = habits.LEAST_SESSIONS, 8
+#: Fewest sessions that a fact rests on.
+LEAST_SESSIONS = habits.LEAST_SESSIONS
+#: Most turns that a fact cites.
+EVIDENCE = 8
 
-#: Milestones from which on the steps before them are a procedure.
+#: Fewest milestones that show a procedure.
 LEAST_MILESTONES = 3
-#: Share of the times from which a command is the usual one, and from which another one is named beside it.
-USUAL, BESIDES = 0.5, 0.1
+#: The share of a purpose's runs that makes a command the usual one.
+USUAL = 0.5
+#: The share of a purpose's runs from which another command is named as well.
+BESIDES = 0.1
 #: Purpose of a command -> the beginning of a sentence about it.
 PURPOSES = {
     "test": "Tests run with", "lint": "Linting is done with", "format": "Code is formatted with",
     "check types": "Types are checked with", "build": "It is built with",
 }  # fmt: skip
 
-#: Sessions in which a check's first rule must have been broken, sessions of each further rule, most rules that are named.
-TURNED_DOWN_OFTEN, TURNED_DOWN_SESSIONS, TURNED_DOWN = 3, 2, 4
+#: Sessions in which the rule that a check reports most must have been broken.
+TURNED_DOWN_OFTEN = 3
+#: Sessions in which each further rule must have been broken.
+TURNED_DOWN_SESSIONS = 2
+#: Most rules that are named.
+TURNED_DOWN = 4
 #: A rule's name at the end of a checker's message, or its code.
 _RULE = re.compile(
     r"\(([a-z][a-z0-9]+(?:[-/][a-z0-9]+)*)\)$|\[([a-z][a-z0-9]+(?:-[a-z0-9]+)*)\]$|\b([A-Z]{1,4}\d{3,4})\b"
 )
 
-#: Most characters of an error's message, and of the sentence that says what mended it.
-MESSAGE, MENDED = 120, 200
+#: Most characters of an error's message.
+MESSAGE = 120
+#: Most characters of the sentence that says what mended it.
+MENDED = 200
 _PLACEHOLDER = re.compile(r"\s*\((?:line|n|id|hash|path)?<[a-z]+>\)")
 
-#: Files change together that were both changed in so many sessions, in this share of the sessions of the rarer one.
-TOGETHER_SESSIONS, TOGETHER = 3, 0.75
-#: A file changed in more than this share of the sessions goes with everything; fewer than FEW_SESSIONS show no such thing,
-#: and a fact of them has this part of its confidence.
-EVERYWHERE, FEW_SESSIONS, FEW_SURE = 0.25, 12, 0.9
-#: Most changed files of a session whose pairs count, most files beside one, most facts about files.
-MOST_CHANGED, MOST_BESIDE, MOST_FILES_FACTS = 20, 4, 10
+#: Fewest sessions in which two files both changed that are said to change together.
+TOGETHER_SESSIONS = 3
+#: The share of the sessions of the rarer file that these must be.
+TOGETHER = 0.75
+#: A file that changed in a larger share of all sessions says nothing about its companions.
+EVERYWHERE = 0.25
+#: With fewer sessions EVERYWHERE is not applied.
+FEW_SESSIONS = 12
+#: A fact from so few sessions has this part of its confidence.
+FEW_SURE = 0.9
+#: The pairs of a session with more changed files do not count.
+MOST_CHANGED = 20
+#: Most files named as changing together with one.
+MOST_BESIDE = 4
+#: Most facts about files.
+MOST_FILES_FACTS = 10
 _TEST_NAME = re.compile(r"^(?:test_|spec_)|(?:_test|_spec|\.test|\.spec|Tests?|IT)$")
 
-#: Where something was purged or redacted: the rest is not quoted.
+#: The mark of something purged or redacted; a text with it is not quoted.
 _HOLE = re.compile(r"\[(?:purged\]|redacted:)")
 
 
 class Failed(NamedTuple):
-    """An error with the turns that show it and those that mended it, in order."""
+    """An error with the turns that show it and those that fixed it, in order."""
 
     fingerprint: str
     command: str
@@ -170,24 +190,24 @@ class Failed(NamedTuple):
     turns: Sequence[FailureTurn]
 
     def sources(self, *, mended: bool) -> list[tuple[str, str]]:
-        """(session, uuid) of the turns that mended it, or of those that show it."""
+        """Returns (session, uuid) of the turns that fixed it, or of those that show it."""
         return [(turn.session_id, turn.uuid) for turn in self.turns if turn.mended == mended]
 
 
 def sort_facts(facts: Iterable[Fact]) -> list[Fact]:
-    """Facts by kind, the surest first; the same facts give the same order."""
+    """Sorts facts by kind, the surest first, in a stable order."""
     kinds = ("command", "procedure", "fix", "files", "convention")
     return sorted(facts, key=lambda fact: (kinds.index(fact.kind), -fact.confidence, fact.fingerprint))
 
 
 def is_covered(fact: Fact, lines: Iterable[str]) -> bool:
-    """Whether one of these lines names already all the commands that a fact counts."""
+    """Whether one of these lines already names all the commands that a fact counts."""
     commands = re.findall(r"`[^`]+`", fact.text)
     return fact.kind == "command" and any(all(command in line for command in commands) for line in lines)
 
 
 def choose_evidence(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
-    """Uuids of (session, uuid), one of each session before any second, at most EVIDENCE of them."""
+    """Returns at most EVIDENCE uuids of (session, uuid), one of each session before a second one of any."""
     ranks: Counter[str] = Counter()
     ranked: list[tuple[int, str]] = []
     for session, uuid in dict.fromkeys(sources):
@@ -197,7 +217,7 @@ def choose_evidence(sources: Iterable[tuple[str, str]]) -> tuple[str, ...]:
 
 
 def _sessions(sources: Iterable[tuple[str, str]]) -> int:
-    """How many sessions some (session, uuid) are of."""
+    """Returns the number of sessions in some (session, uuid)."""
     return len({session for session, _ in sources})
 
 
@@ -205,7 +225,7 @@ def _fact(
     kind: Literal["command", "procedure", "fix", "files", "convention"], fingerprint: str, text: str, project: int,
     *, seen: int, total: int, sources: Sequence[tuple[str, str]],
 ) -> Fact | None:  # fmt: skip
-    """A fact as sure as its counts, None where too few sessions or turns show it."""
+    """Returns a fact with the confidence of its counts; None if too few sessions or turns show it."""
     sessions, evidence = _sessions(sources), choose_evidence(sources)
     if sessions < LEAST_SESSIONS or len(evidence) < LEAST_SESSIONS or _HOLE.search(text):
         return None
@@ -219,16 +239,16 @@ def _fact(
 
 
 def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
-    """Which commands serve a purpose, and which steps come before a milestone."""
+    """Returns which commands serve a purpose, and which steps come before a milestone."""
     runs: dict[str, dict[str, list[Packet]]] = defaultdict(lambda: defaultdict(list))
     for packet in packets:
         if packet.kind == "tool" and (purpose := shell_commands.purpose(packet.subject)):
             runs[purpose][packet.subject].append(packet)
     facts = [_usual_command(purpose, commands, project) for purpose, commands in sorted(runs.items())]
-    for habit in habits.habits(packets):
+    for habit in habits.find_habits(packets):
         counts = re.match(r"(\d+) of (\d+) ", habit.count)
         if habit.category == "procedure" and counts and int(counts[2]) >= LEAST_MILESTONES:
-            sources = [(packet.session_id, packet.uuid) for packet in habits.typical(habit.seen)]
+            sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(habit.seen)]
             facts.append(
                 Fact(kind="procedure", fingerprint=habit.fingerprint, text=habit.text, project_seq=project,
                      seen=int(counts[1]), total=int(counts[2]), sessions=habit.sessions,
@@ -238,7 +258,7 @@ def count_commands(packets: Sequence[Packet], project: int) -> list[Fact]:
 
 
 def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int) -> Fact | None:
-    """The command that serves a purpose most of the times; variants of it (`test:ci` beside `test`) are no others."""
+    """Returns the command that serves a purpose most often; variants of it (`test:ci` of `test`) count as the same."""
     ranked = sorted(commands.items(), key=lambda entry: (-len(entry[1]), entry[0]))
     command, runs = ranked[0]
     is_variant = re.compile(rf"{re.escape(command)}[:-]").match
@@ -251,7 +271,7 @@ def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int
     text = f"{PURPOSES[purpose]} `{command}`, {len(runs)} of {total} times"
     text += f", else with {join_names(besides)}" if besides else ""
     text += f"; there {'are' if len(variants) > 1 else 'is'} also {join_names(variants)}" if variants else ""
-    sources = [(packet.session_id, packet.uuid) for packet in habits.typical(runs)]
+    sources = [(packet.session_id, packet.uuid) for packet in habits.most_typical_first(runs)]
     return _fact("command", f"command:{purpose}", f"{text}.", project, seen=len(runs), total=total, sources=sources)
 
 
@@ -259,7 +279,7 @@ def _usual_command(purpose: str, commands: dict[str, list[Packet]], project: int
 
 
 def count_failures(errors: Sequence[Failed], project: int) -> list[Fact]:
-    """What failed in several sessions and what mended it, and which rules a check reports most."""
+    """Returns what failed in several sessions and what fixed it, and which rules a check reports most."""
     facts = [_mended_error(error, project) for error in errors]
     rules: dict[str, dict[str, list[tuple[str, str]]]] = defaultdict(lambda: defaultdict(list))
     failing: dict[str, list[tuple[str, str]]] = defaultdict(list)
@@ -274,7 +294,7 @@ def count_failures(errors: Sequence[Failed], project: int) -> list[Fact]:
 
 
 def _mended_error(error: Failed, project: int) -> Fact | None:
-    """An error of several sessions with what mended it: in words, else by the file that was changed every time."""
+    """Returns an error of several sessions with its fix: in words, or the file that was changed every time."""
     shown, mending = error.sources(mended=False), [turn for turn in error.turns if turn.mended]
     sessions = _sessions(shown)
     if not error.command or not mending or sessions < LEAST_SESSIONS:
@@ -300,7 +320,7 @@ def _mended_error(error: Failed, project: int) -> Fact | None:
 
 
 def _broken_rules(command: str, rules: Mapping[str, list[tuple[str, str]]], failing: int, project: int) -> Fact | None:
-    """The rules that a check reports in most sessions; `failing` sessions had it fail at all."""
+    """Returns the rules that a check reports in most sessions; it failed in `failing` sessions."""
     often = [(rule, shown) for rule, shown in rules.items() if _sessions(shown) >= TURNED_DOWN_SESSIONS]
     most = sorted(often, key=lambda entry: (-_sessions(entry[1]), entry[0]))[:TURNED_DOWN]
     if not most or _sessions(most[0][1]) < TURNED_DOWN_OFTEN:
@@ -316,18 +336,18 @@ def _broken_rules(command: str, rules: Mapping[str, list[tuple[str, str]]], fail
 
 
 def path_in_project(path: str, *, cwd: str, root: str) -> str:
-    """A path of a digest (below `cwd`, else whole) as one below the project's root; "" for one outside of it."""
+    """Returns a digest's path (relative to `cwd`, or absolute) relative to the project's root; "" if it is outside."""
     if not path or path.startswith(("/", "~", "..")) or _HOLE.search(path) or re.match(r"[A-Za-z]:[\\/]", path):
         return ""
     if root and cwd.startswith(root.rstrip("/") + "/"):
         below = f"{cwd.removeprefix(root.rstrip('/') + '/').rstrip('/')}/"
-        below = re.sub(r"^(?:\.claude/)?\.?worktrees/[^/]+/", "", below)  # a checkout of the whole inside of it
+        below = re.sub(r"^(?:\.claude/)?\.?worktrees/[^/]+/", "", below)  # a worktree inside the project
         return f"{below}{path}"
     return path
 
 
 def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
-    """Which files change with which: not those that change with everything, nor a file with its own test."""
+    """Returns which files change together, without those that change with everything and pairs of a file and its test."""
     sessions: dict[str, dict[str, str]] = defaultdict(dict)
     for change in changes:
         sessions[change.session_id][change.text] = change.uuid
@@ -343,7 +363,7 @@ def count_file_pairs(changes: Sequence[WorkItem], project: int) -> list[Fact]:
         rarer, wider = sorted(pair, key=lambda name: (changed[name], name))
         if len(shared) >= max(TOGETHER_SESSIONS, TOGETHER * changed[rarer]) and not _is_test_of(*pair):
             companions[rarer][wider] = shared
-    # One sentence for each file with all that changes beside it; a pair that another sentence names is not repeated.
+    # One sentence for each file with all its companions; a pair is named in one sentence only.
     facts, named = [], set[frozenset[str]]()
     for path, others in sorted(companions.items(), key=lambda entry: (-len(entry[1]), entry[0])):
         names = sorted(others, key=lambda name: (-len(others[name]), name))[:MOST_BESIDE]
@@ -374,12 +394,18 @@ def _is_test_of(path: str, other: str) -> bool:
 
 # --- counting over the store
 
-#: The latest packets, and the sessions whose digests are read; errors, and the turns of each.
-MOST_PACKETS, MOST_SESSIONS, MOST_ERRORS, MOST_TURNS = 10_000, 300, 200, 100
+#: The latest packets that are counted.
+MOST_PACKETS = 10_000
+#: The latest sessions whose digests are read.
+MOST_SESSIONS = 300
+#: Most errors that are read.
+MOST_ERRORS = 200
+#: Most turns of an error that are read.
+MOST_TURNS = 100
 
 
 def count_facts(rows: Rows, project: int) -> list[Fact]:
-    """The facts about a project, in a stable order; nothing of them depends on the time."""
+    """Returns the facts about a project, in a stable order; they do not depend on the time."""
     facts = count_commands(candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS), project)
     errors = [
         Failed(error.fingerprint, error.command, error.message,

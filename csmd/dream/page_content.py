@@ -8,12 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cached_property
 from itertools import accumulate, islice
 
 from csmd.dream import actions, narrator, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_format import Item, Page, Read, Section
+from csmd.dream.themes import Theme
 from csmd.extraction import statement_context
 from csmd.memory import review_answers
 from csmd.recall import compose, evidence, visibility
@@ -23,26 +23,38 @@ from csmd.text.sentence import states_something
 from csmd.values import Memory
 from csmd.vocabulary import INDEX, INDEX_LINES, INDEX_UNITS, Category, Gate
 
-#: Most lines of memories on a page, and most of them under one heading.
-PAGE_LINES, SECTION_LINES = 100, 16
-#: Days of a project's life for which what a session left to be done stands under "Still open".
+#: Most lines of memories on a page.
+PAGE_LINES = 100
+#: Most lines of memories under one heading.
+SECTION_LINES = 16
+#: Days of a project's life for which an open plan is shown under "Still open".
 OPEN_DAYS = 14
-#: So many times as many memories as have room, the surest, are considered for a page.
+#: How many times as many memories as have room are considered for a page, the surest first.
 CONSIDERED = 2.5
-#: Least confidence of an assistant's statement on a page: that of what no person is asked about.
+#: Least confidence of an assistant's statement on a page: below it a person is asked.
 LEAST_SURE = review_answers.LOW
-#: A line repeats another one where, of at least so many words, at most this share is its own, and no number.
-LEAST_INSIDE, INSIDE = 5, 0.8
-#: Two statements of one session with so many words each, this share in common and no other number, are one line.
-LEAST_RETOLD, RETOLD = 12, 0.6
+#: Fewest words of a line that repeats another one.
+LEAST_INSIDE = 5
+#: A line repeats another one if the other has at least this share of its words, and all its numbers.
+INSIDE = 0.8
+#: Fewest words of two statements of one session that are shown as one line.
+LEAST_RETOLD = 12
+#: The share of words that they have in common; their numbers are the same.
+RETOLD = 0.6
+#: Most characters of a symptom.
 SHOWN_CHARACTERS = 160
-#: Most characters of a page's description, and most themes of a project in it.
-ABOUT_CHARACTERS, ABOUT_THEMES = 200, 3
-#: Most projects that a theme's description names; of more, or of two with one name, it says how many.
+#: Most characters of a page's description.
+ABOUT_CHARACTERS = 200
+#: Most themes of a project in its description.
+ABOUT_THEMES = 3
+#: Most projects that a theme's description names; of more, or of two with one name, it gives the number.
 NAMED = 3
-#: A page on which nobody has written anything.
+#: A page without anything that a person wrote.
 NOBODYS = Read()
-COUNTED, LISTED = "Counted over sessions", "Pages"
+#: Heading of counted facts.
+COUNTED = "Counted over sessions"
+#: Heading of the index's list.
+LISTED = "Pages"
 #: Heading of statements about code that was edited since.
 EDITED = "Said before its code was edited"
 REVIEWS = "Remarks of reviews"
@@ -57,7 +69,7 @@ _BEGIN = ("Nothing is known yet that holds in every project. A line that you add
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A heading of a page, which memories belong under it, and the gate and category of a line that a person adds there."""
+    """A heading of a page, which memories it lists, and the gate and category of a line that a person adds there."""
 
     heading: str
     fits: Callable[[Memory], bool]
@@ -65,14 +77,14 @@ class Kind:
     category: Category
 
 
-#: A name from one project's code: a wish about it is no way to work.
+#: A name from one project's code: a wish about it does not say how the user works.
 _CODE = re.compile(
     r"\w-*+\.[A-Za-z]{1,4}:\d|\w\(\)|[a-z][A-Z]++[a-z]\w*?[A-Z][a-z]|\b[a-z]\w++\.[A-Z][a-z]\w|\b[a-z]++_[a-z]++_\w"
 )
 #: What a scene quotes.
 _QUOTED = re.compile(r'"([^"]{1,400})"')
 # fmt: off
-#: In the order in which they are shown; the first that fits takes a memory.
+#: A memory is listed under the first kind that fits.
 KINDS: tuple[Kind, ...] = (
     Kind(heading=EDITED, fits=lambda memory: memory.is_edited and not memory.pinned, gate="epistemic", category="pattern"),
     Kind(heading="Corrections", fits=lambda memory: memory.gate == "correction", gate="correction", category="preference"),
@@ -88,7 +100,7 @@ KINDS: tuple[Kind, ...] = (
 )
 ORDER = ("Corrections", "How the user works", "Decisions and conventions", "Known gotchas", "Facts", "People", "Still open", REVIEWS, EDITED)
 # fmt: on
-#: Headings that csmd gives; those of a theme's page link to a project's.
+#: Headings that csmd writes, besides those of a theme's page, which link to a project's page.
 OURS = frozenset({*ORDER, COUNTED, LISTED})
 #: Gate and category of a line under any other heading.
 OTHERWISE: tuple[Gate, Category] = ("epistemic", "fact")
@@ -98,7 +110,7 @@ OTHERWISE: tuple[Gate, Category] = ("epistemic", "fact")
 class Place:
     """A project, or what holds everywhere in a workspace; `walled` keeps it off the common pages.
 
-    `title` is its name with the directory around it where another project has the same name, else "".
+    `title` is its name with its parent directory if another project has the same name, else "".
     """
 
     seq: int
@@ -110,30 +122,30 @@ class Place:
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether its statements hold in more than one project."""
+        """Whether its memories hold in more than one project."""
         return not self.seq or self.key.startswith("workspace:")
 
     @property
     def path(self) -> str:
-        """Its page."""
+        """The path of its page."""
         return project_page(self.name, self.key) if self.seq else USER
 
 
 def may_stand(memory: Memory) -> bool:
-    """Whether a memory may stand on a page: csmd would inject it, and it lasts longer than its session."""
+    """Whether a memory may be on a page: csmd would inject it, and it lasts longer than its session."""
     if memory.author or not visibility.is_injectable(memory) or memory.tier in ("archive", "session"):
         return False  # what a colleague said is not the user's to edit
     if memory.type == "episodic" and memory.authority != "user" and not memory.pinned:
-        return False  # what an assistant did that day stands in the day's file
-    if memory.scope != "project" and memory.session_id:  # what is told in every project is chosen as a start's brief is
+        return False  # the day's file has what an assistant did that day
+    if memory.scope != "project" and memory.session_id:  # a general memory is chosen as for the brief at a start
         return evidence.rate(memory, sessions_since=0).value > 0
     return memory.authority == "user" or memory.pinned or memory.confidence >= LEAST_SURE
 
 
 def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
-    """The memories without plans that were last stated long before the project's last session.
+    """Returns the memories without plans last stated long before the project's last session.
 
-    What a person writes on a page is no session.
+    What a person wrote on a page does not count as a session.
     """
     every = list(memories)
     last = max((memory.confirmed_at for memory in every if memory.session_id), default="")
@@ -147,10 +159,10 @@ def drop_old_plans(memories: Iterable[Memory]) -> list[Memory]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotations:
-    """The notes beside memories, by id: symptoms of a gotcha, wordings that wait for an answer.
+    """Notes shown with memories, by id: the symptoms of a gotcha, wordings that wait for a person's answer.
 
-    `new` are waiting lines (heading, text) that would be memories of their own. With `edits` the lines say that their
-    code was edited since, not a heading.
+    `new` are waiting lines (heading, text) that would become memories. With `edits` a line itself says that its code was
+    edited since, instead of standing under a heading that does.
     """
 
     shows: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -163,7 +175,7 @@ NOTHING = Annotations()
 
 
 def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
-    """A memory as a line of a page."""
+    """Returns the line of a memory."""
 
     def is_symptom(text: str) -> bool:
         """Whether a person's words describe a failure: every sentence states something."""
@@ -180,12 +192,12 @@ def build_item(memory: Memory, annotations: Annotations = NOTHING) -> Item:
 
 
 def _balance_emphasis(text: str) -> str:
-    """A text cut out of Markdown, without marks of emphasis where one lacks its other."""
+    """Returns a text without its marks of emphasis if one of a pair is missing."""
     return display.squeeze(text.replace("**", "")) if text.count("**") % 2 else text
 
 
 def _repeats(memory: Memory, other: Memory) -> bool:
-    """Whether another line says nearly the same as a memory, or that and more: it represents both until they are merged."""
+    """Whether another line says nearly the same as a memory, or that and more."""
     mine, others = similarity.gist(memory.text), similarity.gist(other.text)
     if mine.turns != others.turns:
         return False
@@ -202,12 +214,12 @@ def _repeats(memory: Memory, other: Memory) -> bool:
 
 
 def sureness(memory: Memory) -> tuple[object, ...]:
-    """The order in which the memories of a page are considered: pinned, the user's, the surest, the latest."""
+    """Sort key of a page's memories: pinned, the user's, the surest, the latest."""
     return memory.pinned, memory.authority == "user", memory.confidence, memory.times, memory.confirmed_at, memory.id
 
 
 def has_text(memory: Memory) -> bool:
-    """Whether a memory says something that lasts, to a reader who was not there."""
+    """Whether a memory says something lasting that can be understood without its session."""
     return bool(compose.standalone_text(memory)) and not evidence.find_transience(memory)
 
 
@@ -215,7 +227,7 @@ def build_sections(
     memories: Sequence[Memory], heading_for: Callable[[Memory], str], order: Sequence[str],
     annotations: Annotations = NOTHING, room: int = PAGE_LINES, may_show: Callable[[Memory], bool] = has_text,
 ) -> tuple[Section, ...]:  # fmt: skip
-    """The surest memories under their headings, in each the pinned ones first, then the newest."""
+    """Returns the surest memories by heading; under each the pinned ones first, then the newest."""
     considered = heapq.nlargest(round(CONSIDERED * room), memories, key=sureness)
     total = Counter(map(heading_for, memories))
     total.subtract(heading_for(memory) for memory in considered if not compose.durable_text(memory))
@@ -227,7 +239,7 @@ def build_sections(
     chosen: dict[str, list[Memory]] = defaultdict(list)
     lines: dict[int, list[Memory]] = defaultdict(list)
     for memory in sorted(usable, key=lambda memory: (not memory.pinned, memory.is_edited)):  # else the surest first
-        # What another line's scene quotes stands there already; what is pinned or corrects has a line of its own.
+        # A line that another line's scene quotes is left out, unless it is pinned or a correction.
         is_quoted = (memory.project_seq, tokens.normalise(memory.text.replace('"', "'"))) in quoted
         is_quoted = is_quoted and not memory.pinned and memory.gate != "correction"
         section, there = chosen[heading_for(memory)], lines[memory.project_seq]
@@ -251,18 +263,18 @@ def build_sections(
 
 
 def find_heading(memory: Memory) -> str:
-    """The heading of a memory on its own page."""
+    """Returns the heading of a memory on its project's page."""
     return next(kind.heading for kind in KINDS if kind.fits(memory))
 
 
 def heading_of(gate: Gate, category: Category) -> str:
-    """The heading for a line that is no memory yet."""
+    """Returns the heading for a line that is not a memory yet."""
     kinds = (kind for kind in KINDS if kind.heading not in (EDITED, REVIEWS))
     return next((kind.heading for kind in kinds if (kind.gate, kind.category) == (gate, category)), KINDS[-1].heading)
 
 
 def classify_heading(heading: str) -> tuple[Gate, Category]:
-    """The gate and category of a line that a person adds under a heading."""
+    """Returns the gate and category of a line that a person adds under a heading."""
     return next(((kind.gate, kind.category) for kind in KINDS if kind.heading == heading), OTHERWISE)
 
 
@@ -270,12 +282,12 @@ _NUMBER = re.compile(r"\d[\d,.]*")
 
 
 def counted_kind(text: str) -> str:
-    """A counted sentence without its figures: with other counts it is the same."""
+    """Returns a counted sentence without its figures, which identifies it whatever the counts."""
     return tokens.normalise(_NUMBER.sub("#", text))
 
 
 def counted_hash(text: str, key: bytes) -> str:
-    """The hash by which a counted sentence is known that a person took off a page."""
+    """Returns the hash that identifies a counted sentence which a person removed from a page."""
     return tokens.keyed_hash(counted_kind(text), key)[:16]
 
 
@@ -283,7 +295,7 @@ def counted_hash(text: str, key: bytes) -> str:
 
 
 def is_ours(heading: str) -> bool:
-    """Whether csmd gives such a heading; any other one is a person's."""
+    """Whether csmd writes such a heading; any other one is a person's."""
     return heading in OURS or bool(find_linked_page(heading))
 
 
@@ -291,9 +303,9 @@ def build_page(
     place: Place, memories: Sequence[Memory], *, facts: Sequence[Fact] = (), themes: Sequence[str] = (),
     annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page | None:  # fmt: skip
-    """The page of a place, None where nothing is known of a project; the user's page is there from the beginning.
+    """Returns the page of a place, None for a project without memories; the user's page always exists.
 
-    `facts` get a line each where no memory says them; `themes` are those of the memories, the most common first.
+    Each of `facts` that no memory says gets a line; `themes` are those of the memories, the most common first.
     """
     moved = _find_moved(memories, annotations, was)
     lasting = drop_old_plans(memories) if place.seq else memories
@@ -325,7 +337,7 @@ def build_page(
 
 
 def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Read) -> dict[str, Item]:
-    """Memory (id) -> its line, of those that a person put under headings of their own."""
+    """Returns the lines that a person put under headings of their own, by memory id."""
     if all(is_ours(section.heading) for section in was.sections):
         return {}
     items = {memory.id: build_item(memory, annotations) for memory in memories if compose.durable_text(memory)}
@@ -334,29 +346,29 @@ def _find_moved(memories: Sequence[Memory], annotations: Annotations, was: Read)
 
 
 def link_to(place: Place) -> str:
-    """A project as a heading of a theme's page."""
+    """Returns the heading of a project on a theme's page: a link to its own page."""
     return f"[{link_text(place.root or place.name)}](../{place.path})" if place.seq else f"[{EVERYWHERE}](../{USER})"
 
 
 def find_linked_page(heading: str) -> str:
-    """The page that a heading of a theme's page links to; "" for none."""
+    """Returns the path that a heading of a theme's page links to; "" if it is not a link."""
     link = re.search(r"\]\(\.\./([^)\s]+\.md)\)\s*$", heading)
     return link[1] if link else ""
 
 
 def build_head(name: str, about: str, page_type: str) -> dict[str, str]:
-    """A page's head, as in the host's own memory files."""
+    """Returns a page's head, in the form of the host's own memory files."""
     about = display.cut(display.squeeze(about), ABOUT_CHARACTERS)
     return {"name": display.squeeze(name), "description": about, "type": page_type}
 
 
 def count_notes(sections: Iterable[Section], moved: Collection[object] = ()) -> str:
-    """How many notes there are in words, those without room among them."""
+    """Returns the number of notes in words, those without room included."""
     return display.amount(sum(len(section.items) + section.more for section in sections) + len(moved), "note")
 
 
 def link_text(name: str) -> str:
-    """A name as it may stand in a link."""
+    """Returns a name without the characters that would end a link."""
     return display.squeeze(re.sub(r"[\[\]()<>`]", "", name)) or "unnamed"
 
 
@@ -368,7 +380,7 @@ def build_theme_page(
     theme: Theme, path: str, memories: Sequence[Memory], places: Mapping[int, Place], listed: Collection[str] = (),
     *, annotations: Annotations = NOTHING, was: Read = NOBODYS, may_show: Callable[[Memory], bool] = has_text,
 ) -> Page:  # fmt: skip
-    """What is known of a theme, project by project; of a single project only what its own page does not list (`listed`)."""
+    """Returns the page of a theme, by project; of a theme in one project only memories that its page does not list (`listed`)."""
     headings = {seq: link_to(place) for seq, place in places.items()}
     order = [headings[seq] for seq in sorted(places, key=lambda seq: (places[seq].name, places[seq].key))]
     annotations = Annotations(waits=annotations.waits, edits=True)
@@ -394,143 +406,16 @@ def build_theme_page(
     return page_format.keep_own_words(page, was, moved, is_ours)
 
 
-# --- themes
-
-#: A theme is created from so many memories in two projects or more, or so many in one of which so many are listed nowhere else.
-LEAST_SHARED, LEAST_ALONE, LEAST_UNLISTED = 4, 10, 5
-#: It is retired below so many; in one project also where fewer than so many are listed nowhere else.
-LEAST_TO_STAY = 2
-#: Two are merged with this share of the memories of both, or of the smaller one's; at these shares they stay merged.
-OVERLAP, CONTAINED = 0.5, 0.8
-STILL_OVERLAP, STILL_CONTAINED = 0.35, 0.6
-#: One of more memories than MOST is split where another topic takes a part of at least LEAST_ALONE and not nearly all. It
-#: stays split above STILL_MANY, and each part from half as many on.
-MOST, STILL_MANY, NEARLY_ALL = 40, 30, 0.8
-#: Themes that have a page at most: those that have one already, then the largest. The index lists fewer.
-MOST_THEMES = 300
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Theme:
-    """A theme with a page: the ids of its memories, topics that were merged into it, the topic by which it was split off."""
-
-    name: str
-    members: frozenset[str] = frozenset()
-    also: tuple[str, ...] = ()
-    part: str = ""
-
-    @property
-    def topics(self) -> list[str]:
-        """The topics that its memories are tagged with."""
-        return [*filter(None, (self.name.removesuffix(f": {self.part}"), self.part)), *self.also]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThemeSources:
-    """What themes are made of: topic -> memories, memory -> project, themes with a page, memories on other pages."""
-
-    tagged: Mapping[str, Collection[str]]
-    project_of: Mapping[str, int]
-    paged: Mapping[str, Theme] = field(default_factory=dict)
-    listed: Collection[str] = frozenset()
-
-    @cached_property
-    def topics_of(self) -> Mapping[str, Collection[str]]:
-        """Memory -> its topics."""
-        names_of: dict[str, list[str]] = defaultdict(list)
-        for name, members in self.tagged.items():
-            for ident in members:
-                names_of[ident].append(name)
-        return names_of
-
-    def theme(self, name: str) -> Theme:
-        """The memories of a topic; of projects in which it is hardly found any more those that stand on its page."""
-        tagged = frozenset(self.tagged.get(name, ()))
-        paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
-        number = Counter(self.project_of[ident] for ident in tagged)
-        kept = {ident for ident in paged if number[self.project_of[ident]] < LEAST_TO_STAY}
-        return Theme(name=name, members=tagged | kept)
-
-    def is_shared(self, theme: Theme) -> bool:
-        """Whether it is of two projects or more."""
-        return len({self.project_of[ident] for ident in theme.members}) > 1
-
-    def recurs(self, theme: Theme) -> bool:
-        """Whether a topic is large enough for a theme, whatever its page would say."""
-        least = LEAST_SHARED if self.is_shared(theme) else LEAST_ALONE
-        return len(theme.members) >= (LEAST_TO_STAY if theme.name in self.paged else least)
-
-    def deserves_page(self, theme: Theme) -> bool:
-        """Whether a theme's page says, or goes on to say, what no other page does."""
-        unlisted = sum(ident not in self.listed for ident in theme.members)
-        return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
-
-    def parts_of(self, name: str) -> set[str]:
-        """The topics by which a theme has been split: the page of a part is called `theme: part`."""
-        return {paged.removeprefix(f"{name}: ") for paged in self.paged if paged.startswith(f"{name}: ")}
-
-    def split(self, theme: Theme) -> list[Theme]:
-        """A theme that is too broad, as parts by the other topics of its memories; memories without one stay."""
-        rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
-        while len(rest) > (STILL_MANY if before else MOST):
-            others = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
-            inside = {name: rest & set(self.tagged[name]) for name in sorted(others)}
-            fitting = [
-                name
-                for name, members in inside.items()
-                if (LEAST_ALONE // 2 if name in before else LEAST_ALONE) <= len(members) <= NEARLY_ALL * len(rest)
-            ]
-            if not fitting:
-                break
-            name = min(fitting, key=lambda name: (name not in before, -len(inside[name]), name))
-            parts.append(Theme(name=f"{theme.name}: {name}", members=inside[name], part=name))
-            rest -= inside[name]
-        return [replace(theme, members=rest), *parts]
-
-    def belong_together(self, kept: Theme, theme: Theme) -> bool:
-        """Whether one theme goes into another that is kept: most memories are of both."""
-        is_merged = kept.name in self.paged and theme.name in self.paged[kept.name].also
-        overlap, contained = (STILL_OVERLAP, STILL_CONTAINED) if is_merged else (OVERLAP, CONTAINED)
-        shared = len(theme.members & kept.members)
-        return shared >= overlap * len(theme.members | kept.members) or shared >= contained * len(theme.members)
-
-
-def choose_themes(sources: ThemeSources) -> list[Theme]:
-    """The themes that have a page, by name: those that are mostly one merged, those that are too broad split, MOST_THEMES at most.
-
-    A merged theme has the name of the one that has a page, else of the larger one.
-    """
-    names = {*sources.tagged, *(name for name in sources.paged if ": " not in name)}
-    themes = [
-        theme
-        for theme in map(sources.theme, names)
-        if sources.recurs(theme) or (sources.parts_of(theme.name) and len(theme.members) >= LEAST_TO_STAY)
-    ]
-    merged: list[Theme] = []
-    for theme in sorted(themes, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)):
-        place = next((at for at, kept in enumerate(merged) if sources.belong_together(kept, theme)), None)
-        if place is None:
-            merged.append(theme)
-        else:
-            kept = merged[place]
-            also = (*kept.also, theme.name)
-            merged[place] = Theme(name=kept.name, members=kept.members | theme.members, also=also)
-    split = [part for theme in merged for part in sources.split(theme)]
-    chosen = filter(sources.deserves_page, filter(sources.recurs, split))
-    first = heapq.nsmallest(
-        MOST_THEMES, chosen, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)
-    )
-    return sorted(first, key=lambda theme: theme.name)
-
-
 # --- the index
 
-#: Lines and bytes that are left free: a list begins and ends with empty lines.
-SPARE_LINES, SPARE_BYTES = 4, 100
+#: Lines of the index that are left free: a list begins and ends with empty lines.
+SPARE_LINES = 4
+#: Bytes of the index that are left free.
+SPARE_BYTES = 100
 
 
 def build_index(pages: Sequence[Page], was: Read = NOBODYS) -> Page:
-    """One line for each of the common pages, within the host's limits; what a person wrote there stays."""
+    """Returns the index: one line for each common page within the host's limits, and what a person wrote there."""
     items = [
         Item(text=f"[{link_text(page.title)}]({page.path}): {page.head['description'].removeprefix(f'{page.title}: ')}")
         for page in pages

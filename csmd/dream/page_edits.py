@@ -1,8 +1,8 @@
 """Reads people's edits of pages and carries them out.
 
-A line is identified by the memory it names, or by its words if an editor has lost the comment. One that is now under
-another heading or on another page was moved, which is no edit. A page that lost too much at once was truncated, by a
-sync service or a full disk: nothing of it is read.
+A line is identified by the id of its memory, or by its words if an editor removed the comment. Moving a line under
+another heading or to another page is not an edit. A page that lost too many lines at once was truncated, by a sync
+service or a full disk, and is not read.
 """
 
 from __future__ import annotations
@@ -36,21 +36,26 @@ from csmd.text import markdown, tokens
 from csmd.values import Candidate, Evidence, Provenance, Statement
 from csmd.vocabulary import INDEX, CandidateKind, Scope
 
-#: A page was truncated where more than this share of its lines is gone at once, and at least so many; or the file itself.
-SHARE_GONE, LEAST_GONE = 0.3, 4
-#: Most new lines of a page at once: nobody types more.
+#: A page was truncated if more than this share of its lines is gone at once.
+SHARE_GONE = 0.3
+#: Fewest lines that must be gone for that.
+LEAST_GONE = 4
+#: Most new lines of a page at once; a person does not type more.
 MOST_NEW = 100
-#: Confidence of a line that a person wrote, and of one that an assistant may have written.
-WRITTEN_SURE, PROPOSED_SURE = 0.95, 0.5
-#: The folders of pages, and most files that are looked at in one.
+#: Confidence of a line that a person wrote.
+WRITTEN_SURE = 0.95
+#: Confidence of a line that an assistant may have written.
+PROPOSED_SURE = 0.5
+#: The folders of pages.
 PLACES = ("", "projects", "topics")
+#: Most files of a folder that are looked at.
 MOST_NAMES = 2000
 NO_PAUSES = Pauses()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A line under a heading: of a memory (`id`), or a new one ("")."""
+    """A line under a heading; `id` is that of its memory, "" for a new line."""
 
     heading: str
     text: str
@@ -59,9 +64,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edits:
-    """What was done to one page: lines changed, new, and those of memories that are `gone` or `back`; counted sentences removed.
+    """The edits of one page: changed and new lines, ids of memories whose lines are `gone` or `back`, removed counted sentences.
 
-    `lost` of `had` lines are gone; `blank`: nothing is left at all.
+    `lost` of `had` lines are gone; `blank`: nothing is left.
     """
 
     path: str
@@ -77,19 +82,19 @@ class Edits:
 
     @property
     def truncated(self) -> bool:
-        """Whether the page lost too much at once for anybody to have meant it."""
+        """Whether the page lost too much at once for a person to have meant it."""
         return self.had > 0 and (self.blank or (self.lost >= LEAST_GONE and self.lost > SHARE_GONE * self.had))
 
     @property
     def number(self) -> int:
-        """How many edits there are."""
+        """The number of edits."""
         return len(self.changed) + len(self.new) + len(self.gone) + len(self.back) + len(self.uncounted)
 
 
 def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, Edits]:
-    """What was done to each page of `news`, as they are now; a page that is not among `olds` was not there."""
+    """Returns the edits of each page of `news` (the present text) against `olds`; a page missing there is new."""
     words: dict[str, dict[str, str]] = defaultdict(dict)
-    """Memory (id) -> the words of its line, by page."""
+    """Memory id -> the words of its line, by page."""
     ids: dict[str, str] = {}
     """Words of a line -> the memory's id."""
     for path, read in sorted(olds.items()):
@@ -97,7 +102,7 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
             if item.id:
                 words[item.id][path] = markdown.line_key(item.text)
                 ids.setdefault(markdown.line_key(item.text), item.id)
-    # A line that lost its comment is known by its words, on every page.
+    # A line without its comment is identified by its words, on any page.
     found_lines = {
         path: [
             Line(heading=heading, text=item.text, id=item.id or ids[markdown.line_key(item.text)])
@@ -107,7 +112,7 @@ def find_edits(olds: Mapping[str, Read], news: Mapping[str, Read]) -> dict[str, 
         for path, read in news.items()
     }
     here = {path: {line.id for line in lines} for path, lines in found_lines.items()}
-    # A memory's line that moved to a page on which it did not stand is not gone.
+    # A line that moved to another page is not gone.
     moved = {ident for path, idents in here.items() for ident in idents if path not in words.get(ident, {path: ""})}
     twins: set[str] = set()
     return {
@@ -122,7 +127,7 @@ def _edits_of(
     path: str, was: Read | None, new: Read, lines: Sequence[Line], words: Mapping[str, Mapping[str, str]],
     ids: Collection[str], changed_ids: set[str], *, stays: Collection[str],
 ) -> Edits:  # fmt: skip
-    """What was done to one page; `changed_ids` collects the memories whose wording changed, over all pages."""
+    """Returns the edits of one page; `changed_ids` collects the memories whose wording changed, over all pages."""
     old = was or Read()
     unchanged = {line.id for line in lines if markdown.line_key(line.text) in words.get(line.id, {}).values()}
     changed: list[Line] = []
@@ -130,7 +135,7 @@ def _edits_of(
     for line in lines:
         if line.id not in words or markdown.line_key(line.text) in words[line.id].values():
             continue
-        # A second wording, or one beside the old wording, is a line of its own.
+        # A second wording, or one next to the old wording, is a new line.
         is_second = line.id in changed_ids or line.id in unchanged
         (added if is_second else changed).append(replace(line, id="" if is_second else line.id))
         changed_ids.add(line.id)
@@ -148,19 +153,18 @@ def _edits_of(
     return Edits(
         path=path, changed=tuple(changed), gone=gone, uncounted=tuple(uncounted.values()),
         new=tuple({(line.heading, markdown.line_key(line.text)): line for line in added}.values()),
-        # What csmd wrote once: put back by hand, or by a copy of the store.
+        # Lines that csmd wrote once: put back by a person, or by a restored copy.
         back=tuple(dict.fromkeys(line.id for line in lines if line.id not in words)),
         lost=len(gone) + len(uncounted), had=len(own) + len(counted), blank=new == Read(),
         problem=f"{len(added)} new lines at once: csmd takes at most {MOST_NEW}" if len(added) > MOST_NEW else "",
     )  # fmt: skip
 
 
-# --- files beside the pages
+# --- copies of pages
 
 
-#: How a page's name goes on in the copies of sync services and editors: Dropbox, Nextcloud, Syncthing, Resilio,
-#: git-annex, Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's name,
-#: which the case alone tells from a page's name.
+#: What sync services and editors append to a page's name for a copy: Dropbox, Nextcloud, Syncthing, Resilio, git-annex,
+#: Unison; Google Drive and browsers; iCloud; editors and version control; OneDrive with the machine's name in capitals.
 _COPY = re.compile(
     r"(?i:[ ._(-].*(?:conflict|konflikt|conflit).*\.md|[ -]+(?:copy|kopie|copie)(?: ?\(?\d{1,3}\)?)?\.md| ?\(\d{1,3}\)\.md"
     r"| \d{1,2}\.md|\.md(?:~|#|\.\w+)?)|-[A-Z0-9][A-Z0-9-]{5,20}\.md"
@@ -168,7 +172,7 @@ _COPY = re.compile(
 
 
 def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
-    """Which of some files (below the memory directory) are copies of pages that a sync service or an editor made."""
+    """Returns which of some files (below the memory directory) are copies of pages by a sync service or an editor."""
     stems = [page.removesuffix(".md") for page in pages]
 
     def is_copy(name: str) -> bool:
@@ -181,33 +185,33 @@ def find_copies(names: Collection[str], pages: Collection[str]) -> list[str]:
 
 # --- who wrote a page
 
-#: A shell line that only reads: without redirection and without programs that may write.
+#: A shell command that only reads: no redirection, and no program that may write.
 _ONLY_READS = re.compile(
     r"^\W*(?:cat|head|tail|less|ls|grep|rg|wc|stat|diff|bat|find|file)\b(?!.*\s-(?:exec|ok|delete|fprint|fls))[^>|;&`$\n]*$"
 )
 _COMMAND = re.compile(r'"command":"((?:[^"\\]|\\.)*)')
-#: What stands where the middle of a long call was left out.
+#: The mark of what was left out of a long call.
 CUT = " bytes left out"
-#: How a shell line reaches every file below a folder that it names.
+#: How a shell command reaches every file below a folder that it names.
 _SWEEPS = re.compile(r"\*|\bfind\b|\bg?rep\b.*-|\s-\w*[rR]|glob|walk|listdir")
 
 
 def _tail(directory: str) -> str:
-    """A directory's last two names: what is before them may be written as `~`, `$HOME` or not at all."""
+    """Returns a directory's last two names: a call may write what precedes them as `~`, `$HOME` or not at all."""
     return "/".join(directory.rstrip("/").split("/")[-2:])
 
 
 def words_naming(directory: str, path: str) -> tuple[str, ...]:
-    """Words of which a call that may write a page holds one: its file, its directories, or the mark of what was left out."""
+    """Returns words of which a call that may write a page has at least one: its file, its directories, the mark of a cut."""
     return (path.rpartition("/")[2], _tail(directory), "/" + _tail(directory).partition("/")[0], NOT_KEPT, CUT)
 
 
 def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> bool:
     """Whether a tool call may have written a page: it names the page or its directory, and does not only read.
 
-    A file name alone counts where it is the page's only: with "memory", in csmd's directory, or where no other file has
-    it. The directory counts by its last two names, the home where all below it is swept. A shell line that is not
-    kept whole may have written it. A name that is only computed is not seen.
+    A file name alone counts only with "memory", in csmd's directory, or if no other file can have it. The directory
+    counts by its last two names, the home if the command reaches all files below it. A shell command that was not stored
+    whole may have written the page. A name that a command computes is not noticed.
     """
     if tool in READERS:
         return False
@@ -231,7 +235,7 @@ def may_write(tool: str, call: str, cwd: str, *, directory: str, path: str) -> b
 
 @dataclass(slots=True)
 class _Page:
-    """One page on the disk: what it says now, what csmd knew (`base`), and why it cannot be read ("" for nothing)."""
+    """One page on disk: its present text, what csmd stored (`base`), and why it cannot be read or ""."""
 
     row: PageRow
     text: str = ""
@@ -244,8 +248,8 @@ class _Page:
 class EditTransaction:
     """Carries out the edits of one page, in the caller's transaction.
 
-    They are a person's unless a tool may have written the page or csmd did not watch (`is_unwatched`); `others` are the
-    other pages as they are now.
+    They are a person's unless a tool may have written the page, or csmd was paused meanwhile (`is_unwatched`). `others`
+    are the other pages as they are now.
     """
 
     def __init__(
@@ -256,7 +260,7 @@ class EditTransaction:
         self._path = path = page.row.path
         names = words_naming(directory, path)
         calls = markdown_pages.calls_naming(rows, names, inside=directory, since=page.row.at)
-        # The latest call of a tool that may have written the page since csmd did.
+        # The latest tool call that may have written the page since csmd did.
         may = partial(may_write, directory=directory, path=path)
         self._call = next((call for call in calls if may(call.tool, call.text, call.cwd)), None)
         self._is_theirs = self._call is None and not is_unwatched
@@ -265,7 +269,7 @@ class EditTransaction:
         self._topics = [str(name) for name in topic_names] if isinstance(topic_names, list) else []
 
     def carry_out(self, edits: Edits) -> int:
-        """Carries out what was done to the page; returns how many edits."""
+        """Carries out the edits; returns how many there were."""
         if self._path == INDEX:
             return self._store_page({}, edits, own=[f"- {line.text}" for line in edits.new])
         made: dict[tuple[str, str], str] = {}
@@ -280,7 +284,7 @@ class EditTransaction:
         for ident in edits.gone:
             self._remove(ident)
         if self._is_theirs and edits.back:
-            # A line that was put back is asked about no more.
+            # A person who put a line back has answered the question about it.
             for candidate in candidates.waiting(self._rows, projects=None, statuses=("needs_review",)):
                 is_removal = candidate.source == candidates.PAGE and candidate.kind == "stale"
                 if is_removal and not set(edits.back).isdisjoint(candidate.memory_ids):
@@ -288,7 +292,7 @@ class EditTransaction:
         return self._store_page(made, edits, own=own)
 
     def _store_page(self, made: Mapping[tuple[str, str], str], edits: Edits, *, own: list[str]) -> int:
-        """Stores the page as it is now, each line with its memory; lines that became none (`own`) are the person's."""
+        """Stores the page as it is now, each line with its memory; lines that became no memory (`own`) stay the person's."""
         row, new, base = self._page.row, self._page.new, self._page.base
         if not self._page.is_there:
             markdown_pages.remove_page(self._rows, self._path)
@@ -296,12 +300,12 @@ class EditTransaction:
         before = {markdown.line_key(item.text): item.id for _, item in base.lines() if item.id}
 
         def is_theirs(text: str) -> bool:
-            """Whether a paragraph is a person's: an editor may have taken csmd's mark off what csmd says."""
+            """Whether a paragraph is a person's; an editor may have removed csmd's mark from csmd's own paragraphs."""
             return markdown.line_key(text) not in base.generated
 
         def identify(item: Item, heading: str) -> Item | None:
             if page_content.is_ours(heading) and f"- {markdown.to_line(item.text)}" in own:
-                return None  # it moves under the person's own heading
+                return None  # it is moved under the person's own heading
             key = markdown.line_key(item.text)
             return replace(item, id=made.get((item.id, key)) or made.get(("", key)) or item.id or before.get(key, ""))
 
@@ -323,7 +327,7 @@ class EditTransaction:
         return edits.number
 
     def _remember(self, line: Line) -> str | None:
-        """The memory of a changed or new line from now on, "" for none yet; None if the line is refused."""
+        """Returns the id of the memory of a changed or new line, "" if a person is asked first, None if it is refused."""
         memory = memories.by_id(self._rows, line.id) if line.id else None
         if memory is not None and memory.superseded_by:
             memory = None
@@ -340,10 +344,10 @@ class EditTransaction:
                 evidence=(Evidence(uuid=call.uuid, session_id=call.session_id, at=call.at),) if call else (),
             )  # fmt: skip
             return line.id
-        # As what is typed in a terminal, it lifts a forgetting where the page holds. What was purged stays out.
+        # As if typed in a terminal, it lifts a forgetting in the page's project. What was purged stays out.
         is_correction = gate == "correction"
         tombstones.remove(self._rows, line.text, correction=is_correction, project=project, home=project, key=self._key)
-        source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # no transcript has it
+        source = f"{self._path}\0{self._now}\0{line.id}\0{line.text}"  # it has no transcript
         uuid = "cli:page-" + hashlib.sha256(source.encode("utf-8", "replace")).hexdigest()[:16]
         if memory is not None:
             answer = review_answers.ReviewAnswer(verb="edit", uuid=uuid, at=self._now, key=self._key, text=line.text)
@@ -365,7 +369,7 @@ class EditTransaction:
         return made or None
 
     def _remove(self, ident: str) -> None:
-        """Asks about a line that was removed; off a theme's page only, its memory is no longer of that theme."""
+        """Asks about a removed line; if it is still on another page, only untags its memory from the theme."""
         memory = memories.by_id(self._rows, ident)
         if memory is None or memory.superseded_by:
             return
@@ -382,7 +386,7 @@ class EditTransaction:
         )  # fmt: skip
 
     def _ask(self, kind: CandidateKind, project: int, fingerprint: str, **values: Any) -> None:
-        """Puts a question about a line before a person."""
+        """Asks a person about a line."""
         ident = candidates.identity(kind, project, fingerprint, self._now)
         question = Candidate(
             id=ident, kind=kind, source=candidates.PAGE, project_seq=project, fingerprint=fingerprint,
@@ -391,13 +395,13 @@ class EditTransaction:
         candidates.put_candidate(self._rows, question)
 
     def _place(self, line: Line) -> Place:
-        """The place that a line belongs to: the page's, or on a theme's page that of the project in its heading."""
+        """Returns the project of a line: the page's, or on a theme's page the one in its heading."""
         everywhere = self._places[markdown.USER]
         if self._is_topic:
             return self._places.get(page_content.find_linked_page(line.heading), everywhere)
         if self._path in self._places:
             return self._places[self._path]
-        # Its project was merged into another: the one where its memories are.
+        # The page's project was merged into another one: the one of its memories.
         by_seq = {place.seq: place for place in self._places.values()}
         on_page = (memories.by_id(self._rows, item.id) for _, item in self._page.base.lines() if item.id)
         return next(
@@ -409,15 +413,15 @@ class EditTransaction:
 
 
 def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses = NO_PAUSES) -> int:
-    """Reads the pages that differ from what csmd knows, each in one transaction; returns how many edits were carried out.
+    """Reads the pages that differ from what csmd stored, each in one transaction; returns how many edits were carried out.
 
-    If csmd paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the disk
-    refuses a page that is to be kept.
+    If csmd was paused since it last read a page, or the clock was set back, it is unknown who edited it. OSError if the
+    disk refuses the restored copy of a truncated page.
     """
     stored = store.read(markdown_pages.pages)
     places = {place.path: place for place in store.read(page_files.find_places).values()}
     purged = store.read(lambda rows: tombstones.marks(rows, key))
-    # Also what somebody wrote where csmd would have written a page.
+    # A person may have written a page before csmd did.
     new = [PageRow(path=path, text="", at="") for path in places if path not in stored and (directory / path).is_file()]
     pages: dict[str, _Page] = {}
     for row in (*stored.values(), *new):
@@ -454,7 +458,7 @@ def step(store: Store, directory: Path, *, now: str, key: bytes, pauses: Pauses 
 
 
 def _begin_anew(rows: Rows, page_rows: Iterable[PageRow]) -> None:
-    """Records that the whole directory was deleted: it is written anew, and none of its lines counts as removed."""
+    """Records that the whole directory was deleted: it is written again, and none of its lines counts as removed."""
     for row in page_rows:
         if row.text and not row.also:
             markdown_pages.put_page(rows, replace(row, also=row.text, held="", problem=""))
@@ -470,7 +474,7 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
         page.text, page.problem = page_files.read_clean(raw, purged)
         page.new = Read() if page.problem else page_format.parse_page(page.text)
         if row.is_unedited(page.text) and not page.problem:
-            # What a person wrote is known with the memories that their lines stand for.
+            # The stored page has the ids of the memories of a person's lines.
             now, was = ([markdown.line_key(item.text) for _, item in read.lines()] for read in (page.new, page.base))
             page.new = page.base = page.base if now == was else page.new
             return page
@@ -481,7 +485,7 @@ def _parse_file(row: PageRow, raw: bytes | None, purged: Marks, *, is_link: bool
         return len(new ^ old)
 
     if row.also and row.text:
-        # It was written, and the daemon ended before it could note so.
+        # The daemon may have ended between writing the page and storing it.
         page.base = min(page.base, page_format.parse_page(row.also), key=distance)
     return page
 
@@ -496,14 +500,14 @@ def _differs(page: _Page, directory: Path) -> bool:
 
 
 def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today: str) -> bool:
-    """Whether a person meant the edits of a page; notes its problem, or restores a truncated page beside it."""
+    """Whether a person meant the edits of a page; stores its problem, or writes the whole page next to a truncated one."""
     row = page.row
     if problem := page.problem or edits.problem:
         noted = replace(row, problem=problem)
     elif not edits.truncated or row.path == INDEX:
         return True
     elif row.held:
-        return not (directory / row.held).exists()  # who deletes the restored page meant the truncated one
+        return not (directory / row.held).exists()  # deleting the restored copy confirms the truncation
     else:
         stem = row.path.removesuffix(".md")
         numbers = ("", *(f"-{number}" for number in range(2, MOST_NAMES)))
@@ -516,14 +520,14 @@ def _is_meant(store: Store, directory: Path, page: _Page, edits: Edits, *, today
 
 
 def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
-    """The state of the pages: lines asked about, pages restored or not read, copies, pages with edits not read yet."""
+    """Returns the state of the pages: lines asked about, pages restored or not read, copies, edits not read yet."""
     stored, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
     questions = Counter(path for _, path in markdown_pages.questioned_lines(rows))
 
     def is_edited(row: PageRow) -> bool:
         path = directory / row.path
         raw = None if row.held or row.problem else files.read_plain(path, page_format.READ_BYTES)
-        # Most are known as they are and need not be parsed.
+        # Most are unedited and need not be parsed.
         is_known = raw is None or row.is_unedited(raw.decode("utf-8", "replace"))
         return not is_known and not page_files.is_unedited(raw, row, purged)
 
@@ -531,7 +535,7 @@ def report(rows: Rows, directory: Path, *, key: bytes) -> dict[str, Any]:
     for place in PLACES:
         with contextlib.suppress(OSError):
             paths = sorted(islice((directory / place).iterdir(), MOST_NAMES))
-            # The report is text; a name need not be.
+            # A file name need not be valid text.
             names += [str(path.relative_to(directory)).encode("utf-8", "replace").decode() for path in paths]
     return {
         "asked": [{"page": path, "lines": number} for path, number in sorted(questions.items())],

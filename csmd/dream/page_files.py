@@ -1,4 +1,4 @@
-"""Brings the pages on disk up to date, journalled."""
+"""Writes the pages on disk, previews what would change, and removes the lines of forgotten memories."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Literal, NamedTuple
 from csmd import wire
 from csmd.dream import page_content, page_format
 from csmd.dream.actions import Fact
-from csmd.dream.page_content import NOBODYS, Annotations, Place, Theme
+from csmd.dream.page_content import NOBODYS, Annotations, Place
 from csmd.dream.page_format import Page, Read
+from csmd.dream.themes import Theme, ThemeSources, choose_themes
 from csmd.privacy.fingerprints import Marks, clean
 from csmd.privacy.redaction import redact
-from csmd.store import dreams, failures, files, markdown_pages, tombstones, topics
+from csmd.store import failures, files, journal, markdown_pages, tombstones, topics
 from csmd.store.core import Store, run_to_end
 from csmd.store.markdown_pages import PageRow
 from csmd.store.sqlite import Rows
@@ -24,9 +25,9 @@ from csmd.text import display, markdown
 from csmd.values import Memory
 from csmd.vocabulary import INDEX
 
-#: Where pages that are no more are kept, below the memory directory.
+#: Directory of retired pages, below the memory directory.
 ARCHIVE = "archive/"
-#: Keys of a page's head that are csmd's; any other is a person's and stays.
+#: Keys of a page's head that csmd writes; any other one is a person's and stays.
 OURS = frozenset({"name", "description", "type", "topics"})
 
 
@@ -34,12 +35,12 @@ OURS = frozenset({"name", "description", "type", "topics"})
 
 
 def read_last(row: PageRow | None) -> Read:
-    """A page as csmd knew it last."""
+    """Parses a page as csmd last stored it."""
     return page_format.parse_page(row.text) if row else NOBODYS
 
 
 def find_places(rows: Rows) -> dict[int, Place]:
-    """Everywhere, the projects and the workspaces, by their rows."""
+    """Returns the projects, the workspaces and what holds everywhere, by row key."""
     stored = markdown_pages.page_places(rows)
     numbers = Counter((name, walled) for _, _, name, _, walled in stored)
     return {
@@ -54,7 +55,7 @@ def find_places(rows: Rows) -> dict[int, Place]:
 def build_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[Page]]:
-    """Builds the pages of places, of themes and the index, one page a step; `after` are memories as they will be, by id."""
+    """Builds the pages of projects and themes and the index, one page a step; `after` are memories as they will be, by id."""
     places = find_places(rows)
     questioned = {ident for ident, _ in markdown_pages.questioned_lines(rows)}
     memories: dict[int, list[Memory]] = {seq: [] for seq in places}
@@ -65,7 +66,7 @@ def build_pages(
     every = [memory for of_place in memories.values() for memory in of_place]
     tags = topics.of_memories(rows, [memory.seq for memory in every])
     annotations, waiting = _read_annotations(rows, every)
-    may_show = cache(page_content.has_text)  # of a memory that stands on several pages once
+    may_show = cache(page_content.has_text)  # a memory may be on several pages
     pages: list[Page] = []
     for seq, place in places.items():
         row = page_rows.get(place.path)
@@ -92,7 +93,7 @@ def build_pages(
 
 
 def _read_annotations(rows: Rows, memories: Sequence[Memory]) -> tuple[Annotations, dict[int, list[tuple[str, str]]]]:
-    """The notes beside memories, and the lines (heading, text) of each place that wait to become memories."""
+    """Returns the notes shown with memories, and by project the lines (heading, text) that wait to become memories."""
     ids = {memory.seq: memory.id for memory in memories}
     symptoms = failures.symptoms_of(rows, [memory.seq for memory in memories if memory.category == "gotcha"])
     waits: dict[str, list[str]] = defaultdict(list)
@@ -126,9 +127,7 @@ def _build_theme_pages(
     project_of = {memory.id: memory.project_seq for memory in memories}
     taken = set(last)
     pages = []
-    for theme in page_content.choose_themes(
-        page_content.ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)
-    ):
+    for theme in choose_themes(ThemeSources(tagged=tagged, paged=paged, listed=listed, project_of=project_of)):
         path = paths.get(theme.name, f"{markdown.TOPICS}{markdown.slug(theme.name)}.md")
         if theme.name not in paths and path in taken:
             path = f"{path.removesuffix('.md')}-{markdown.short_hash(theme.name)}.md"
@@ -149,7 +148,7 @@ def _build_theme_pages(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedFile:
-    """A page as it should be, or `text` None where its file goes; `into` is where what is left of it goes, "" for nowhere."""
+    """A page as it should be; `text` is None if its file is to be removed, `into` the file for what remains of it or ""."""
 
     path: str
     text: str | None
@@ -160,14 +159,14 @@ class PlannedFile:
 def plan_pages(
     rows: Rows, page_rows: Mapping[str, PageRow], *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory] = {}
 ) -> Generator[None, None, list[PlannedFile]]:
-    """Plans every page by what is believed, or by memories `after` a dream, and where pages go that are no more."""
+    """Plans every page from the stored memories, or from memories `after` a dream, and what becomes of retired pages."""
     pages = yield from build_pages(rows, page_rows, facts=facts, key=key, after=after)
     planned = []
     for page in pages:
-        if page.head:  # with what a person put there
+        if page.head:  # with a person's own keys
             more = read_last(page_rows.get(page.path)).head
             page = replace(page, head={**page.head, **{name: more[name] for name in more if name not in OURS}})
-        text = redact(page_format.render_page(page), Counter())  # of what older rules let through
+        text = redact(page_format.render_page(page), Counter())  # older rules may have let secrets through
         planned.append(PlannedFile(path=page.path, text=text, reason="what is believed has changed"))
     for path in sorted(page_rows.keys() - {page.path for page in pages}):
         is_topic = path.startswith(markdown.TOPICS)
@@ -181,17 +180,17 @@ def write(
     store: Store, directory: Path, *, dream_seq: int, now: str, facts: Sequence[Fact],
     only: Collection[str] | None = None,
 ) -> Iterator[str]:  # fmt: skip
-    """Writes the pages that are not as they should be (of `only` some paths); yields each path below the memory directory.
+    """Writes the pages that have changed (with `only`, of some paths); yields each path below the memory directory.
 
-    Each is noted in the dream's journal, unless `dream_seq` is 0. OSError where the disk does not take them.
+    Each is recorded in the dream's journal, unless `dream_seq` is 0. OSError if the disk refuses them.
     """
     writer = _Writer(directory, dream_seq, now)
     tried: dict[str, PlannedFile] = {}
     todo: list[PlannedFile] = []
     commits, seen = -1, tuple[object, ...]()
     while True:
-        # What was forgotten, walled, purged or read back since the last page stands on none, nor on those that are
-        # written already; a hook's turn changes no page.
+        # The plan is made again after each commit that changes pages, so that none shows what was forgotten, walled
+        # or purged meanwhile.
         if store.commits != commits and (stamp := store.read(markdown_pages.stamp)) != seen:
             seen, page_rows = stamp, store.read(markdown_pages.pages)
             # One read plans all pages, so that they agree.
@@ -211,14 +210,14 @@ def write(
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes and removes the files of pages, each noted in the journal of a dream (0: in none)."""
+    """Writes and removes the files of pages, recorded in the journal of a dream (0: in none)."""
 
     directory: Path
     dream_seq: int
     now: str
 
     def bring_up_to_date(self, store: Store, file: PlannedFile, row: PageRow | None, purged: Marks) -> bool:
-        """Makes a file what it should be, where it is csmd's to write; returns whether it was not."""
+        """Writes or removes a file if it has changed and csmd may write it; returns whether it did."""
         raw = files.read_plain(self.directory / file.path, page_format.READ_BYTES)
         if not _may_write(raw, row, purged):
             return False
@@ -226,7 +225,7 @@ class _Writer:
         was = row or PageRow(path=file.path, text="", at=self.now)
         if before == text:
             if text is not None and row is not None and row.text != text:
-                # It stands as it was to be written: the daemon was killed before it could note so.
+                # It was written before the daemon was killed, but not stored.
                 _put_page(store, replace(row, text=text, also="", at=self.now))
             return False
         if text is None and file.into and row is not None:
@@ -237,7 +236,7 @@ class _Writer:
                 markdown_pages.remove_page(rows, file.path)
             else:
                 markdown_pages.put_page(rows, replace(was, also=text))
-            # What somebody typed into the file may hold a secret: undo restores the page without it.
+            # What a person typed there may hold a secret: an undo restores the page without it.
             redacted = None if before is None else redact(before, Counter())
             self._record(rows, file.path, before=redacted, after=text, reason=file.reason)
 
@@ -253,12 +252,14 @@ class _Writer:
     def _record(self, rows: Rows, path: str, *, before: str | None, after: str | None, reason: str) -> None:
         if self.dream_seq:
             path = f"{self.directory.name}/{path}"
-            dreams.record_file(rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now)
+            journal.record_file(
+                rows, self.dream_seq, reason=reason, path=path, before=before, after=after, now=self.now
+            )
 
     def _set_aside(self, store: Store, into: str, row: PageRow) -> None:
-        """Writes what is left of a retired page to another file: lines that are still believed, and a person's words.
+        """Writes what remains of a retired page to another file: lines of existing memories, and a person's words.
 
-        A theme's page is of no project alone: of it no line that is behind a wall by now.
+        A theme's page is common to all projects, so lines that are behind a wall by now are left out.
         """
         walled: set[int] = set()
         if row.path.startswith(markdown.TOPICS):
@@ -292,19 +293,19 @@ def _put_page(store: Store, page: PageRow) -> None:
 
 
 def write_page(path: Path, text: str) -> None:
-    """Writes a page; its directory is private."""
+    """Writes a page and makes its directory private."""
     files.make_private(path.parent)
     files.write_atomic(path, text.encode("utf-8", "replace"))
 
 
 def read_clean(raw: bytes, purged: Marks) -> tuple[str, str]:
-    """(A file's text without secrets and purged words, why it cannot be read or "")."""
+    """Returns a file's text without secrets and purged words, and why it cannot be read or ""."""
     text, problem = page_format.decode_page(raw)
     return clean(redact(wire.clean(text), Counter()), purged)[0], problem
 
 
 def is_unedited(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
-    """Whether a file says what csmd knows of it."""
+    """Whether a file is as csmd stored it."""
     if raw is None or row is None:
         return raw is None and row is None
     text, problem = read_clean(raw, purged)
@@ -322,7 +323,7 @@ def _may_write(raw: bytes | None, row: PageRow | None, purged: Marks) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What would become of a file below the memory directory; `read`: a person's edit in it is read first."""
+    """What would happen to a file below the memory directory; `read`: a person's edit is read first."""
 
     path: str
     do: Literal["begin", "write", "remove", "read"]
@@ -332,9 +333,9 @@ class Change:
 def preview_changes(
     rows: Rows, directory: Path, *, facts: Sequence[Fact], key: bytes, after: Mapping[str, Memory]
 ) -> Generator[None, None, list[tuple[Change, frozenset[int]]]]:
-    """(Change of a file, the projects that it is of) for what would be written or removed now; nothing is done.
+    """Returns what would be written or removed now, each with the projects that the file is about; changes nothing.
 
-    `after` are memories as they will be, by id. A file of an unknown project is of none.
+    `after` are memories as they will be, by id.
     """
     page_rows, purged = markdown_pages.pages(rows), tombstones.marks(rows, key)
     own = {place.path: frozenset({place.seq}) for place in find_places(rows).values()}
@@ -355,7 +356,7 @@ def preview_changes(
 
 
 def _projects_of(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozenset[int]:
-    """The projects on a theme's page, as it will be, or as it was where it goes."""
+    """Returns the projects on a theme's page as it will be, or as it was if it is to be removed."""
     if not file.path.startswith(markdown.TOPICS):
         return frozenset()
     text = file.text if file.text is not None else row.text if row else ""
@@ -363,12 +364,12 @@ def _projects_of(rows: Rows, file: PlannedFile, row: PageRow | None) -> frozense
 
 
 def describe_change(path: str, before: str | None, after: str | None, *, why_gone: str = "") -> Change | None:
-    """What becomes of a file that says `before` (None: there is none) and should say `after`; None for nothing."""
+    """Describes the change of a file from `before` to `after` (None: no file); None if nothing changes."""
     if before == after:
         return None
     if after is None:
         return Change(path=path, do="remove", reason=why_gone)
-    # Memory, or words, of a line -> what it says.
+    # Id of a line's memory, or else its words -> its words.
     was, new = (
         {
             item.id or markdown.line_key(item.text): markdown.line_key(item.text)
@@ -391,7 +392,7 @@ def describe_change(path: str, before: str | None, after: str | None, *, why_gon
 
 
 class _KnownLines(NamedTuple):
-    """Lines of pages as (row of the place or None for any, words): those of memories that are `gone` and those of living ones.
+    """Lines of pages as (row key of the project or None for any, words): those of deleted and of living memories.
 
     `suspects` are all words that may have been forgotten.
     """
@@ -402,9 +403,9 @@ class _KnownLines(NamedTuple):
 
 
 def withdraw(store: Store, directory: Path) -> int:
-    """Removes the lines of memories that are no more from all pages, files and rows; returns how many pages had some.
+    """Removes the lines of deleted memories from all pages, files and rows; returns how many pages had some.
 
-    OSError where the disk does not take a page.
+    OSError if the disk refuses a page.
     """
     pages = store.read(markdown_pages.pages)
     lines = store.read(lambda rows: _known_lines(rows, pages.values()))
@@ -421,13 +422,13 @@ def withdraw(store: Store, directory: Path) -> int:
 
     done = 0
     for row in pages.values():
-        # The file first: while the row knows the line, it is no new one.
+        # The file first: a line that the row no longer has would be read as new.
         was_cleaned = clean_file(row.path)
         left = replace(row, text=left_of(row.path, row.text)[0], also=left_of(row.path, row.also)[0])
         if left != row:
             _put_page(store, left)
         done += was_cleaned or left != row
-    # Whole pages beside pages that lost too much, and what is set aside.
+    # Restored copies of truncated pages, and retired pages.
     for pattern in ("*.restored-*.md", "[pt]*/*.restored-*.md", f"{ARCHIVE}[pt]*/*.md"):
         done += sum(clean_file(path.relative_to(directory).as_posix()) for path in sorted(directory.glob(pattern)))
     return done

@@ -1,4 +1,4 @@
-"""A page as text and back, with a person's own words kept."""
+"""Renders and parses pages, and keeps a person's own words on them; pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,31 @@ from typing import Any
 from csmd.text import markdown
 from csmd.text.markdown import BULLET, ID, from_line, line_key, to_line
 
-#: Heading of a person's own words: nothing under it is read.
+#: Heading of a person's own notes, which csmd does not read.
 OWN = "Your own notes"
-#: Before a gotcha's symptom, and before a wording that waits for a person's answer, below the line of a memory.
-SHOWS, WAITS = "shows as: ", "waits in `csmd review`: "
+#: Begins a gotcha's symptom, below its line.
+SHOWS = "shows as: "
+#: Begins a wording that waits for a person's answer.
+WAITS = "waits in `csmd review`: "
+#: Ends a paragraph or line that csmd generated.
 _SELF = "<!-- csmd -->"
-#: Most bytes of a page, and how many are read to see that there are no more.
-MOST_BYTES, READ_BYTES = 1_000_000, 1_000_001
+#: Most bytes of a page.
+MOST_BYTES = 1_000_000
+#: Bytes that are read, to notice that there are more.
+READ_BYTES = MOST_BYTES + 1
 _HEADING = re.compile(r"(#{1,6})\s+(\S.*)?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
-#: Lines of a table, a quotation, a comment, a rule or a picture.
+#: Begins a line of a table, a quotation, a comment, a rule or a picture.
 _OTHER = re.compile(r"\s*(?:\||>|<!--|<[a-zA-Z/]|!\[|(?:-\s*){3,}$|(?:\*\s*){3,}$|(?:_\s*){3,}$|={3,}$)|\t\t|\s{8}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One line of a list: its memory's id or "", where it was said, a gotcha's symptoms, and wordings that wait for a
-    person's answer."""
+    """One line of a list.
+
+    `id` is its memory's or "", `scene` where it was said, `shows` a gotcha's symptoms, `waits` wordings that wait for a
+    person's answer.
+    """
 
     text: str
     id: str = ""
@@ -38,7 +46,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A paragraph that a person wrote, to the letter; `below` is how many lines of its section are above it."""
+    """A paragraph that a person wrote, verbatim; `below` is the number of its section's lines above it."""
 
     text: str
     below: int = 0
@@ -46,7 +54,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A heading and what is under it; `more` memories had no room, `waits` are lines that are no memory yet."""
+    """A heading and what is under it; `more` memories had no room, `waits` are lines that are not memories yet."""
 
     heading: str
     items: tuple[Item, ...] = ()
@@ -58,7 +66,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A file as it is to be written; `about` are csmd's words, `top` and `own` a person's: before all headings, under OWN."""
+    """A page to be written; `about` are csmd's paragraphs, `top` (before all headings) and `own` (under OWN) a person's."""
 
     path: str
     head: Mapping[str, Any] = field(default_factory=dict)
@@ -71,7 +79,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A file as it was read; `problem` says why its head cannot be, `top` and `own` are a person's paragraphs."""
+    """A page as it was read; `problem` says why its head cannot be, `top` and `own` are a person's paragraphs."""
 
     head: Mapping[str, Any] = field(default_factory=dict)
     problem: str = ""
@@ -80,10 +88,10 @@ class Read:
     sections: tuple[Section, ...] = ()
     own: tuple[str, ...] = ()
     generated: frozenset[str] = frozenset()
-    """The words of csmd's own paragraphs without its mark, which an editor may take off."""
+    """The words of csmd's own paragraphs; an editor may remove their mark."""
 
     def lines(self) -> list[tuple[str, Item]]:
-        """(heading, line) of all lines in order."""
+        """Returns (heading, line) of all lines, in order."""
         return [(section.heading, item) for section in self.sections for item in section.items]
 
 
@@ -91,7 +99,7 @@ class Read:
 
 
 def render_page(page: Page) -> str:
-    """The text of a page; the same page is the same text."""
+    """Returns the text of a page; equal pages give equal texts."""
     parts: list[str] = [f"# {to_line(page.title)}"] if page.title else []
     parts += [f"{to_line(sentence)} {_SELF}" for sentence in page.about]
     parts += page.top
@@ -105,7 +113,7 @@ def render_page(page: Page) -> str:
 
 
 def _render_body(section: Section) -> Iterator[str]:
-    """The paragraphs under a heading: lines, notes in their places, and what csmd says of the section."""
+    """Yields the paragraphs under a heading: lines, a person's notes between them, and csmd's remark on the section."""
     run = list[str]()
     for number, item in enumerate(section.items):
         notes = [note.text for note in section.notes if note.below == number]
@@ -137,7 +145,7 @@ def _render_item(item: Item) -> list[str]:
 
 
 def decode_page(raw: bytes) -> tuple[str, str]:
-    """(A file's text with line ends made the same, why it cannot be read or "")."""
+    """Returns a file's text with normalised line ends, and why it cannot be read or ""."""
     if len(raw) > MOST_BYTES:
         return "", f"it is larger than {MOST_BYTES // 1_000_000} MB"
     try:
@@ -151,7 +159,7 @@ def decode_page(raw: bytes) -> tuple[str, str]:
 
 
 def parse_page(whole: str) -> Read:
-    """Parses a file, whatever is in it; line ends and a byte order mark are taken as they come."""
+    """Parses a page; any text is accepted, with any line ends and with or without a byte order mark."""
     flat = whole.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     head, body, problem = markdown.split_memo(flat)
     return _Reader().read(body if not problem else flat, head, problem)
@@ -159,7 +167,7 @@ def parse_page(whole: str) -> Read:
 
 @dataclass(slots=True)
 class _Part:
-    """A heading and what was read under it so far."""
+    """A heading and what has been read under it."""
 
     heading: str
     level: int = 2
@@ -171,7 +179,7 @@ class _Part:
 
 
 class _Reader:
-    """Reads one file line by line; `_item` are the lines of an item, `_block` those of a paragraph, that may go on."""
+    """Reads a page line by line; `_item` and `_block` are the lines of the item or paragraph that is being read."""
 
     def __init__(self) -> None:
         self._parts: list[_Part] = []
@@ -187,7 +195,7 @@ class _Reader:
         for line in body.split("\n"):
             self._read_line(line, line.rstrip())
         if self._fence:
-            self._block.append(self._fence)  # else it would swallow what is below it next time
+            self._block.append(self._fence)  # closes it, or it would take in all later lines when read again
         self._end()
         return Read(
             head=head, problem=problem, title=self._title, top=tuple(self._top), own=tuple(self._own),
@@ -231,7 +239,7 @@ class _Reader:
 
     def _begin_part(self, heading: re.Match[str]) -> None:
         self._end()
-        text = from_line((heading[2] or "").rstrip().rstrip("#").rstrip())  # without the marks that may close it
+        text = from_line((heading[2] or "").rstrip().rstrip("#").rstrip())  # without closing marks
         if len(heading[1]) == 1 and not self._title and not self._parts:
             self._title = text
         else:
@@ -251,7 +259,7 @@ class _Reader:
         if not block:
             return
         if self._parts and not self._in_own() and ID.search(block[-1]) and not _FENCE.match(block[0]):
-            self._item = block  # an item that lost its bullet
+            self._item = block  # an item without its bullet
             self._end_item()
         elif not self._parts:
             self._top.append("\n".join(block))
@@ -269,32 +277,32 @@ class _Reader:
 
 # --- keeping a person's words
 
-#: Whether a heading is csmd's.
+#: Whether csmd wrote a heading.
 IsOurs = Callable[[str], bool]
 
 
 def _current_item(items: Mapping[str, Item]) -> Callable[[Item], Item | None]:
-    """Maps a line that was read to its memory's current one, by id, or by its words where it has none yet.
+    """Returns a function from a line that was read to the current line of its memory, found by id or by words.
 
-    None where its memory is believed no more; a line of no memory stays.
+    It returns None if the memory is no longer shown, and a line without a memory as it is.
     """
     by_words = {line_key(item.text): item for item in items.values()}
     return lambda item: items.get(item.id) if item.id else by_words.get(line_key(item.text), item)
 
 
 def has_theirs(read: Read, is_ours: IsOurs) -> bool:
-    """Whether a person wrote anything on a page that is no memory's line."""
+    """Whether a person wrote anything on a page besides lines of memories."""
     return bool(read.top or read.own or any(section.notes or not is_ours(section.heading) for section in read.sections))
 
 
 def find_placed(was: Read, items: Mapping[str, Item], is_ours: IsOurs) -> frozenset[str]:
-    """Which of the memories of `items` a person put under headings of their own, by id."""
+    """Returns which of `items` (by memory id) a person put under headings of their own."""
     theirs = (item for section in was.sections if not is_ours(section.heading) for item in section.items)
     return frozenset(item.id for item in map(_current_item(items), theirs) if item is not None and item.id)
 
 
 def keep_own_words(page: Page, was: Read, items: Mapping[str, Item], is_ours: IsOurs) -> Page:
-    """A page with what a person wrote there; `items` are the lines of the memories that they moved, by id."""
+    """Returns a page with what a person wrote there; `items` are the current lines of memories that they moved, by id."""
     ours = {section.heading: section for section in page.sections}
     behind: dict[str, list[Section]] = defaultdict(list)
     anchor = ""
@@ -316,14 +324,14 @@ def keep_own_words(page: Page, was: Read, items: Mapping[str, Item], is_ours: Is
 
 
 def map_items(section: Section, of: Callable[[Item], Item | None]) -> Section:
-    """A section with its lines mapped, those mapped to None left out; notes stay in between."""
+    """Returns a section with its lines mapped, without those mapped to None; notes keep their positions."""
     items = [of(item) for item in section.items]
     notes = [replace(note, below=sum(item is not None for item in items[: note.below])) for note in section.notes]
     return replace(section, items=tuple(item for item in items if item is not None), notes=tuple(notes))
 
 
 def _with_notes(section: Section, was: Section) -> Section:
-    """A section of csmd's with the notes that were between its lines."""
+    """Returns a section of csmd's with the notes that a person wrote between its lines."""
     at = {item.id or line_key(item.text): number for number, item in enumerate(section.items, start=1)}
     notes = list(section.notes)
     for note in was.notes:

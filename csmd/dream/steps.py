@@ -1,8 +1,8 @@
 """The steps of a dream: reads, plans and applies in small transactions.
 
-Each step takes milliseconds: it reads some memories, looks at one, or writes a few actions. Planning takes a reader's
-time, never the writer's. What is not exactly as the plan saw it is skipped and planned anew; what was forgotten
-meanwhile is skipped for good.
+Each step takes milliseconds: it reads some memories, compares one, or writes a few actions. Planning uses readers only,
+never the writer. An action on a memory that has changed since it was planned is skipped and planned again; one on a
+memory that was forgotten since is skipped for good.
 """
 
 from __future__ import annotations
@@ -20,10 +20,21 @@ import csmd
 from csmd.dream import actions, consolidation
 from csmd.dream.actions import COMPARING, Action, DreamPlan, Fact, Snapshot, Tally
 from csmd.dream.consolidation import plan_project
-from csmd.memory import habits, scope, supersession, upkeep
-from csmd.store import belief_changes, candidates, dreams, memories, projects
+from csmd.memory import promotion, scope, supersession, upkeep
+from csmd.store import (
+    belief_changes,
+    candidates,
+    dream_scopes,
+    journal,
+    memories,
+    near_memories,
+    past_decisions,
+    projects,
+    upkeep_queries,
+)
 from csmd.store.core import Store
-from csmd.store.dreams import Dream, Place
+from csmd.store.dream_scopes import Place
+from csmd.store.dreams import Dream
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
 from csmd.text.similarity import SURE
@@ -31,25 +42,30 @@ from csmd.values import Memory
 
 T = TypeVar("T")
 Facts = Mapping[int, Sequence[Fact]]
-#: Long work, a step at a time: between two steps its caller does what is more urgent.
+#: Long work in steps; between two of them the caller does what is more urgent.
 Steps = Generator[None, None, T]
 #: Runs a function that reads the store, and returns its result.
 Read = Callable[[Callable[[Rows], Any]], Any]
-#: Memories of one read, memories whose vectors one read compares, actions of one write (each takes 3 ms, and hooks wait
-#: behind it), and how often a scope that changes meanwhile is planned: what changes again is left to the next dream.
-READ, COMPARED, BATCH, TRIES = 100, 10, 3, 2
+#: Memories of one read.
+READ = 100
+#: Memories whose vectors one read compares.
+COMPARED = 10
+#: Actions of one write: each takes 3 ms, and hooks wait for it.
+BATCH = 3
+#: How often a scope that changes meanwhile is planned; the next dream does the rest.
+TRIES = 2
 
 
 # --- planning
 
 
 def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
-    """Plans what a dream would do now, everywhere; `facts` are those of each project, by its row key."""
+    """Plans what a dream would do now in every project; `facts` maps a project's row key to its facts."""
     planned: list[Action] = []
     tallies: list[Tally] = []
     changed: dict[str, Memory] = {}
     lifted: dict[int, dict[str, Memory]] = defaultdict(dict)
-    for place in read(dreams.dream_places):
+    for place in read(dream_scopes.dream_places):
         snapshot = yield from read_snapshot(read, place, now=now, facts=facts)
         alive = _alive(snapshot)
         pairs = yield from compare_vectors(read, alive, alive)
@@ -64,26 +80,26 @@ def plan_everywhere(read: Read, *, now: str, facts: Facts) -> Steps[DreamPlan]:
 
 
 def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[Snapshot]:
-    """Reads what a scope's dream is planned from, but for the pairs whose vectors are near."""
+    """Reads the snapshot of a scope, except for the pairs whose vectors are near."""
     here = tuple(facts.get(place.seq, ()))
     collected: dict[str, Any] = {"memories": {}, "undone": set(), "questioned": set()}
-    for seqs in parts_of(read(partial(dreams.held_memories, place=place)), READ):
+    for seqs in parts_of(read(partial(dream_scopes.held_memories, place=place)), READ):
         for name, value in read(partial(_read_part, place=place, seqs=seqs)).items():
             collected[name] = collected[name] | value if name in collected else value
         yield
-    undone_raises = read(dreams.undone_raises)
+    undone_raises = read(journal.undone_candidates)
     yield
     days = read(lambda rows: {seq: tuple(projects.active_days(rows, seq)) for seq in (place.seq, place.everywhere)})
     raised = read(lambda rows: candidates.of_source(rows, actions.SOURCE, project=place.seq))
-    dropped = read(belief_changes.dropped_pairs)
-    collected["questioned"] |= read(partial(dreams.questioned_pairs, place=place, source=supersession.SOURCE))
+    dropped = read(upkeep_queries.dropped_pairs)
+    collected["questioned"] |= read(partial(past_decisions.questioned_pairs, place=place, source=supersession.SOURCE))
     yield
     abroad: dict[str, Memory] = {}
-    for seqs in parts_of(read(partial(dreams.stated_around, place=place)), READ):
+    for seqs in parts_of(read(partial(dream_scopes.stated_around, place=place)), READ):
         abroad |= read(partial(_read_abroad, seqs=seqs))
         yield
     collected["undone"] |= {("raise", fact.fingerprint) for fact in here if _candidate_id(fact) in undone_raises}
-    # Lifted before: a memory with the id that the lifted statement would have is there, whatever became of it.
+    # A statement was lifted before if there is a memory with the id that it would get.
     idents = sorted({scope.identity(place.seq, memory.text) for memory in abroad.values()})
     stored = read(lambda rows: [ident for ident in idents if memories.by_id(rows, ident) is not None])
     collected["undone"] |= {("lift", ident) for ident in stored}
@@ -94,20 +110,20 @@ def read_snapshot(read: Read, place: Place, *, now: str, facts: Facts) -> Steps[
 
 
 def _read_part(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, Any]:
-    """Some of a scope's memories, and what is known of them, by the fields of a snapshot."""
-    decided = dreams.past_decisions(rows, place, seqs)
+    """Reads some of a scope's memories and what is known about them, by field of the snapshot."""
+    decided = past_decisions.past_decisions(rows, place, seqs)
     return {
-        "memories": {memory.id: memory for memory in dreams.still_held(rows, seqs)},
-        "topics": dreams.dream_topics(rows, place, seqs),
-        "injected": dreams.injected_sessions(rows, seqs),
-        "by_assistants": dreams.by_assistants(rows, seqs),
+        "memories": {memory.id: memory for memory in dream_scopes.still_held(rows, seqs)},
+        "topics": dream_scopes.dream_topics(rows, place, seqs),
+        "injected": dream_scopes.injected_sessions(rows, seqs),
+        "by_assistants": dream_scopes.by_assistants(rows, seqs),
         **{field.name: getattr(decided, field.name) for field in fields(decided)},
     }
 
 
 def _read_abroad(rows: Rows, seqs: Sequence[int]) -> dict[str, Memory]:
-    """Of what users asked for in the projects of a place, what could hold everywhere and was not taken back from there."""
-    back = dreams.not_generalized(rows, seqs)
+    """Reads what users asked for in the projects of a scope that could hold everywhere, without what a person took back."""
+    back = past_decisions.not_generalized(rows, seqs)
     stated = [memory for memory in memories.by_seqs(rows, seqs).values() if memory.id not in back]
     names = {seq: projects.name_of(rows, seq) for seq in {memory.project_seq for memory in stated}}
     return {
@@ -126,21 +142,21 @@ def _candidate_id(fact: Fact) -> str:
 
 
 def compare_vectors(read: Read, seqs: Sequence[int], among: Sequence[int]) -> Steps[set[tuple[int, int]]]:
-    """The pairs of row keys whose vectors are near, of some memories with those of a scope."""
-    own, signs = set(seqs), dreams.Signs(read(dreams.model_of_memories), [], [])
-    number = 0  # of the vectors that are compared with all behind them: those stand first
+    """Returns the pairs of row keys whose vectors are near, of some memories with all of a scope."""
+    own, signs = set(seqs), near_memories.Signs(read(near_memories.model_of_memories), [], [])
+    number = 0  # of vectors to compare with all later ones; they come first
     for some in (seqs, [seq for seq in among if seq not in own]) if seqs else ():
         for part in parts_of(some, READ):
-            more = read(partial(dreams.signs_of, model=signs.model, seqs=part))
+            more = read(partial(near_memories.signs_of, model=signs.model, seqs=part))
             signs.seqs.extend(more.seqs)
             signs.codes.extend(more.codes)
             yield
         number = len(signs.codes) if some is seqs else number
-    near: list[dreams.NearPair] = []
+    near: list[near_memories.NearPair] = []
     for places in parts_of(range(number), COMPARED):
-        near += read(partial(dreams.near_behind, signs=signs, part=places))
+        near += read(partial(near_memories.near_behind, signs=signs, part=places))
         yield
-    return dreams.nearest(near)
+    return near_memories.nearest(near)
 
 
 def _with_near(snapshot: Snapshot, pairs: set[tuple[int, int]]) -> Snapshot:
@@ -159,29 +175,29 @@ def parts_of(whole: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 def carry_out_everywhere(
     store: Store, dream: Dream, *, now: str, key: bytes, facts: Facts, promoting: bool = True
 ) -> Steps[int]:
-    """Carries a dream out, scope by scope, each step one bounded read, look or write; returns how many actions it did.
+    """Carries out a dream, scope by scope, in small steps; returns how many actions it did.
 
-    Where it is closed between two steps, what is done stays, and the next dream plans the rest.
+    If it is closed between two steps, what is done stays, and the next dream plans the rest.
     """
     done = 0
-    for place in store.read(dreams.dream_places):
+    for place in store.read(dream_scopes.dream_places):
         near: set[tuple[int, int]] = set()
         compared: set[int] = set()
         for _ in range(TRIES):
             snapshot = yield from read_snapshot(store.read, place, now=now, facts=facts)
-            vectors = store.read(partial(dreams.vector_state, place=place))
+            vectors = store.read(partial(dream_scopes.vector_state, place=place))
             yield
             digest = yield from _digest(snapshot, vectors, key=key)
-            is_unchanged = digest == store.read(partial(dreams.dreamt_digest, place=place))
+            is_unchanged = digest == store.read(partial(dream_scopes.dreamt_digest, place=place))
             alive = [] if is_unchanged else _alive(snapshot)
             fresh = [seq for seq in alive if seq not in compared]
             near |= yield from compare_vectors(store.read, fresh, alive)
             compared.update(fresh)
             plan, _left = yield from plan_project(_with_near(snapshot, near), is_unchanged=is_unchanged)
-            # Only where all were compared now: the vector of one that was compared before may be newer.
+            # Only if all were compared now: the vector of one that was compared earlier may have changed.
             has_comparison = any(action.kind in COMPARING for action in plan.actions)
             if not is_unchanged and not has_comparison and fresh == alive:
-                store.write(partial(dreams.mark_dreamt, place=place, digest=digest))
+                store.write(partial(dream_scopes.mark_dreamt, place=place, digest=digest))
                 yield
             moved = 0
             for part in parts_of(plan.actions, BATCH):
@@ -195,7 +211,7 @@ def carry_out_everywhere(
 
 
 def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Steps[str]:
-    """A keyed digest of all that decides what comes of comparing the memories of a scope."""
+    """Returns a keyed digest of everything that decides the result of comparing a scope's memories."""
     digest = hmac.new(key, f"{RULES} {vectors}".encode(), "sha256")
     for number, part in enumerate(snapshot.contents()):
         digest.update(f"{part}\0".encode("utf-8", "surrogatepass"))
@@ -205,7 +221,7 @@ def _digest(snapshot: Snapshot, vectors: tuple[int, int], *, key: bytes) -> Step
 
 
 def _rules() -> str:
-    """A digest of the code and the word lists by which memories are compared: another csmd may judge otherwise."""
+    """Returns a digest of the code and word lists that compare memories: another version of csmd may judge differently."""
     package = Path(csmd.__file__).parent
     folders = (".", "data", "dream", "memory", "store", "text")
     files = [
@@ -217,16 +233,16 @@ def _rules() -> str:
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
-#: Read when this module is: what is installed later is not what runs.
+#: Computed at import: files that are installed later are not the code that runs.
 RULES = _rules()
 
 
 def carry_out(
     rows: Rows, dream_seq: int, actions: Sequence[Action], *, now: str, key: bytes, promoting: bool = True
 ) -> tuple[int, int]:
-    """Does what was planned, in the caller's transaction, as far as everything is as the plan saw it.
+    """Carries out planned actions in the caller's transaction, except those on memories that have changed since.
 
-    Returns how many actions were done, and how many were not as the plan saw them.
+    Returns how many actions were done, and how many were skipped because of a change.
     """
     done = moved = 0
     for action in actions:
@@ -236,39 +252,40 @@ def carry_out(
             continue
         if any(supersession.is_forgotten(rows, memory, memory.text, key=key) for memory in seen):
             continue
-        changed = dreams.apply_action(
-            rows, dream_seq, kind=action.kind, project=action.project_seq, reason=action.reason,
-            evidence=action.evidence, items=[memory.id for memory in seen],
-            act=partial(_apply, rows, action, now=now, key=key, promoting=promoting), now=now,
+        done += journal.record_action(
+            rows, partial(_apply, rows, action, now=now, key=key, promoting=promoting), dream=dream_seq, kind=action.kind,
+            project=action.project_seq, reason=action.reason, evidence=action.evidence,
+            items=[memory.id for memory in seen], now=now,
         )  # fmt: skip
-        done += bool(changed)
     return done, moved
 
 
 def _may_still_lift(rows: Rows, action: Action) -> bool:
-    """Whether what is to be lifted is not there yet, and is still asked for in projects enough on this side of a wall."""
+    """Whether a statement is still to be lifted: not a general memory yet, and asked for in enough projects on this side of a wall."""
     if action.made is None or action.memory is None:
         return True
-    stated = dreams.still_stated(rows, action.project_seq, action.evidence)
+    stated = dream_scopes.still_stated(rows, action.project_seq, action.evidence)
     is_enough = action.memory.id in stated and len({*stated.values()}) >= consolidation.PROJECTS
     return is_enough and memories.by_id(rows, action.made.id) is None
 
 
-def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> list[str]:
-    """Performs one action; returns the ids of what it made besides the memories that it names."""
+def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool) -> None:
+    """Carries out one action."""
     memory, other, by = action.memory, action.other, belief_changes.DREAM
     if action.fact is not None:
-        return _raise(rows, action.fact, promoting=promoting, key=key, now=now)
+        _raise(rows, action.fact, promoting=promoting, key=key, now=now)
     if memory is None:
-        return []
+        return
     if action.made is not None:
         memories.insert(rows, action.made, text_hash=tokens.keyed_hash(action.made.text, key))
-        belief_changes.record_change(rows, action.made.id, dreams.GENERALIZED, "", memory.id, action.reason, by, now)
-        return [action.made.id]
+        belief_changes.record_change(
+            rows, action.made.id, past_decisions.GENERALIZED, "", memory.id, action.reason, by, now
+        )
+        return
     at = belief_changes.stated_at(rows, other) if other is not None else ""
     if action.kind == "ask" and other is not None:
-        question = supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
-        return [question] if question else []
+        supersession.ask_about(rows, memory, other, reason=action.reason, sure=action.sure, at=at)
+        return
     if action.kind == "merge":
         belief_changes.merge_memories(rows, memory, action.after[1], reason=action.reason, by=by, now=now)
     elif action.kind == "archive":
@@ -280,20 +297,19 @@ def _apply(rows: Rows, action: Action, *, now: str, key: bytes, promoting: bool)
         for source in action.after[0].provenance:
             memories.add_provenance(rows, memory.seq, source)
         memories.update_belief(rows, action.after[0])
-        note = dreams.STRENGTHENED if action.kind == "strengthen" else dreams.PROMOTED
+        note = past_decisions.STRENGTHENED if action.kind == "strengthen" else past_decisions.PROMOTED
         was, is_now = (f"confidence={state.confidence} tier={state.tier}" for state in (memory, action.after[0]))
         belief_changes.record_change(rows, memory.id, note, was, is_now, action.reason, by, now)
     upkeep.settle_about(rows, memory, now=now)
-    return []
 
 
-def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> list[str]:
-    """Puts a fact into the queue with the turns that are left of its evidence, and remembers it where it passes."""
-    evidence = dreams.evidence(rows, fact.evidence)
+def _raise(rows: Rows, fact: Fact, *, promoting: bool, key: bytes, now: str) -> None:
+    """Makes a candidate of a fact, with the evidence that still exists, and a memory if it passes the thresholds."""
+    evidence = dream_scopes.evidence(rows, fact.evidence)
     if not evidence:
-        return []
+        return
     candidate = replace(
         actions.build_candidate(fact), id=_candidate_id(fact), evidence=evidence, created_at=evidence[0].at,
         updated_at=evidence[-1].at,
     )  # fmt: skip
-    return habits.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)
+    promotion.queue_candidate(rows, candidate, promoting=promoting, key=key, now=now)

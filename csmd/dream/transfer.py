@@ -28,25 +28,36 @@ from csmd.store.sqlite import Rows
 from csmd.text import display, markdown, tokens
 from csmd.values import Memory, Project, Statement
 
-#: The file in a directory that was exported to, and what its first line says.
+#: The file of an export, in the directory that was exported to.
 NAME = "memories.jsonl"
-#: The file of an export that is to be read and not imported.
+#: The file of an export for people, which cannot be imported.
 MARKDOWN_NAME = "memories.md"
 NAMES = (NAME, MARKDOWN_NAME)
-FORMAT, VERSION = "csmd memories", 1
+#: The format and version that the first line names.
+FORMAT = "csmd memories"
+VERSION = 1
 _BEGINNING = wire.dumps({"format": FORMAT}).removesuffix("}").encode()
-#: Most characters of a memory, and most entries in each of its lists.
-MOST_CHARACTERS, MOST_ENTRIES = 20_000, 10_000
-#: Memories read or written at once (hooks wait for a write), and lines checked between two pauses.
-BATCH, CHECKED = 50, 200
-#: Most bytes of a file (some two hundred thousand memories), and of one line.
-MOST_BYTES, MOST_LINE = 400_000_000, 4_000_000
+#: Most characters of a memory.
+MOST_CHARACTERS = 20_000
+#: Most entries in each of its lists.
+MOST_ENTRIES = 10_000
+#: Memories read or written at once; hooks wait for a write.
+BATCH = 50
+#: Lines checked between two pauses.
+CHECKED = 200
+#: Most bytes of a file, some two hundred thousand memories.
+MOST_BYTES = 400_000_000
+#: Most bytes of a line.
+MOST_LINE = 4_000_000
 
 # --- the fields of a record
 
-_ID, _TIME = r"m[0-9a-f]{6,40}", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
-_TEXT, _WORD, _PATH = rf".{{0,{MOST_CHARACTERS}}}", r"[\w:./@+-]{0,200}", ".{0,4999}"
-#: One phrase, on one line, of those that csmd makes.
+_ID = r"m[0-9a-f]{6,40}"
+_TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
+_TEXT = rf".{{0,{MOST_CHARACTERS}}}"
+_WORD = r"[\w:./@+-]{0,200}"
+_PATH = ".{0,4999}"
+#: A phrase that csmd writes about where something was said, on one line.
 _SCENE = r"(?:at |after \"|in answer to \"|in a review)[^\x00-\x1f\x7f]{0,250}"
 _PROJECT = {
     "key": ".{1,4999}", "root": _PATH, "name": _PATH, "kind": frozenset({"git", "submodule", "path", "workspace"}),
@@ -65,8 +76,8 @@ def _is_days(value: Any) -> bool:
 def _fits(value: Any, rule: Any) -> bool:
     """Whether a JSON value fits a rule.
 
-    A rule is a pattern, a set of words, a tuple of rules (a list with one value for each), a list of one rule (a list of
-    such values), a dictionary of rules (an object with these names), or a predicate.
+    A rule is a pattern, a set of words, a tuple of rules (a list with a value for each), a list of one rule (a list of
+    such values), a dictionary of rules (an object with these keys), or a predicate.
     """
     match rule:
         case str():
@@ -112,14 +123,14 @@ FIELDS: dict[str, Any] = {
     "scene": lambda value: value == [] or _fits(value, ((_WORD, _SCENE),)),
     "changes": [dict.fromkeys(("change", "before", "after", "reason", "by", "at", "undone_at"), _TEXT)],
 }
-#: Fields of a record that are its statement.
+#: The fields of a record that make up its statement.
 STATED = ("text", "gate", "category", "confidence", "authority")
-#: Field with rows -> the column that holds somebody's words.
+#: Field with rows -> the column that has words.
 WORDS = {"tags": 0, "symptoms": 2, "refutations": 2, "scene": 1}
 
 
 def check_record(value: Mapping[str, Any], number: int) -> dict[str, Any]:
-    """A record with every field it must have and no other; BadInput names the field and its line."""
+    """Returns a record with exactly the fields that it must have; BadInput names a wrong field and its line."""
     value = {"scene": [], **value}  # older exports have no scenes
     for name, rule in FIELDS.items():
         if name not in value:
@@ -130,9 +141,9 @@ def check_record(value: Mapping[str, Any], number: int) -> dict[str, Any]:
 
 
 def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Turns a record that no one vouches for into an assistant's evidence, not shown to sessions until a person keeps it.
+    """Returns a record of unknown origin as an assistant's statement, which no session is shown until a person keeps it.
 
-    Its audit is dropped: an undo would rely on states that this store never held.
+    Its audit is dropped, because an undo would restore states that this store never had.
     """
     authority = min(record["authority"], "assistant", key=vocabulary.AUTHORITY_RANK.__getitem__)
     return {**record, "authority": authority, "origin": "model_saved", "pinned": 0, "changes": [], "scene": [],
@@ -140,7 +151,7 @@ def lower_record(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def drop_purged(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> dict[str, Any]:
-    """A record without the annotations whose text was purged here."""
+    """Returns a record without the annotations whose text was purged here."""
     return {
         **record,
         **{name: [row for row in record[name] if not is_purged(row[at])] for name, at in WORDS.items()},
@@ -151,7 +162,7 @@ def drop_purged(record: Mapping[str, Any], is_purged: Callable[[str], bool]) -> 
 def redact_record(
     record: Mapping[str, Any], clean: Callable[[str, Counter[str]], str], counts: Counter[str]
 ) -> dict[str, Any]:
-    """A record with its text redacted by `clean`, which counts what it finds."""
+    """Returns a record with its text redacted by `clean`, which counts what it finds."""
     place = {name: text if name == "kind" else clean(text, counts) for name, text in record["project"].items()}
     lists = {
         name: [[*row[:at], clean(row[at], counts), *row[at + 1 :]] for row in record[name]]
@@ -168,7 +179,7 @@ def redact_record(
 
 
 def render_lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterator[str]:
-    """The lines of a file, each ending in a newline: its format, one line for each memory, the seal."""
+    """Yields the lines of a file, each with its newline: the format, one line for each memory, the seal."""
     seal = _new_seal(key)
     for value in ({"format": FORMAT, "version": VERSION}, *records):
         line = wire.dumps(dict(value)) + "\n"
@@ -178,9 +189,9 @@ def render_lines(records: Iterable[Mapping[str, Any]], *, key: bytes) -> Iterato
 
 
 def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """The lines of the same memories to be read: by project, each with its category, speaker, date, id and successor.
+    """Yields the lines of an export for people: by project, each memory with category, speaker, date, id and successor.
 
-    Those that were replaced, and those that wait for a person, stand below the others under headings of their own.
+    Replaced memories and those that wait for review follow under headings of their own.
     """
     by_project: dict[str, list[Mapping[str, Any]]] = {}
     for record in records:
@@ -199,12 +210,13 @@ def render_markdown(records: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield from map(_markdown_entry, rows)
 
 
-#: Headings of what no session is told: another memory took its place; nobody here has said it yet.
-REPLACED, WAITING = "Replaced", "Waiting for review"
+#: Headings of memories that no session is shown.
+REPLACED = "Replaced"
+WAITING = "Waiting for review"
 
 
 def _heading(record: Mapping[str, Any]) -> str:
-    """The heading of a record, "" for one that holds."""
+    """Returns the heading of a record, "" for one that sessions are shown."""
     if record["superseded_by"]:
         return REPLACED
     is_unsaid = record["authority"] == "external" or record["origin"] in visibility.UNSTATED
@@ -225,9 +237,9 @@ def _new_seal(key: bytes) -> hmac.HMAC:
 def export_memories(
     store: Store, directory: Path, places: Sequence[int] | None, *, withholds: bool = False, is_markdown: bool = False
 ) -> Iterator[int]:
-    """Writes the memories of some places (None: all) into one file; yields how many were read after each batch.
+    """Writes the memories of some projects (None: all) into one file; yields how many were read after each batch.
 
-    With `withholds` they are redacted first: older rules may have let secrets through.
+    With `withholds` they are redacted first, because older rules may have let secrets through.
     """
     seqs = store.read(lambda rows: exports.seqs(rows, places))
     records: list[dict[str, Any]] = []
@@ -243,7 +255,7 @@ def export_memories(
 
 
 def find_file(path: Path) -> Path | None:
-    """The file of memories at a path, whatever its name, or in that directory; None where there is none."""
+    """Returns the file of memories at a path, whatever its name, or in that directory; None if there is none."""
     place = path / NAME if path.is_dir() else path
     if not place.is_file():
         return None
@@ -253,7 +265,7 @@ def find_file(path: Path) -> Path | None:
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file of memories for reading; BadInput where it is too large."""
+    """Opens a file of memories for reading; BadInput if it is too large."""
     with files.open_regular(path) as file:
         if os.fstat(file.fileno()).st_size > MOST_BYTES:
             raise BadInput(f"{path} is larger than {MOST_BYTES // 1_000_000} MB", hint="export fewer: --project PATH")
@@ -261,7 +273,7 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def _numbered_lines(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file from its beginning with their numbers; BadInput for one that is too long."""
+    """Yields the lines of a file from its beginning with their numbers; BadInput for one that is too long."""
     file.seek(0)
     for number, line in enumerate(iter(partial(file.readline, MOST_LINE + 1), b""), start=1):
         if len(line) > MOST_LINE:
@@ -293,9 +305,9 @@ def _digest(line: bytes) -> bytes:
 
 
 def _check_file(file: BinaryIO, digests: dict[int, bytes], *, key: bytes) -> Generator[int, None, bool]:
-    """Checks every line and notes the digest of each record by its line; returns whether this home made the file as it is.
+    """Checks every line and stores the digest of each record by line number; returns whether this home wrote the file.
 
-    BadInput names the line that is no memory, or says that the file is of another kind or was cut.
+    BadInput names an invalid line, or says that the file is of another kind or was cut.
     """
     seal, written = _new_seal(key), None
     lines = ((number, line) for number, line in _numbered_lines(file) if line.strip())
@@ -318,7 +330,7 @@ def _check_file(file: BinaryIO, digests: dict[int, bytes], *, key: bytes) -> Gen
 
 
 def _read_batches(file: BinaryIO, digests: Mapping[int, bytes]) -> Iterator[dict[int, dict[str, Any]]]:
-    """The records on some lines of a checked file, in batches by line; BadInput where the file has changed since."""
+    """Yields the records on some lines of a checked file, in batches by line number; BadInput if the file has changed."""
     lines = (line for number, line in _numbered_lines(file) if number in digests)
     remaining = iter(digests.items())
     while batch := list(islice(remaining, BATCH)):
@@ -336,14 +348,14 @@ def _read_batches(file: BinaryIO, digests: Mapping[int, bytes]) -> Iterator[dict
 
 @dataclass(slots=True)
 class ImportCounts:
-    """What an import has done so far: memories new, known, kept out as forgotten, lowered, vouched for.
+    """What an import has done so far: memories new, already stored, kept out as forgotten, lowered, vouched for.
 
-    `placed` counts the memories of each directory that is not here, or whose clone is another than the one in which the
-    import was asked for: (the directory there, the one here or "", its remote).
+    `placed` counts memories by (directory in the export, the one here or "", its remote), if the directory does not exist
+    here or is another clone than the one in which the import was started.
     """
 
     new: int = 0
-    known: int = 0
+    repeated: int = 0
     forgotten: int = 0
     lowered: int = 0
     vouched: int = 0
@@ -354,13 +366,13 @@ class ImportCounts:
 def import_memories(
     store: Store, file: BinaryIO, *, vouched: bool, now: str, counts: ImportCounts, here: Project | None = None
 ) -> Iterator[int]:
-    """Imports what an export wrote; yields how many records were read after each batch. BadInput where it is damaged.
+    """Imports a file of memories; yields how many records were read after each batch. BadInput if it is damaged.
 
-    `here` is the project in whose directory the import was asked for: memories with its remote are of it.
+    `here` is the project in whose directory the import was started; memories with its remote are put there.
 
-    The file is read three times, a line at a time: it is checked as a whole before anything is stored, links come when
-    all memories are there, and a line that has changed in between is refused. A damaged file changes nothing. Where an
-    import is interrupted, what is stored by then stays, and the next import brings the rest.
+    The file is read three times, line by line: it is checked as a whole before anything is stored, links are stored when
+    all memories are, and a line that has changed in between is refused. A damaged file changes nothing. After an
+    interrupted import, what is stored stays, and the next import brings the rest.
     """
     digests: dict[int, bytes] = {}
     is_sealed = yield from _check_file(file, digests, key=store.hash_key)
@@ -380,7 +392,7 @@ def import_memories(
 
 @dataclass(slots=True, kw_only=True)
 class _Import:
-    """What the batches of one import share; `renamed` maps the ids of records to those of this home."""
+    """The state shared by the batches of one import; `renamed` maps the ids of records to those of this home."""
 
     key: bytes
     now: str
@@ -390,11 +402,11 @@ class _Import:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def prepare(self, record: Mapping[str, Any], redactions: Counter[str]) -> dict[str, Any]:
-        """A record as it may be stored: redacted, and lowered if no one vouches for it."""
+        """Returns a record as it may be stored: redacted, and lowered if its origin is unknown."""
         return redact_record(record if self.is_trusted else lower_record(record), redact, redactions)
 
     def store_memories(self, rows: Rows, records: Mapping[int, dict[str, Any]]) -> list[int]:
-        """Stores the memories that are not known; returns the lines of those whose annotations are still to come."""
+        """Stores the memories that are new; returns the line numbers of those whose annotations are still missing."""
         incomplete: list[int] = []
         for number, record in records.items():
             text, ident = record["text"], record["id"]
@@ -408,12 +420,12 @@ class _Import:
             is_same = same_id is not None and same_id.text == text
             existing = same_id if is_same else memories.by_hash(rows, text_hash, project=project)
             if existing is not None:
-                self.counts.known += 1
+                self.counts.repeated += 1
                 self.renamed[ident] = existing.id
                 if self.is_trusted:
                     exports.add_sources(rows, existing.seq, record)
                     self.counts.vouched += self._vouch(rows, existing, record)
-                # An interrupted import is finished; a file of nobody's adds nothing to a trusted memory.
+                # Finishes an interrupted import; a file of unknown origin adds nothing to a stored memory.
                 may_annotate = self.is_trusted or existing.origin == remember.MODEL_SAVED
                 if may_annotate and exports.is_import_incomplete(rows, existing.id):
                     incomplete.append(number)
@@ -427,7 +439,7 @@ class _Import:
         return incomplete
 
     def _project_of(self, rows: Rows, origin: Mapping[str, str]) -> int:
-        """The row of a record's project here; counted in `placed` where it is in another place than expected."""
+        """Returns the row key of a record's project; counts it in `placed` if its directory differs."""
         if origin:
             origin = {**origin, "remote": normal_remote(origin["remote"])}
         here, project = self.here, exports.place(rows, origin, now=self.now, here=self.here)
@@ -439,7 +451,7 @@ class _Import:
         return project
 
     def _vouch(self, rows: Rows, memory: Memory, record: Mapping[str, Any]) -> bool:
-        """Gives a memory that was lowered when it was imported its record's authority and scene."""
+        """Gives a memory that an earlier import lowered its record's authority and scene."""
         is_lowered = memory.origin == remember.MODEL_SAVED and memory.authority == "assistant"
         if not is_lowered or record["origin"] == remember.MODEL_SAVED:
             return False
@@ -450,7 +462,7 @@ class _Import:
         return True
 
     def annotate(self, rows: Rows, records: Iterable[dict[str, Any]]) -> None:
-        """Adds links, tags, audit and what else refers to a memory, once all memories are stored."""
+        """Adds links, tags, audit and other annotations of a memory, once all memories are stored."""
         for record in records:
             ident = self.renamed.get(record["id"], record["id"])
             memory = memories.by_id(rows, ident)

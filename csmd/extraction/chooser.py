@@ -221,7 +221,7 @@ class Passage(NamedTuple):
     titled: bool = False
 
 
-class Said(NamedTuple):
+class EarlierStatement(NamedTuple):
     """The content words of a statement, whether it is the user's, and the small words that turn its meaning round."""
 
     content: frozenset[str]
@@ -239,16 +239,20 @@ class Chosen(NamedTuple):
 
 
 def choose(
-    sources: Iterable[Source], *, said: Iterable[Said] = (), before: str = "", weights: Weights | None = None
+    sources: Iterable[Source],
+    *,
+    earlier: Iterable[EarlierStatement] = (),
+    before: str = "",
+    weights: Weights | None = None,
 ) -> list[Chosen]:
     """Chooses the statements of a conversation's sources, in order; a prompt's cites the reply on the same subject.
 
-    `said` holds what the session stated before, `before` what the assistant said last; `weights`
+    `earlier` holds what the session stated before, `before` what the assistant said last; `weights`
     are those that csmd brings along, unless others are judged.
     """
     weights = weights or shipped()
     chosen: list[Chosen] = []
-    known = list(said)
+    known_statements = list(earlier)
     prompt: StoredTurn | None = None
     gave = False
     for source in sources:
@@ -259,7 +263,7 @@ def choose(
         other = None if source.role == "prompt" else prompt
         verbatim = verbatim_statements.of_prompt(source.turn) if source.role == "prompt" else []
         new = [_as_it_stands(source.turn, statement) for statement in verbatim]
-        new = new or _of_source(source, other, known, weights, before=before, asked=gave)
+        new = new or _of_source(source, other, known_statements, weights, before=before, prompt_gave=gave)
         gave = bool(new) if source.role == "prompt" else gave
         if source.role == "reply":
             chosen = [
@@ -270,7 +274,7 @@ def choose(
         if source.role in ("reply", "midway"):
             before = source.turn.text
         chosen += new
-        known += map(_said, new)
+        known_statements += map(_as_earlier, new)
     return chosen
 
 
@@ -283,13 +287,13 @@ def statements(turn: StoredTurn, *, before: str = "") -> list[Statement]:
 def _of_source(
     source: Source,
     prompt: StoredTurn | None,
-    known: Sequence[Said],
+    known_statements: Sequence[EarlierStatement],
     weights: Weights,
     *,
     before: str,
-    asked: bool,
+    prompt_gave: bool,
 ) -> list[Chosen]:
-    """The statements of one source; `asked`: the prompt that it answers gave some."""
+    """The statements of one source; `prompt_gave`: the prompt that it answers gave some."""
     turn = source.turn
     if turn.kind not in PROMPTS and turn.kind != "assistant":
         return []
@@ -321,9 +325,9 @@ def _of_source(
             continue
         if any(passage.first <= each.passage.last and each.passage.first <= passage.last for each in chosen):
             continue
-        if asked and prompt is not None and len(passage.content & other) >= ASKED_ALREADY * len(passage.content):
+        if prompt_gave and prompt is not None and len(passage.content & other) >= ASKED_ALREADY * len(passage.content):
             continue
-        if _is_repeated(passage, [*known, *map(_said, chosen)], is_assertion=is_assertion):
+        if _is_repeated(passage, [*known_statements, *map(_as_earlier, chosen)], is_assertion=is_assertion):
             continue
         if user and passage.first == passage.last and sentence.complains(parse(passage.text)):
             continue
@@ -358,32 +362,32 @@ def _as_it_stands(turn: StoredTurn, statement: Statement) -> Chosen:
     return Chosen(turn, statement, content, Passage(-1, -1, statement.text, content))
 
 
-def _is_repeated(passage: Passage, known: Iterable[Said], *, is_assertion: bool) -> bool:
+def _is_repeated(passage: Passage, known_statements: Iterable[EarlierStatement], *, is_assertion: bool) -> bool:
     """Whether a passage was said before: a user's assertion by the user, in most of its own words; else by anybody."""
     if not is_assertion:
-        return any(_same(passage.content, earlier.content) for earlier in known)
+        return any(_same(passage.content, earlier.content) for earlier in known_statements)
     turns = gist(passage.text).turns
     return any(
         earlier.by_user
         and len(passage.content & earlier.content) >= OWN_SHARE * len(passage.content)
         and not _says_another(passage.content, turns, earlier)
-        for earlier in known
+        for earlier in known_statements
     )
 
 
-def _says_another(content: frozenset[str], turns: tuple[str, ...], earlier: Said) -> bool:
+def _says_another(content: frozenset[str], turns: tuple[str, ...], earlier: EarlierStatement) -> bool:
     """Whether of two statements of one size one has a word in another's place, or turns the other round."""
     is_of_one_size = len(earlier.content) <= ONE_SIZE * len(content)
     return is_of_one_size and (bool(content - earlier.content and earlier.content - content) or turns != earlier.turns)
 
 
-def said_before(text: str, *, by_user: bool) -> Said:
+def as_earlier(text: str, *, by_user: bool) -> EarlierStatement:
     """A statement as what comes after it is compared with it."""
-    return Said(frozenset(content_words(text)), by_user, gist(text).turns)
+    return EarlierStatement(frozenset(content_words(text)), by_user, gist(text).turns)
 
 
-def _said(chosen: Chosen) -> Said:
-    return said_before(chosen.statement.text, by_user=chosen.statement.authority == "user")
+def _as_earlier(chosen: Chosen) -> EarlierStatement:
+    return as_earlier(chosen.statement.text, by_user=chosen.statement.authority == "user")
 
 
 def sentences_of(turn: StoredTurn) -> list[prose.Sentence]:
@@ -415,8 +419,8 @@ def _chosen(turn: StoredTurn, passage: Passage, prompt: StoredTurn | None) -> Ch
 
 def _only_orders(text: str) -> bool:
     """Whether a text orders what is to be done now, and says nothing that holds afterwards: that is no preference."""
-    said = prose.sentences(text)
-    return all(parse(each).kind == "orders" and not sentence.states_something(each) for each in said)
+    sentences = prose.sentences(text)
+    return all(parse(each).kind == "orders" and not sentence.states_something(each) for each in sentences)
 
 
 def _citing(chosen: Chosen, reply: StoredTurn) -> Chosen:
@@ -470,6 +474,8 @@ def _is_usable(stated: prose.Sentence, speaker: Speaker) -> bool:
         and not _is_told_with_a_question(text, parsed)
     ):
         return False
+    if speaker == "user" and kind == "orders" and parsed.is_of_moment and not sentence.is_of_several(parsed):
+        return False
     is_short = speaker == "user" and kind == "orders" and len(content_words(text)) <= SHORT_ORDER
     return not (is_short and certainty(text, shipped()) < LASTING)
 
@@ -517,9 +523,11 @@ def _from(
 def _assurance(stated: prose.Sentence, weights: Weights) -> float:
     """How surely a sentence of a prompt asserts something that lasts, 0-1."""
     parsed = parse(stated.text)
-    if not _is_usable(stated, "user") or (parsed.is_of_moment and not parsed.lasting):
+    if not _is_usable(stated, "user") or (parsed.is_of_moment and parsed.lasting not in sentence.RULES):
         return 0.0
     asks_for_something = sentence.request_in(stated.text) and not (parsed.lasting or parsed.remembers)
+    if sentence.refers_back(parsed) and not parsed.lasting:
+        return 0.0
     if parsed.kind != "states" or asks_for_something or _LEADS_ON.search(stated.text):
         return 0.0
     if sentence.has("trouble", parsed.language, stated.text) and (parsed.language != "en" or not parsed.lasting):
@@ -530,7 +538,7 @@ def _assurance(stated: prose.Sentence, weights: Weights) -> float:
 
 def _bars(outline: Sequence[prose.Sentence]) -> tuple[float, float]:
     """How sure the assertions of a prompt must be, and one of them where nothing else speaks for it."""
-    return next((beside, alone) for size, beside, alone in CERTAIN if len(outline) <= size)
+    return next((in_prompt, alone) for size, in_prompt, alone in CERTAIN if len(outline) <= size)
 
 
 def _is_sure(outline: Sequence[prose.Sentence], weights: Weights) -> bool:

@@ -23,6 +23,7 @@ from typing import Any, Literal, get_args
 from csmd import data, wire
 from csmd.cache import cached
 from csmd.text import tokens
+from csmd.text.dates import date_terms
 from csmd.text.sentence import Lasting, parse
 from csmd.vocabulary import CATEGORIES, Category, Decay, Gate
 
@@ -38,6 +39,8 @@ HEADS: dict[str, tuple[str, ...]] = {
     "decay": ("ephemeral", "session", "durable"),
     "scope": ("user", "project"),
 }
+#: Whether a sentence names a day does not depend on the day that it is said.
+ANY_DAY = "2026-01-01"
 #: The categories that a gate may have.
 CATEGORIES_OF: dict[Gate, tuple[Category, ...]] = {
     "behavioral": ("preference", "convention", "procedure"),
@@ -114,9 +117,9 @@ class Model:
     __slots__ = ("_buckets", "_rows", "_width", "bias", "scale")
 
     def __init__(self, held: Mapping[str, Any]) -> None:
-        told = {head: tuple(names) for head, names in held["heads"].items()}
-        if told != HEADS:
-            raise ValueError(f"weights of other classes: {told}")
+        heads = {head: tuple(names) for head, names in held["heads"].items()}
+        if heads != HEADS:
+            raise ValueError(f"weights of other classes: {heads}")
         raw = zlib.decompress(base64.b85decode(held["weights"]))
         self._width = sum(map(len, HEADS.values()))
         self._buckets = len(raw) // self._width
@@ -129,19 +132,19 @@ class Model:
         at = bucket(feature, self._buckets) * self._width
         return tuple(self._rows[at : at + self._width])
 
-    def chances(self, found: frozenset[str]) -> dict[str, dict[str, float]]:
+    def chances(self, feature_set: frozenset[str]) -> dict[str, dict[str, float]]:
         """The probability (0-1) of each class of each head, for a sentence with these features."""
         # Integers are added: the order of a set is another one in every process.
-        totals = [sum(column) for column in zip(*map(self.row, found), strict=True)] or [0] * self._width
-        factor = self.scale * SCALE / math.sqrt(max(1, len(found)))
+        totals = [sum(column) for column in zip(*map(self.row, feature_set), strict=True)] or [0] * self._width
+        factor = self.scale * SCALE / math.sqrt(max(1, len(feature_set)))
         sums = [bias + factor * total for bias, total in zip(self.bias, totals, strict=True)]
-        told, at = {}, 0
+        probabilities, at = {}, 0
         for head, names in HEADS.items():
             most = max(sums[at : at + len(names)])
             powers = [math.exp(value - most) for value in sums[at : at + len(names)]]
-            told[head] = {name: power / sum(powers) for name, power in zip(names, powers, strict=True)}
+            probabilities[head] = {name: power / sum(powers) for name, power in zip(names, powers, strict=True)}
             at += len(names)
-        return told
+        return probabilities
 
 
 @cache
@@ -153,11 +156,11 @@ def shipped() -> Model:
 @cache
 def word_classes() -> dict[str, str]:
     """Maps words to their classes."""
-    found: dict[str, str] = {}
+    class_of: dict[str, str] = {}
     for line in data.lines("word_classes.txt"):
         name, _, listed = line.partition(":")
-        found = dict.fromkeys(listed.split(), name) | found
-    return found
+        class_of = dict.fromkeys(listed.split(), name) | class_of
+    return class_of
 
 
 def bucket(feature: str, buckets: int) -> int:
@@ -165,14 +168,18 @@ def bucket(feature: str, buckets: int) -> int:
     return zlib.crc32(feature.encode()) % buckets
 
 
-def classify(said: str, *, speaker: Speaker) -> Classification:
+def classify(text: str, *, speaker: Speaker) -> Classification:
     """Classifies a sentence of a user or an assistant; a request to remember it means that it lasts."""
-    read = parse(said, speaker)
+    read = parse(text, speaker)
     if read.language not in ("en", "") and read.lasting:
         return _classify_by_lasting(read.lasting, speaker, corrects=read.refutes)
-    told = without_request(said) if speaker == "user" else said
-    found = _classify(told, speaker)
-    return found if told == said else replace(found, for_good=True, reasons=(ASKED, *found.reasons))
+    statement = without_request(text) if speaker == "user" else text
+    classification = _classify(statement, speaker)
+    return (
+        classification
+        if statement == text
+        else replace(classification, for_good=True, reasons=(ASKED, *classification.reasons))
+    )
 
 
 def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) -> Classification:
@@ -188,23 +195,28 @@ def _classify_by_lasting(lasting: Lasting, speaker: Speaker, *, corrects: bool) 
 
 
 @cached(512)
-def _classify(said: str, speaker: Speaker) -> Classification:
+def _classify(text: str, speaker: Speaker) -> Classification:
     model = shipped()
-    found = features(said, speaker=speaker)
-    chances = model.chances(found)
+    feature_set = features(text, speaker=speaker)
+    chances = model.chances(feature_set)
     gates = chances["gate"]
+    read = parse(text, speaker)
     gate = max(GATES_OF[speaker], key=lambda name: gates[name])
+    lays_down = read.settles or read.lasting in ("rule", "ban")
+    is_for_no_day = gate == "promissory" and lays_down and not date_terms(text, ANY_DAY)
+    if is_for_no_day:
+        gate = max((name for name in GATES_OF[speaker] if name != gate), key=lambda name: gates[name])
     clarity = gates[gate] / sum(gates[name] for name in GATES)
     category = max(CATEGORIES_OF[gate], key=lambda name: chances["category"][name])
-    decay = _decay(chances["decay"], category)
+    decay = CATEGORIES[category].decay if is_for_no_day else _decay(chances["decay"], category)
     return Classification(
         gate=gate,
         category=category,
         confidence=confidence_of(gate, category, clarity, speaker),
         decay=decay,
         about_speaker=chances["scope"]["user"] >= OF_THE_SPEAKER,
-        for_good=decay == "durable" and parse(said).lasting in FOR_GOOD,
-        reasons=_reasons(model, found, gate),
+        for_good=decay == "durable" and read.lasting in FOR_GOOD,
+        reasons=_reasons(model, feature_set, gate),
     )
 
 
@@ -214,10 +226,10 @@ def _decay(chances: Mapping[str, float], category: Category) -> Decay:
     return short if chances[short] >= SHORT else CATEGORIES[category].decay
 
 
-def without_request(said: str) -> str:
+def without_request(text: str) -> str:
     """A sentence without "remember that" in front of it."""
-    read = parse(said)
-    return (read.body if read.remembers else said) or said
+    read = parse(text)
+    return (read.body if read.remembers else text) or text
 
 
 def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speaker) -> float:
@@ -227,32 +239,32 @@ def confidence_of(gate: Gate, category: Category, clarity: float, speaker: Speak
     return round(min(rule.high, max(rule.low, min(CONFIDENCE_MOST, raw))), 3)
 
 
-def features(said: str, *, speaker: Speaker) -> frozenset[str]:
+def features(text: str, *, speaker: Speaker) -> frozenset[str]:
     """The features of a sentence: `w:` words, `b:` pairs, `c:` classes, `d:` pairs of classes, its first word, its length."""
-    known = word_classes()
-    told, classes = [], []
-    for kind, word, capital in _tokens(said[:MAX_SENTENCE]):
-        own = "name" if capital and word not in known else known.get(word, "")
-        told.append(
+    classes_of = word_classes()
+    words, classes = [], []
+    for kind, word, capital in _tokens(text[:MAX_SENTENCE]):
+        own = "name" if capital and word not in classes_of else classes_of.get(word, "")
+        words.append(
             word if kind == "mark" else "#name" if own == "name" else _stem(word) if kind == "word" else f"#{kind}"
         )
         classes += [own] if own else []
-    length = sum(len(told) >= limit for limit in LENGTHS)
-    begins = told[0] if told else ""
-    found = {f"w:{word}" for word in told} | {f"c:{name}" for name in classes}
-    found |= {f"b:{one} {other}" for one, other in pairwise(["^", *told, "$"])}
-    found |= {f"d:{one} {other}" for one, other in pairwise(["^", *classes, "$"])}
-    found |= {f"1:{begins}", f"2:{' '.join(told[:2])}", f"length:{length}", f"by:{speaker}"}
-    if _NAME_FIRST.match(said):
-        found.add("name first")
-    return frozenset(found | ({"asks"} if "?" in told[-2:] else set()))
+    length = sum(len(words) >= limit for limit in LENGTHS)
+    begins = words[0] if words else ""
+    feature_set = {f"w:{word}" for word in words} | {f"c:{name}" for name in classes}
+    feature_set |= {f"b:{first} {other}" for first, other in pairwise(["^", *words, "$"])}
+    feature_set |= {f"d:{first} {other}" for first, other in pairwise(["^", *classes, "$"])}
+    feature_set |= {f"1:{begins}", f"2:{' '.join(words[:2])}", f"length:{length}", f"by:{speaker}"}
+    if _NAME_FIRST.match(text):
+        feature_set.add("name first")
+    return frozenset(feature_set | ({"asks"} if "?" in words[-2:] else set()))
 
 
-def _tokens(said: str) -> Iterator[tuple[str, str, bool]]:
+def _tokens(text: str) -> Iterator[tuple[str, str, bool]]:
     """(kind, word in small letters, whether a capital letter within the sentence makes it a name)."""
     first = True
-    for found in _TOKEN.finditer(said):
-        kind, word = str(found.lastgroup), found[0].replace("’", "'")
+    for match in _TOKEN.finditer(text):
+        kind, word = str(match.lastgroup), match[0].replace("’", "'")
         yield kind, word.lower(), kind == "word" and not first and word[0].isupper() and word.partition("'")[0] != "I"
         first = False
 
@@ -261,10 +273,10 @@ def _stem(word: str) -> str:
     return tokens.stem(word) if len(word) > 3 and word.isalpha() else word
 
 
-def _reasons(model: Model, found: frozenset[str], gate: Gate) -> tuple[str, ...]:
+def _reasons(model: Model, feature_set: frozenset[str], gate: Gate) -> tuple[str, ...]:
     """The words and classes with the greatest weight for a gate, the heaviest first."""
     at = HEADS["gate"].index(gate)
-    weights = {feature[2:]: model.row(feature)[at] for feature in sorted(found) if feature[:2] in ("w:", "c:")}
+    weights = {feature[2:]: model.row(feature)[at] for feature in sorted(feature_set) if feature[:2] in ("w:", "c:")}
     strong = sorted(
         (word for word in weights if weights[word] > 0 and word[0].isalpha()), key=lambda word: (-weights[word], word)
     )

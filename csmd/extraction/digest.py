@@ -72,14 +72,14 @@ def versions(
     """
     ends = [entry.ordinal for entry in entries if entry.kind == "summary"]
     borders = [end for end in ends if any(entry.ordinal < end for entry in entries)]
-    found: list[Digest] = []
+    history: list[Digest] = []
     for last, border in enumerate([*borders, 0]):
         part = [entry for entry in entries if entry.ordinal < border] if border else list(entries)
         reason: Why = why if last == len(borders) else "compaction"
-        made = _digest(part, stated, title=title, cwd=cwd, why=reason)
-        if made is not None:
-            found.append(made)
-    return found
+        version = _digest(part, stated, title=title, cwd=cwd, why=reason)
+        if version is not None:
+            history.append(version)
+    return history
 
 
 def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, cwd: str, why: Why) -> Digest | None:
@@ -91,12 +91,12 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
         return None
     upto = entries[-1].ordinal
     work = fold(entries, cwd=cwd)
-    known = [one for one in stated if one.ordinal <= upto]
-    outcome = _outcome(work, known, prompts, answers)
+    stated_so_far = [statement for statement in stated if statement.ordinal <= upto]
+    outcome = _outcome(work, stated_so_far, prompts, answers)
     goal = harvest.goal_items(prompts, title, answers)
     items = [
         *goal,
-        *harvest.decision_items(known, goal[0].text if goal else ""),
+        *harvest.decision_items(stated_so_far, goal[0].text if goal else ""),
         *harvest.done_items(work, cwd),
         *harvest.reference_items(entries, prompts),
         *harvest.open_items(work, prompts, answers, is_over=why != "compaction"),
@@ -114,12 +114,14 @@ def _digest(entries: Sequence[Entry], stated: Sequence[Stated], *, title: str, c
 def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], answers: Sequence[Entry]) -> Outcome:
     checks = [ran for ran in work.ran.values() if check_of(ran.command)]
     latest: dict[str, bool] = {}
-    for ran in sorted(checks, key=lambda one: one.at):
+    for ran in sorted(checks, key=lambda check: check.at):
         latest[check_of(ran.command)] = ran.passed
-    against = [one.ordinal for one in stated if one.gate == "correction" and one.authority == "user"]
-    last = max(work.changed_at, *(one.ordinal for one in work.commits), 0)
+    against = [
+        statement.ordinal for statement in stated if statement.gate == "correction" and statement.authority == "user"
+    ]
+    last = max(work.changed_at, *(commit.ordinal for commit in work.commits), 0)
     answer = next(
-        (one.ordinal for one in prompts if one.ordinal > last), 0
+        (prompt.ordinal for prompt in prompts if prompt.ordinal > last), 0
     )  # what is said later is about something else
     answered = bool(answers) and (not prompts or answers[-1].ordinal > prompts[-1].ordinal)
     passed_at = max((ran.at for ran in checks if ran.passed), default=0)
@@ -129,7 +131,7 @@ def _outcome(work: Work, stated: Sequence[Stated], prompts: Sequence[Entry], ans
         return "rejected"
     if work.changed_at and len(against) + len(work.turned_down) >= AGAIN_AND_AGAIN:
         return "corrected"
-    if any(one.ordinal > work.changed_at for one in work.commits):
+    if any(commit.ordinal > work.changed_at for commit in work.commits):
         return "committed"
     if work.changed_at and passed_at > work.changed_at:
         return "checked"
@@ -149,20 +151,25 @@ def _render(items: Sequence[Item], outcome: Outcome, work: Work, counted: str) -
     turned_down = f"; {amount(len(work.rejections), 'call')} turned down" if work.rejections else ""
     rows.append(f"Outcome: {OUTCOME_WORDS[outcome]}{turned_down}")
     rows += _row(
-        "Corrected", [cut(one.text, SENTENCE) for one in by.get("correction", ())], SHOWN["correction"], ENTRY * 4
+        "Corrected", [cut(item.text, SENTENCE) for item in by.get("correction", ())], SHOWN["correction"], ENTRY * 4
     )
-    rows += _row("Decided", [cut(one.text, SENTENCE) for one in by.get("decision", ())], SHOWN["decision"], ENTRY * 5)
-    files = [f"{one.text} x{one.amount}" if one.amount > 1 else one.text for one in by.get("file", ())]
+    rows += _row("Decided", [cut(item.text, SENTENCE) for item in by.get("decision", ())], SHOWN["decision"], ENTRY * 5)
+    files = [f"{item.text} x{item.amount}" if item.amount > 1 else item.text for item in by.get("file", ())]
     rows += _row(f"Changed {amount(len(files), 'file')}", files, SHOWN["file"], 300, between=", ")
     failed = [
-        one for one in by.get("command", ()) if one.state != "passed" and (check_of(one.text) or one.state == "failed")
+        item
+        for item in by.get("command", ())
+        if item.state != "passed" and (check_of(item.text) or item.state == "failed")
     ]
     ends = {"mended": "passed in the end", "failed": "failed at the end"}
     rows += _row(
-        "Failed", [f"`{cut(one.text, 60)}` {one.amount}x, {ends[one.state]}" for one in failed], SHOWN["command"], 260
+        "Failed",
+        [f"`{cut(item.text, 60)}` {item.amount}x, {ends[item.state]}" for item in failed],
+        SHOWN["command"],
+        260,
     )
-    rows += _row("Commits", [one.text for one in by.get("commit", ())][::-1], SHOWN["commit"], 260)
-    rows += _row("Open", [one.text for one in by.get("open", ())], SHOWN["open"], 300)
+    rows += _row("Commits", [item.text for item in by.get("commit", ())][::-1], SHOWN["commit"], 260)
+    rows += _row("Open", [item.text for item in by.get("open", ())], SHOWN["open"], 300)
     rows += [f"Last: {item.text}" for item in by.get("last", ())]
     rows.append(counted)
     while len("\n".join(rows)) > LIMIT:
@@ -177,15 +184,15 @@ def _minute(at: str) -> str:
 
 def _row(name: str, parts: Sequence[str], most: int, room: int, *, between: str = " | ") -> list[str]:
     """A row of a digest with as many parts as fit, and the number of others; [] for no part."""
-    told: list[str] = []
+    shown: list[str] = []
     for part in parts[:most]:
-        if told and len(between.join([*told, part])) > room:
+        if shown and len(between.join([*shown, part])) > room:
             break
-        told.append(part)
-    if not told:
+        shown.append(part)
+    if not shown:
         return []
-    more = len(parts) - len(told)
-    return [f"{name}: {between.join(told)}" + (f" (+{more})" if more else "")]
+    more = len(parts) - len(shown)
+    return [f"{name}: {between.join(shown)}" + (f" (+{more})" if more else "")]
 
 
 def _bounded(items: Sequence[Item]) -> Iterator[Item]:
@@ -206,8 +213,8 @@ ENDS: dict[str, Why] = {name: rule.ends for name, rule in EVENTS.items() if rule
 def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B008 - frozen
     """Digests the next sessions that are due; how many, 0 when none wait."""
     heard = _hear(store)
-    found = store.read(lambda rows: digests.waiting(rows, limit=BATCH, pace=pace))
-    made = [(session, _digests(store, session)) for session in found]
+    waiting = store.read(lambda rows: digests.waiting(rows, limit=BATCH, pace=pace))
+    made = [(session, _digests(store, session)) for session in waiting]
 
     def write(rows: Rows) -> None:
         for session, versions in made:
@@ -215,7 +222,7 @@ def step(store: Store, pace: cursors.Pace = cursors.Pace()) -> int:  # noqa: B00
 
     if made:
         store.write(write)
-    return len(found) or int(heard)
+    return len(waiting) or int(heard)
 
 
 def _hear(store: Store) -> bool:

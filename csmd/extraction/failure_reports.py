@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from csmd.cache import cached
 from csmd.extraction import shell_commands
-from csmd.text import display, similarity
+from csmd.text import display, quotations, similarity
 from csmd.text.prose import lines_of_prose, sentences
-from csmd.text.sentence import has, parse
+from csmd.text.sentence import has, opens, parse
 from csmd.values import CommandFailure, StatedMemory, TranscriptTurn
 
 #: What is looked at of an output: its beginning and its end, where tools say what went wrong.
@@ -106,22 +106,25 @@ _PASTED = re.compile(
 )
 
 # What changes from one time to the next, in this order.
-_NORMAL: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])"), "<time>"),
-    (re.compile(r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b"), "<time>"),
-    (re.compile(r"https?://[^\s\"'<>)\]]{1,300}"), "<url>"),
-    (re.compile(r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}"), "<tmp>"),
-    # A path keeps its last name: it says which file, whatever the directory is.
-    (re.compile(r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (re.compile(r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])"), "/"),
-    (re.compile(r"0x[0-9a-fA-F]{2,16}"), "<addr>"),
-    (re.compile(r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b"), "<hash>"),
-    (re.compile(r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])"), ""),
-    (re.compile(r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?"), "<line>"),
-    (re.compile(r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?"), "<took>"),
-    (re.compile(r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b"), "<n>"),
-)  # fmt: skip
+_NORMAL = [
+    (re.compile(pattern), mark)
+    for pattern, mark in (
+        (r"(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<id>"),
+        (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d])", "<time>"),
+        (r"\b\d\d?:\d\d:\d\d(?:[.,]\d{1,9})?\b", "<time>"),
+        (r"https?://[^\s\"'<>)\]]{1,300}", "<url>"),
+        (r"(?:[A-Za-z]:\\[^\s\"':]{0,200}\\|(?<![\w/])(?:/private)?/(?:tmp|var/folders|var/tmp|dev/shm)/)[^\s\"':,;)\]]{0,200}", "<tmp>"),
+        # A path keeps its last name: it says which file, whatever the directory is.
+        (r"(?<![\w<])(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+-]{1,100}){1,20}[/\\]?(?=$|[\s\"'`:,;()\[\]])", "/"),
+        (r"(?<![\w/<])[\w.@+-]{1,100}(?:/[\w.@+-]{1,100}){1,20}/?(?=$|[\s\"'`:,;()\[\]])", "/"),
+        (r"0x[0-9a-fA-F]{2,16}", "<addr>"),
+        (r"\b(?=[0-9a-f]{0,39}\d)(?=[0-9a-f]{0,39}[a-f])[0-9a-f]{7,64}\b", "<hash>"),
+        (r":\d{1,7}(?::\d{1,7})?(?=$|[\s:,)\]])", ""),
+        (r"\(\d{1,7}, ?\d{1,7}\)|\bline \d{1,7}(?:, col(?:umn)? \d{1,7})?", "<line>"),
+        (r"\(?\b\d+(?:\.\d+)?(?:ns|µs|us|ms|s|m|h)\b\)?", "<took>"),
+        (r"(?<=[-_.])(?:\d{4,}|[0-9a-f]{0,40}?\d[0-9a-f]{0,40}?[a-f][0-9a-f]{4,40})\b", "<n>"),
+    )
+]  # fmt: skip
 _NUMBER = re.compile(
     r"(?P<kept>\b(?:code|status|HTTP(?:/[\d.]+)?|errno|signal|Errno|curl:)\s?[:=]?\s?\(?\d{1,5}\b)|(?<![\w.<])\d+(?:[.,]\d+)*(?![\w>])"
 )
@@ -140,8 +143,8 @@ def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str
         return _of_server(tool, body, at, uuid)
     if not command:
         return None
-    told = _EXIT.match(body)
-    exit_code = int(told.group(1)) if told else 0
+    exit_line = _EXIT.match(body)
+    exit_code = int(exit_line.group(1)) if exit_line else 0
     hidden = not exit_code and shell_commands.is_hidden(command)
     if not exit_code and not hidden:  # most outputs: nothing more is asked of them
         return None
@@ -153,16 +156,16 @@ def observed_failure(tool: str, command: str, result: str, *, at: str, uuid: str
         run = [part for part in run if shell_commands.program(part) in shell_commands.RUNNERS]
     if not run or (hidden and programs == {"git"}):
         return None
-    lines = _lines(body[told.end() :] if told else body)
+    lines = _lines(body[exit_line.end() :] if exit_line else body)
     decisive = _decisive(lines, programs, sure_only=hidden) or (_first(lines) if exit_code else None)
     if decisive is None or not (message := normalised(decisive[1])):
         return None
     return _error(_which(run, decisive[0], lines), exit_code or -1, message, at, uuid)
 
 
-def pasted_error(said: str, *, at: str, uuid: str) -> ObservedFailure | None:
+def pasted_error(text: str, *, at: str, uuid: str) -> ObservedFailure | None:
     """Finds an error pasted into a prompt: the first line that looks like one."""
-    for line in _lines(visible_output(said)):
+    for line in _lines(visible_output(text)):
         match = _PASTED.match(line.lstrip("`*> "))
         if match and not line.rstrip().endswith("?"):
             return _error("", 0, normalised(match["said"]), at, uuid)
@@ -192,11 +195,11 @@ def visible_output(result: str) -> str:
 
 def normalised(message: str) -> str:
     """A message on one line, with times, ids, paths and numbers masked."""
-    said = message[:MOST_LINE]
+    text = message[:MOST_LINE]
     for pattern, mark in _NORMAL:
-        said = pattern.sub(_last_name if mark == "/" else mark, said)
-    said = _NUMBER.sub(lambda match: match.group("kept") or "<n>", said)
-    return _SPACES.sub(" ", said).strip(" \t.,;:│|")[:MESSAGE].strip()
+        text = pattern.sub(_last_name if mark == "/" else mark, text)
+    text = _NUMBER.sub(lambda match: match.group("kept") or "<n>", text)
+    return _SPACES.sub(" ", text).strip(" \t.,;:│|")[:MESSAGE].strip()
 
 
 def fingerprint(command: str, exit_code: int, message: str) -> str:
@@ -272,47 +275,34 @@ SHORT = 12
 LOOKED_AT = 6_000
 
 
-def _re(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-#: A sentence that names a cause or a fix.
-CAUSE = _re(
-    r"\b(?:root cause|caused by|the (?:actual |real |underlying |main )?(?:issue|problem|cause|bug|culprit|reason)\b.{0,60}?\b(?:is|was|were)\b"
-    r"|because|turn(?:s|ed) out|due to|since (?:the|it|we|they|go|git)|(?:was|were|is|are) missing|(?:fixed|solved|resolved) (?:by|in|with)"
-    r"|the fix\b|fix(?:es|ed)?:|needs? to be|silently|only (?:means|works|checks|looks)|instead of|does(?: not|n['’]t) (?:support|exist|handle|allow|include)"
-    r"|was(?: not|n['’]t)|were(?: not|n['’]t)|never (?:set|called|reached|written|created)|overwrit\w+|stale|race)\b"
-)
-#: A sentence that reports that something is not as it should be.
-SYMPTOM = _re(
-    r"\b(?:i (?:just |now |still |always |also )?(?:get|got|see|saw|lost|ran into|noticed|run into)|when (?:i|running)\b"
-    r"|(?:is|are|was|does|did|has|can|could|will)(?: not|n['’]t)\b|not (?:working|work|showing|there|found|created|pushed)|still (?:not|get\w*|see\w*|shows?|fail\w*|broken|the same)"
-    r"|errors?|fail(?:s|ed|ing|ure)?|crash\w*|broken|breaks|bugs?|wrong|missing|lost|empty|hangs?|stuck|slow|issue with|problem with|weird|strange"
-    r"|unexpected\w*|(?:properly|correctly|as expected)|(?:would|should) have (?:been|expected)|i['’]?m getting|why (?:is|are|do|does|did|was)|how did|somehow|no longer|warning|panic|exception|traceback|exit code)\b"
-)
 _NAME = re.compile(
     r"`([^`\n]{2,80})`|\b(\w{1,60}_\w[\w]{0,60})\b|\b([a-z]{1,40}[A-Z]\w{1,60})\b|\b([A-Z][a-z]+[A-Z]\w{1,60})\b"
     r"|(?<![\w-])(--[a-z][\w-]{2,40})\b|\b([\w-]{1,60}\.(?:go|py|ts|tsx|js|jsx|rs|rb|java|md|ya?ml|json|jsonl|toml|sh|sql|c|h|cpp|kt|php))\b"
 )
 
 
-def is_cause(told: str, *, category: str, authority: str) -> bool:
+def names_cause(text: str) -> bool:
+    """Whether a text names a cause or a fix."""
+    return has("cause", "en", text) or has("sure_cause", "en", text)
+
+
+def is_cause(text: str, *, category: str, authority: str) -> bool:
     """Whether a statement names a cause or a fix; a user's must say so outright, or it is a report."""
     if authority == "user":
-        return has("sure_cause", "en", told)
-    return category == "gotcha" or CAUSE.search(told) is not None
+        return has("sure_cause", "en", text)
+    return category == "gotcha" or names_cause(text)
 
 
-def answers(told: str, symptom: str) -> bool:
+def answers(text: str, symptom: str) -> bool:
     """Whether an assistant's statement after a report explains it; any fix does after a definite report."""
-    return CAUSE.search(told) is not None or (has("failure", "en", symptom) and has("fix", "en", told))
+    return names_cause(text) or (has("failure", "en", symptom) and has("fix", "en", text))
 
 
 def is_symptom(sentence: str) -> bool:
     """Whether a user's sentence reports a problem; one that orders something must say outright that it fails."""
     if parse(sentence).kind == "orders":
         return has("failure", "en", sentence)
-    return SYMPTOM.search(sentence) is not None
+    return has("symptom", "en", sentence)
 
 
 def names(text: str) -> frozenset[str]:
@@ -340,16 +330,16 @@ def are_about_the_same(text: str, other_text: str) -> bool:
     return named >= SHARED_NAMES or words >= SHARED_WORDS
 
 
-def symptom_in(said: str) -> str:
+def symptom_in(text: str) -> str:
     """What a user's turn reports to be wrong, in its own words; "" for nothing."""
-    return _symptom_in(said[:LOOKED_AT])
+    return _symptom_in(text[:LOOKED_AT])
 
 
 @cached(128)
-def _symptom_in(said: str) -> str:
-    prose = [sentence for line in lines_of_prose(said) for sentence in sentences(line)]
+def _symptom_in(text: str) -> str:
+    prose = [sentence for line in lines_of_prose(text) for sentence in sentences(line)]
     symptoms = [sentence for sentence in prose if len(sentence) > SHORT and is_symptom(sentence)][:3]
-    lines = [line.strip() for line in said.splitlines()]
+    lines = [line.strip() for line in text.splitlines()]
     shown = [line for line in lines if SHORT < len(line) < MOST and has("failure", "en", line)][:2]
     if symptoms and symptoms[0].endswith(":"):  # what is pasted behind it says what it is
         at = next((place for place, line in enumerate(lines) if line.endswith(symptoms[0][-SHORT:])), len(lines))
@@ -368,15 +358,15 @@ def diagnosis(passages: Iterable[tuple[str, str, bool]], *, about: str) -> tuple
     reason is better than another failure's.
     """
     best, chosen = 0, ("", "")
-    for uuid, said, before in passages:
-        for line in lines_of_prose(said[:LOOKED_AT]):
+    for uuid, text, before in passages:
+        for line in lines_of_prose(text[:LOOKED_AT]):
             for sentence in sentences(line):
                 if not 20 < len(sentence) <= MOST or sentence.rstrip("*` ").endswith(("?", ":")):
                     continue
                 if parse(sentence, "assistant").kind in ("narrates", "reports", "assents"):
                     continue
                 named, words = share(sentence, about)
-                cause = CAUSE.search(sentence) is not None
+                cause = names_cause(sentence)
                 if not (cause and before) and not ((cause or has("fix", "en", sentence)) and (named or words > 2)):
                     continue
                 value = 3 * cause + 2 * min(named, 2) + min(words, 3) + 2 * before
@@ -402,6 +392,8 @@ REFUTES: tuple[tuple[str, float, str, str], ...] = (
     ("a", 0.40, "the assistant took it back", "retracts"),
     ("a", 0.20, "the assistant agreed that it was otherwise", "concedes"),
 )
+#: A proposal of the assistant's that the user refuses in the next prompt.
+TURNED_DOWN = (0.50, "the user turned it down")
 #: A failure that comes again after its cause was named.
 AGAIN = (0.20, "the same error came again")
 
@@ -436,32 +428,33 @@ class Relations(NamedTuple):
 
 
 def relate(
-    turns: Sequence[TranscriptTurn], told: Sequence[StatedMemory], failed: Sequence[CommandFailure]
+    turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], failed: Sequence[CommandFailure]
 ) -> Relations:
     """Relates a session's turns, memories and failures to each other; a pure function."""
     prompts = [turn for turn in turns if turn.kind in ("user", "relayed")]
     causes = [
         statement
-        for statement in told
+        for statement in stated
         if is_cause(statement.text, category=statement.category, authority=statement.authority)
     ]
     symptoms: list[Symptom] = []
     refutations: list[Refutation] = []
     links: list[tuple[int, int]] = []
     sure = {cause.memory_seq for cause in causes}
-    for cause in told:
+    for cause in stated:
         for symptom in _reported(cause, prompts, is_cause=cause.memory_seq in sure):
             symptoms.append(symptom)
-            beside = (
+            same_turn = (
                 statement
-                for statement in told
+                for statement in stated
                 if statement.uuid == symptom.uuid and statement.memory_seq != cause.memory_seq
             )
             links += [
                 (statement.memory_seq, cause.memory_seq)
-                for statement in beside
-                if SYMPTOM.search(statement.text) and not CAUSE.search(statement.text)
+                for statement in same_turn
+                if has("symptom", "en", statement.text) and not names_cause(statement.text)
             ]
+        refutations += _turned_down(cause, turns)
         if cause.memory_seq not in sure:
             continue
         symptoms += _failed(cause, failed)
@@ -524,9 +517,9 @@ def _refuted(
         if not cause.ordinal < turn.ordinal <= end:
             continue
         who = "u" if turn.kind == "user" else "a" if turn.kind == "assistant" else ""
-        said = turn.text[:REFUTED_WITHIN]
+        text = turn.text[:REFUTED_WITHIN]
         for speaker, lowered, reason, words_of_it in REFUTES:
-            if speaker != who or not has(words_of_it, "en", said):
+            if speaker != who or not has(words_of_it, "en", text):
                 continue
             named, words = share(turn.text[:REFUTED_ABOUT], cause.text)
             if named >= 2 or (named and words >= 2) or words >= 4:
@@ -541,6 +534,29 @@ def _refuted(
     if (again := next(after_it, None)) is not None:
         refutations.append(Refutation(cause.memory_seq, again.uuid, again.at, AGAIN[1], AGAIN[0], 0))
     return refutations
+
+
+def _turned_down(proposal: StatedMemory, turns: Sequence[TranscriptTurn]) -> list[Refutation]:
+    """The refutation of what an assistant proposed by the prompt right after its message; [] for none."""
+    later = [turn for turn in turns if turn.ordinal > proposal.ordinal and turn.kind in ("user", "assistant")]
+    if proposal.authority != "assistant" or has("failure", "en", proposal.text) or not later:
+        return []  # what went wrong is no proposal
+    answer = later[0]
+    if answer.kind != "user" or not turns_down(answer.text):
+        return []
+    lowered, reason = TURNED_DOWN
+    return [Refutation(proposal.memory_seq, answer.uuid, answer.at, reason, lowered, 0)]
+
+
+def turns_down(answer: str) -> bool:
+    """Whether a prompt begins with a refusal of what was just proposed: "No, keep it in Postgres"."""
+    first = next(iter(sentences(quotations.own_words(answer[:REFUTED_WITHIN]))), "")
+    read = parse(first)
+    refuses = (
+        read.refutes or (read.words[:1] == ("no",) and read.lasting == "ban") or read.words[:2] == ("i'd", "rather")
+    )
+    agrees = opens("agrees", "en", first) or opens("praise", "en", first)
+    return refuses and not read.is_of_moment and read.kind != "asks" and not agrees
 
 
 def _against(cause: StatedMemory, turn: TranscriptTurn, causes: Sequence[StatedMemory]) -> int:

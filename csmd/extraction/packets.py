@@ -42,7 +42,7 @@ class Moment:
     `gap_s` is the time since the prompt before the latest, below 0 where there is none; `ordinal` the turn's place.
     """
 
-    said: str = ""
+    prompt: str = ""
     earlier: tuple[str, ...] = ()
     outcomes: tuple[bool, ...] = ()
     gap_s: float = -1.0
@@ -58,7 +58,7 @@ def measures(moment: Moment) -> dict[str, float]:
     """
     latest = moment.outcomes[-LOOKED_BACK:]
     in_a_row = sum(1 for _ in takewhile(not_, reversed(moment.outcomes)))
-    same = tokens.normalise(moment.said)
+    same = tokens.normalise(moment.prompt)
     typed = _typed(moment)
     objecting = sentence.objects(typed)
     return {
@@ -69,7 +69,7 @@ def measures(moment: Moment) -> dict[str, float]:
         "pleased": float(_is_pleased(typed) and not objecting),
         "pressing": float(sentence.has("presses", "en", typed)),
         "brisk": max(0.0, min(1.0, (SLOW_S - moment.gap_s) / (SLOW_S - BRISK_S))) if moment.gap_s >= 0 else 0.0,
-        "expansive": min(1.0, len(moment.said.split()) / MANY_WORDS),
+        "expansive": min(1.0, len(moment.prompt.split()) / MANY_WORDS),
         "wearing": min(1.0, moment.ordinal / MANY_TURNS),
     }
 
@@ -78,7 +78,7 @@ def stance(moment: Moment) -> Stance:
     """The attitude of the user's latest prompt: objecting, else what it does."""
     typed = _typed(moment)
     if not typed:
-        return "unknown" if moment.said else "silent"
+        return "unknown" if moment.prompt else "silent"
     kind = parse(typed).kind
     if sentence.objects(typed):
         return "objects"
@@ -113,7 +113,7 @@ def state(moment: Moment) -> State:
 
 def _typed(moment: Moment) -> str:
     """A prompt that was typed; "" for a long, pasted one."""
-    return moment.said if len(moment.said) <= TYPED else ""
+    return moment.prompt if len(moment.prompt) <= TYPED else ""
 
 
 def _is_pleased(typed: str) -> bool:
@@ -147,21 +147,21 @@ _QUOTED_AT_LENGTH = re.compile(r'(?<!\w)["“]([^"“”]{100,2000})["”](?!\w)
 LEAD_WORDS = 15
 
 
-def orders(said: str) -> list[Order]:
+def orders(text: str) -> list[Order]:
     """The first orders in a user's turn, each once; none in a reviewer's remark that the turn passes on."""
-    if remarks(said) == [said]:
+    if remarks(text) == [text]:
         return []
-    is_short = len(said.split()) <= SHORT_WORDS
-    found: dict[Order, None] = {}
-    for line in prose.lines_of_prose(said):
-        for one in prose.sentences(line):
-            request = sentence.request_in(one)
-            if len(one.split()) > SENTENCE_WORDS or not (request or (is_short and parse(one).kind != "asks")):
+    is_short = len(text.split()) <= SHORT_WORDS
+    orders_given: dict[Order, None] = {}
+    for line in prose.lines_of_prose(text):
+        for phrase in prose.sentences(line):
+            request = sentence.request_in(phrase)
+            if len(phrase.split()) > SENTENCE_WORDS or not (request or (is_short and parse(phrase).kind != "asks")):
                 continue
-            for piece in _BETWEEN.split(request or one):
+            for piece in _BETWEEN.split(request or phrase):
                 if (order := _order(piece, is_asked=bool(request))) is not None:
-                    found[order] = None
-    return list(found)[:MOST_ORDERS]
+                    orders_given[order] = None
+    return list(orders_given)[:MOST_ORDERS]
 
 
 def _order(piece: str, *, is_asked: bool) -> Order | None:
@@ -181,29 +181,33 @@ def _order(piece: str, *, is_asked: bool) -> Order | None:
     return Order(ordered, bool(against))
 
 
-def remarks(said: str) -> list[str]:
+def remarks(text: str) -> list[str]:
     """The reviewer's remarks that a turn passes on: the whole turn, or quotations that give impersonal advice."""
-    if len(said) > REVIEW_CHARACTERS:
+    if len(text) > REVIEW_CHARACTERS:
         return []
-    lead, colon, rest = said.partition(":\n")
-    body = rest if colon and len(lead.split()) <= LEAD_WORDS else said
+    lead, colon, rest = text.partition(":\n")
+    body = rest if colon and len(lead.split()) <= LEAD_WORDS else text
     is_of_reviewer = parse(body).kind == "states" or sentence.opens("advice", "en", body)
     if is_of_reviewer and is_finding(body) and sentence.has("advice", "en", body):
-        return [said]
-    quoted = [found[1] for found in _QUOTED_AT_LENGTH.finditer(said)] if failure_reports.names(said) else []
-    return [one for one in quoted if sentence.has("advice", "en", one) and not sentence.has("first_person", "en", one)]
+        return [text]
+    quoted = [match[1] for match in _QUOTED_AT_LENGTH.finditer(text)] if failure_reports.names(text) else []
+    return [
+        passage
+        for passage in quoted
+        if sentence.has("advice", "en", passage) and not sentence.has("first_person", "en", passage)
+    ]
 
 
-def reports_fault(said: str) -> bool:
+def reports_fault(text: str) -> bool:
     """Whether a remark reports a fault, and not only a wish."""
-    return sentence.has("fault", "en", said) or _LINE_OF_FILE.search(said) is not None
+    return sentence.has("fault", "en", text) or _LINE_OF_FILE.search(text) is not None
 
 
-def is_finding(said: str) -> bool:
+def is_finding(text: str) -> bool:
     """Whether a turn describes named code at some length, without a first person."""
-    if len(said) > REVIEW_CHARACTERS or len(said.split()) not in REVIEW_WORDS:
+    if len(text) > REVIEW_CHARACTERS or len(text.split()) not in REVIEW_WORDS:
         return False
-    return bool(failure_reports.names(said)) and not sentence.has("first_person", "en", said)
+    return bool(failure_reports.names(text)) and not sentence.has("first_person", "en", text)
 
 
 #: So many turns before the first new one are to be given: what the state and a result's call are looked for in.
@@ -213,24 +217,24 @@ _FAILED = re.compile(r"\s*(?:Exit code [1-9]|<tool_use_error>|Error:|error: )")
 
 def packets(turns: Sequence[Heard], *, after: int) -> list[Packet]:
     """The packets of the turns after the ordinal `after`, in order; `turns` starts WINDOW turns earlier."""
-    found: list[Packet] = []
+    new_packets: list[Packet] = []
     for at, turn in enumerate(turns):
         if turn.ordinal > after:
-            found += _observed(turns[max(0, at - WINDOW) : at], turn)
-    return found
+            new_packets += _observed(turns[max(0, at - WINDOW) : at], turn)
+    return new_packets
 
 
 def _observed(before: Sequence[Heard], turn: Heard) -> list[Packet]:
     if turn.kind == "user" and not turn.agent:
         first = not any(earlier.kind in PROMPTS for earlier in before) and turn.ordinal <= WINDOW
         seen: list[tuple[PacketKind, str, str]] = [("session", "begin", "")] if first else []
-        said = quotations.own_words(turn.text)
-        seen += [("order", order.words, "against" if order.against else "asked") for order in orders(said)]
-        return [_packet(turn, before, turn, *one) for one in seen]
+        text = quotations.own_words(turn.text)
+        seen += [("order", order.words, "against" if order.against else "asked") for order in orders(text)]
+        return [_packet(turn, before, turn, *labels) for labels in seen]
     if turn.kind == "tool_result" and turn.tool_id:
-        calls = [one for one in before if one.kind == "tool_call" and one.tool_id == turn.tool_id]
+        calls = [earlier for earlier in before if earlier.kind == "tool_call" and earlier.tool_id == turn.tool_id]
         if calls:
-            return [_packet(calls[-1], before, turn, *one) for one in _done(calls[-1], turn)]
+            return [_packet(calls[-1], before, turn, *labels) for labels in _done(calls[-1], turn)]
     return []
 
 
@@ -265,7 +269,7 @@ def _moment(before: Sequence[Heard], now: Heard) -> Moment:
         begun, spoken = (datetime.fromisoformat(turn.at) for turn in prompts[-2:])
         gap = max(0.0, (spoken - begun).total_seconds())
     return Moment(
-        said=quotations.own_words(prompts[-1].text).strip() if prompts else "",
+        prompt=quotations.own_words(prompts[-1].text).strip() if prompts else "",
         earlier=tuple(turn.text for turn in prompts[:-1]), gap_s=gap, ordinal=now.ordinal,
         outcomes=tuple(not _FAILED.match(turn.text) for turn in (*before, now) if turn.kind == "tool_result"),
     )  # fmt: skip
@@ -301,10 +305,10 @@ def _observe(store: Store, session: Behind) -> int:
     turns, upto, noted = store.read(read_heard)
     if upto <= session.position:
         return 0
-    found = [] if noted else packets(turns, after=session.position)
+    new_packets = [] if noted else packets(turns, after=session.position)
 
     def write(rows: Rows) -> int:
-        stored.put_packets(rows, found)
+        stored.put_packets(rows, new_packets)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), upto)
         return upto - session.position
 

@@ -40,21 +40,24 @@ def commands(line: str) -> list[str]:
 
     Of a pipe only its first program counts: what follows shapes what it prints.
     """
+    return [name for words in _commands(line) if (name := _command(words))]
+
+
+def _commands(line: str) -> list[list[str]]:
+    """The words of each command of a shell line, of a pipe only of the first; "Q" stands for what is in quotes."""
     plain = QUOTED.sub(" Q ", HEREDOC.sub(" ", line[:MOST_CHARACTERS])).replace("\\\n", " ")
-    plain = _REDIRECT.sub(" ", plain)
-    found: list[str] = []
-    for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
-        command = _command(_PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS])
-        if command:
-            found.append(command)
-    return found
+    return words_of_parts(plain)
+
+
+def words_of_parts(plain: str) -> list[list[str]]:
+    """The words of each command of a shell line without quotes and here-documents, without redirections."""
+    parts = _SPLIT.split(_REDIRECT.sub(" ", plain))[:MOST_COMMANDS]
+    return [_PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS] for part in parts]
 
 
 def scope(line: str, command: str) -> frozenset[str]:
     """The arguments of a command in a shell line, without options but with their values: `./till -run TestX`."""
-    plain = _REDIRECT.sub(" ", HEREDOC.sub(" ", line[:MOST_CHARACTERS]))
-    for part in _SPLIT.split(plain)[:MOST_COMMANDS]:
-        words = _PIPE.split(part)[0].strip(" \t(){}!").split()[:MOST_WORDS]
+    for words in words_of_parts(HEREDOC.sub(" ", line[:MOST_CHARACTERS])):
         if _command(words) == command:
             skipped = set(command.split(" "))
             return frozenset(word for word in words if not word.startswith("-") and word not in skipped | _ALL
@@ -105,10 +108,10 @@ def _command(words: list[str]) -> str:
         own = script.rpartition("/")[2]
         return _steady(f"{name} {own}" if name not in ("bash", "sh", "zsh", ".") and own else own or name)
     count = 0 if name in _PROGRAMS["alone"] or name in READERS else 2 if name in _PROGRAMS["two"] else 1
-    said = [name]
+    parts = [name]
     of_option = False  # what is no plain word behind an option is its value: `git -C /a status`
     for word in rest:
-        if len(said) > count:
+        if len(parts) > count:
             break
         plain = _PLAIN.fullmatch(word) is not None
         if word.startswith("-") or (of_option and not plain):
@@ -117,9 +120,9 @@ def _command(words: list[str]) -> str:
         if not plain:
             break
         of_option = False
-        said.append(word)
+        parts.append(word)
         count += f"{name}/{word}" in _PROGRAMS["runs"]
-    return _steady(" ".join(said))
+    return _steady(" ".join(parts))
 
 
 def _python(rest: list[str]) -> str:
@@ -147,89 +150,85 @@ def _steady(command: str) -> str:
     return " ".join([head, *(_UNSTEADY.sub("#", word) for word in rest)])[:80]
 
 
-#: Most commands that are taken from one line, and characters of the line that are looked at.
-MOST_KEPT, LINE_CHARACTERS = 6, 2_000
-COMMAND_CHARACTERS = 48
+#: Most commands that are taken from one line, and characters of each.
+MOST_KEPT, COMMAND_CHARACTERS = 6, 48
 
-#: What runs tasks by name.
-_RUNNER = (
-    r"(?:mise run|mise r|npm run|npm|pnpm run|pnpm|yarn run|yarn|bun run|bun|make|just|task|nox -s|tox -e|hatch run|rake|cargo|go"
-    r"|deno task|deno|gradle|\./gradlew|mvn|\./mvnw|dotnet|mix|bazel|swift|composer|composer run|invoke|poe|pdm run|sbt)"
-)
-_WITHIN = r"(?:uv run |poetry run |pipenv run |npx |bunx |pnpm exec |python3? -m |bundle exec |pdm run |hatch run )?"
-
-#: Purpose -> the commands that serve it, as they begin; the first that matches.
-PURPOSES: dict[str, re.Pattern[str]] = {
-    purpose: re.compile(rf"(?:{_RUNNER} (?:{names})[\w:-]*|{_WITHIN}(?:{tools}))(?![\w-])")
-    for purpose, names, tools in (
-        ("test", r"tests?|check-tests|verify", r"pytest|unittest|jest|vitest|mocha|rspec|phpunit|ctest|playwright test|nextest"),
-        ("lint", r"lint|clippy|vet", r"ruff check|ruff|eslint|golangci-lint(?: run)?|flake8|pylint|rubocop|shellcheck|biome"),
-        ("format", r"fmt|format", r"ruff format|black|prettier|gofmt|rustfmt|isort|goimports"),
-        ("check types", r"typecheck|type-check|types|tsc", r"mypy|pyright|tsc"),
-        ("build", r"(?<!go )(?<!cargo )(?<!dotnet )(?<!swift )(?:build|compile)", r"vite build|webpack|cmake --build|docker build"),
+#: What a check is for -> the classes of its tools and of the tasks that a runner knows by name, in the order in which
+#: they are looked for.
+PURPOSES = {
+    purpose: (_PROGRAMS[f"{kind}_tool"], tuple(sorted(_PROGRAMS[f"{kind}_task"])))
+    for purpose, kind in (
+        ("format", "format"), ("test", "test"), ("check types", "types"), ("lint", "lint"), ("build", "build"),
     )
 }  # fmt: skip
-#: `ruff format` begins like `ruff`: the longer one is asked first.
-_ASKED_FIRST = ("format", "test", "check types", "lint", "build")
-
-#: Milestone -> the commands that reach it.
-MILESTONES: dict[str, re.Pattern[str]] = {
-    "release": re.compile(
-        r"git tag (?:-[asm] )?.*\bv?\d+\.\d|gh release create|npm publish|pnpm publish|yarn publish|cargo publish"
-        r"|twine upload|uv publish|poetry publish|goreleaser release"
-    ),
-    "pull request": re.compile(r"gh pr create|glab mr create"),
-    "commit": re.compile(r"git (?:-C \S+ )?commit\b"),
-    "push": re.compile(r"git (?:-C \S+ )?push\b"),
-}
+#: Milestone -> the commands that reach it, with "/" between their words.
+MILESTONES = {name: _PROGRAMS[name.replace(" ", "_")] for name in ("release", "pull request", "commit", "push")}
 #: Files whose change is a step of its own, by their names.
 NOTABLE = re.compile(
     r"(?:^|/)((?:CHANGELOG|CHANGES|HISTORY|RELEASES|NEWS)(?:\.\w+)?|package\.json|pyproject\.toml|Cargo\.toml|pom\.xml|build\.gradle"
     r"|VERSION|version\.(?:py|go|ts|js|rb)|__version__\.py|README(?:\.\w+)?|CLAUDE\.md|AGENTS\.md)$",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(r"&&|\|\||;|\n|(?<!\\)\|")
-_BEFORE = re.compile(r"^(?:\s*(?:[A-Za-z_]\w*=\S*|timeout\s+\S+|time|sudo|env|nice|command|then|do|else|if|\(|\{)\s+)*")
+_TAGS_RELEASE = re.compile(r"git tag (?!-l|-d|--).*\bv?\d+\.\d")
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def significant_commands(line: str) -> list[str]:
     """The commands of a shell line with a purpose or a milestone, without arguments, each once in order."""
-    plain = QUOTED.sub(" ", HEREDOC.sub(" ", line[:LINE_CHARACTERS]))
-    found: dict[str, None] = {}
-    for piece in _BETWEEN.split(plain):
-        words = _BEFORE.sub("", piece).split()
-        bare = " ".join(words)
-        for purpose in _ASKED_FIRST:
-            if match := PURPOSES[purpose].match(bare):
-                found[match.group()[:COMMAND_CHARACTERS]] = None
-                break
-        else:
-            if (name := _milestone(bare, line)) is not None:
-                found[name] = None
-    return list(found)[:MOST_KEPT]
+    names: dict[str, None] = {}
+    for words in _commands(line):
+        name = _command(words)
+        if milestone(name) and (name != "git tag" or _TAGS_RELEASE.search(line)):
+            names[name] = None
+        elif purpose(name):
+            names[_as_run(words, name)[:COMMAND_CHARACTERS]] = None
+    return list(names)[:MOST_KEPT]
 
 
-def _milestone(bare: str, line: str) -> str | None:
-    if bare.startswith("git tag"):  # its name may be quoted; a list or a deletion is no release
-        return "git tag" if MILESTONES["release"].search(line) and not re.match(r"git tag (?:-l|-d|--)", bare) else None
-    for pattern in MILESTONES.values():
-        if match := pattern.match(bare):
-            return " ".join(re.sub(r"-C \S+ ", "", match.group()).split()[:3])
-    return None
+def _as_run(words: list[str], name: str) -> str:
+    """A command with what runs it, up to the last word of its name: "uv run pytest"."""
+    words = without_assignments(words).split(" ")
+    last = name.rpartition(" ")[2]
+    return " ".join(words[: next((at for at, word in enumerate(words) if word.endswith(last)), 0) + 1])
+
+
+def without_assignments(words: list[str]) -> str:
+    """A command without assignments and programs that only run it (`sudo`, `timeout 60`) in front."""
+    while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in _PROGRAMS["silent"] or words[0][0].isdigit()):
+        words = words[1:]
+    return " ".join(words)
 
 
 def purpose(command: str) -> str:
-    """The purpose of a command from `significant_commands`, "" for none."""
-    return next((name for name in _ASKED_FIRST if PURPOSES[name].fullmatch(command)), "")
+    """What a command checks or makes (a key of PURPOSES); "" for another command."""
+    name = _command(command.split())
+    if name == "make":
+        return "build"
+    words = name.split(" ")
+    for of, (tools, tasks) in PURPOSES.items():
+        runs_task = len(words) > 1 and words[0] in _PROGRAMS["task_runner"] and words[-1].startswith(tasks)
+        if words[0] in tools or "/".join(words[:2]) in tools or runs_task:
+            return of
+    return ""
 
 
 def milestone(command: str) -> str:
     """The milestone of a command from `significant_commands`, "" for none."""
-    if command == "git tag":
-        return "release"
-    return next((name for name, pattern in MILESTONES.items() if pattern.fullmatch(command)), "")
+    return next((name for name, reaching in MILESTONES.items() if command.replace(" ", "/") in reaching), "")
+
+
+def looks_only(words: list[str]) -> bool:
+    """Whether a command looks, moves about or prints: that it found nothing is no failure."""
+    name = _command(words)
+    return (
+        not name or program(name) in READERS | _PROGRAMS["housekeeping"] or name.replace(" ", "/") in _PROGRAMS["looks"]
+    )
+
+
+def is_of_work(command: str) -> bool:
+    """Whether the program of a command shows what kind of work was done."""
+    return program(command) in _PROGRAMS["work"]
 
 
 def text_parameter(call: str, *names: str) -> str:

@@ -68,42 +68,42 @@ class Scene(NamedTuple):
 
 
 def scenes(
-    said: Iterable[StatedInTurn], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
+    statements: Iterable[StatedInTurn], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
 ) -> dict[int, Scene]:
     """Maps each memory to the scene of its statement; changes and prompts are in order."""
     exchanges = _Exchanges(changes, prompts)
-    found = {one.memory_seq: _scene(one, exchanges) for one in said}
-    return {key: there for key, there in found.items() if there is not None}
+    scene_of = {statement.memory_seq: _scene(statement, exchanges) for statement in statements}
+    return {key: there for key, there in scene_of.items() if there is not None}
 
 
 def find_rewrites(
-    said: Iterable[StatedMemory], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
+    statements: Iterable[StatedMemory], changes: Sequence[Change], prompts: Sequence[SessionPrompt]
 ) -> dict[int, Change]:
     """Maps each memory an assistant stated about its work to the later change that rewrote the file."""
     exchanges = _Exchanges(changes, prompts)
-    last = {one.path: one for one in exchanges.work if one.anew}
-    found: dict[int, Change] = {}
-    for one in said:
-        at = exchanges.at(one.ordinal)
-        most = exchanges.most(at) if at and one.authority != "user" else None
+    last = {change.path: change for change in exchanges.work if change.anew}
+    rewrites: dict[int, Change] = {}
+    for statement in statements:
+        at = exchanges.at(statement.ordinal)
+        most = exchanges.most(at) if at and statement.authority != "user" else None
         again = last.get(most.path) if most is not None else None
         end = exchanges.end(at)
         if again is not None and end is not None and again.ordinal > end:
-            found[one.memory_seq] = again
-    return found
+            rewrites[statement.memory_seq] = again
+    return rewrites
 
 
 class _Exchanges:
     """The file changes between prompts; a session's statements share these answers."""
 
     def __init__(self, changes: Sequence[Change], prompts: Sequence[SessionPrompt]) -> None:
-        self.work = [one for one in changes if one.path and not _BESIDE.search(one.path)]
-        self._places = [one.ordinal for one in self.work]
+        self.work = [change for change in changes if change.path and not _BESIDE.search(change.path)]
+        self._places = [change.ordinal for change in self.work]
         self._prompts = prompts
-        self._typed = [one.ordinal for one in prompts]
+        self._typed = [prompt.ordinal for prompt in prompts]
         typed = set(self._typed)
         # What is typed one after the other is answered as one.
-        self._begins = [one.ordinal for one in prompts if one.ordinal - 1 not in typed]
+        self._begins = [prompt.ordinal for prompt in prompts if prompt.ordinal - 1 not in typed]
         self._most: dict[tuple[int, int | None], Change | None] = {}
 
     def at(self, ordinal: int) -> int:
@@ -138,38 +138,44 @@ class _Exchanges:
         return self._prompts[bisect_right(self._typed, ordinal) - 1]
 
 
-def _scene(said: StatedInTurn, exchanges: _Exchanges) -> Scene | None:
-    at = exchanges.at(said.ordinal)
-    if said.authority == "user":
-        lead = _lead(said)
-        if said.gate != "correction" and _is_remark(said):
-            return Scene(", ".join(filter(None, (REVIEW, lead))), said.uuid)
-        if has("everywhere", "en", said.text):
+def _scene(statement: StatedInTurn, exchanges: _Exchanges) -> Scene | None:
+    at = exchanges.at(statement.ordinal)
+    if statement.authority == "user":
+        lead = _lead(statement)
+        if statement.gate != "correction" and _is_remark(statement):
+            return Scene(", ".join(filter(None, (REVIEW, lead))), statement.uuid)
+        if has("everywhere", "en", statement.text):
             return None
-        there = _at_hand(said, exchanges.behind(said.ordinal, exchanges.end(at)))
-        return there or (Scene(lead, said.uuid) if lead else None)
-    if at and exchanges.is_idle(at) and (asked := _question(exchanges.prompt(said.ordinal), said.text)) is not None:
-        return asked
+        there = _at_hand(statement, exchanges.behind(statement.ordinal, exchanges.end(at)))
+        return there or (Scene(lead, statement.uuid) if lead else None)
+    if (
+        at
+        and exchanges.is_idle(at)
+        and (question := _question(exchanges.prompt(statement.ordinal), statement.text)) is not None
+    ):
+        return question
     back = next((back for back in range(BACK) if at - back >= 0 and not exchanges.is_idle(at - back)), None)
-    return _at_hand(said, exchanges.most(at - back) if back is not None else None)
+    return _at_hand(statement, exchanges.most(at - back) if back is not None else None)
 
 
-def _at_hand(said: StatedInTurn, changed: Change | None) -> Scene | None:
+def _at_hand(statement: StatedInTurn, changed: Change | None) -> Scene | None:
     """The only file that the turn names, else the changed one; None if the statement names a place itself."""
-    if _PLACE.search(said.text):
+    if _PLACE.search(statement.text):
         return None
-    named = {match[1] for match in _FILE.finditer(said.turn[:LOOKED_AT])}
+    named = {match[1] for match in _FILE.finditer(statement.turn[:LOOKED_AT])}
     if named:
-        return _at(named.pop(), said.uuid) if len(named) == 1 else None
+        return _at(named.pop(), statement.uuid) if len(named) == 1 else None
     return _at(changed.path, changed.uuid) if changed is not None else None
 
 
 def _most(work: Sequence[Change]) -> Change | None:
     """The last change of the file with at least half of the changes; tests count only if nothing else was changed."""
-    counted = [one for one in work if not _is_test(one.path)] or work
-    path, times = Counter(one.path for one in counted).most_common(1)[0] if counted else ("", 0)
+    counted = [change for change in work if not _is_test(change.path)] or work
+    path, times = Counter(change.path for change in counted).most_common(1)[0] if counted else ("", 0)
     return (
-        next(one for one in reversed(counted) if one.path == path) if path and times >= MOST_OF * len(counted) else None
+        next(change for change in reversed(counted) if change.path == path)
+        if path and times >= MOST_OF * len(counted)
+        else None
     )
 
 
@@ -180,47 +186,47 @@ def _is_test(path: str) -> bool:
 
 def _question(prompt: SessionPrompt, answer: str) -> Scene | None:
     """The last question of a prompt, if it says more than its answer."""
-    question = next((one for one in reversed(_sentences(prompt.text)) if ends_with_question(one)), "")
+    question = next((sentence for sentence in reversed(_sentences(prompt.text)) if ends_with_question(sentence)), "")
     is_errand = parse(question).kind == "orders" and not opens("inquire", "en", bare_order(question))
     if is_errand or not _adds(question, answer):
         return None
     return Scene(f"in answer to {_quoted(question)}", prompt.uuid)
 
 
-def _lead(said: StatedInTurn) -> str:
+def _lead(statement: StatedInTurn) -> str:
     """The first sentence of a turn as a phrase, if the statement comes from a later one and does not repeat it."""
-    lead, *behind = _sentences(said.turn) or [""]
+    lead, *behind = _sentences(statement.turn) or [""]
     while behind and len(tokens.content_words(lead)) < LEAST_ASKED:  # a greeting, a heading; a colon leads on
         lead = f"{lead} {behind.pop(0)}" if lead.endswith(":") else behind.pop(0)
-    words = tokens.content_stems(said.text)
-    begun = tokens.content_stems(next(iter(_sentences(said.text)), ""))
+    words = tokens.content_stems(statement.text)
+    begun = tokens.content_stems(next(iter(_sentences(statement.text)), ""))
     if not begun or similarity.share(begun, tokens.content_stems(lead)) >= STANDS:
         return ""  # it begins there itself
     stands = any(
         similarity.share(*sorted((own, words), key=len)) >= STANDS for own in map(tokens.content_stems, behind)
     )
-    return f"after {_quoted(lead)}" if stands and _adds(lead, said.text) else ""
+    return f"after {_quoted(lead)}" if stands and _adds(lead, statement.text) else ""
 
 
-def _is_remark(said: StatedInTurn) -> bool:
+def _is_remark(statement: StatedInTurn) -> bool:
     """Whether a statement comes from a reviewer's remark: one that is quoted, or a turn that reports a fault."""
-    words = tokens.content_stems(said.text)
+    words = tokens.content_stems(statement.text)
     return any(
-        one != said.turn or packets.reports_fault(one)
-        for one in packets.remarks(said.turn)
-        if not words or similarity.share(words, tokens.content_stems(one)) >= STANDS
+        remark != statement.turn or packets.reports_fault(remark)
+        for remark in packets.remarks(statement.turn)
+        if not words or similarity.share(words, tokens.content_stems(remark)) >= STANDS
     )
 
 
 def _sentences(turn: str) -> list[str]:
     rows = prose.lines_of_prose(turn[:LOOKED_AT])
-    return [display.squeeze(one) for row in rows for one in prose.sentences(row)]
+    return [display.squeeze(sentence) for row in rows for sentence in prose.sentences(row)]
 
 
-def _adds(sentence: str, said: str) -> bool:
+def _adds(sentence: str, statement_text: str) -> bool:
     """Whether a sentence is short and says something that the statement does not."""
     words = frozenset(word for word in tokens.content_stems(sentence) if word not in _ASKING)
-    is_held = similarity.share(words, tokens.content_stems(said)) >= HELD
+    is_held = similarity.share(words, tokens.content_stems(statement_text)) >= HELD
     return len(sentence) <= QUOTED_CHARACTERS and len(words) >= LEAST_ASKED and not is_held
 
 
@@ -282,7 +288,7 @@ class Claim(NamedTuple):
     """
 
     key: int
-    said: str
+    text: str
     ordinal: int
     around: str = ""
     answered: int = 0
@@ -305,23 +311,23 @@ class Place(NamedTuple):
     new: Counter[str]
 
 
-def is_claim(said: str, category: str, *, by_assistant: bool, turn: str) -> bool:
+def is_claim(text: str, category: str, *, by_assistant: bool, turn: str) -> bool:
     """Whether a statement describes code: a fact, an assistant's decision, or a reviewer's remark in the `turn`."""
-    if remark(said, category, turn):
-        return not all(map(_is_no_claim, prose.sentences(said)))
+    if remark(text, category, turn):
+        return not all(map(_is_no_claim, prose.sentences(text)))
     claims = category in CLAIMS or (by_assistant and category in DECIDED)
-    return claims and not _is_no_claim(said)
+    return claims and not _is_no_claim(text)
 
 
-def _is_no_claim(said: str) -> bool:
+def _is_no_claim(text: str) -> bool:
     """Whether a sentence tells of a change, wants one, or lays something down for good."""
-    is_order = parse(said).kind == "orders" and not opens("advice", "en", said)
-    if is_order or tells_what_was_done(said) or has("changed", "en", said):
+    is_order = parse(text).kind == "orders" and not opens("advice", "en", text)
+    if is_order or tells_what_was_done(text) or has("changed", "en", text):
         return True
-    return any(opens(name, "en", said) for name in ("wants", "lays_down", "supposes"))
+    return any(opens(name, "en", text) for name in ("wants", "lays_down", "supposes"))
 
 
-def remark(said: str, category: str, turn: str) -> str:
+def remark(text: str, category: str, turn: str) -> str:
     """The reviewer's remark or finding in a `turn` that a statement was taken from; "" for none.
 
     A short text is about one thing; of a list it is the item that shares the most words with the statement. What is
@@ -329,10 +335,10 @@ def remark(said: str, category: str, turn: str) -> str:
     """
     if not (packets.remarks(turn) or (category in CLAIMS and packets.is_finding(turn))):
         return ""
-    words = set(tokens.content_words(said))
+    words = set(tokens.content_words(text))
     if len(words & set(tokens.content_words(turn))) <= len(words) / 2:
         return ""
-    starts = [found.start() for found in _ITEM.finditer(turn)]
+    starts = [item_start.start() for item_start in _ITEM.finditer(turn)]
     if len(starts) < SEVERAL:
         return turn
     items = [turn[start:end] for start, end in zip(starts, [*starts[1:], len(turn)], strict=True)]
@@ -341,24 +347,26 @@ def remark(said: str, category: str, turn: str) -> str:
 
 def find_edits(claims: Iterable[Claim], edits: Sequence[Edit]) -> dict[int, Edit]:
     """Maps each claim to the last later edit of the code that it describes; each edit is read once."""
-    waiting = {one.key: _Named(one.ordinal, _names(one.said), _names(one.around), one.answered) for one in claims}
-    found: dict[int, Edit] = {}
+    waiting = {
+        claim.key: _Named(claim.ordinal, _names(claim.text), _names(claim.around), claim.answered) for claim in claims
+    }
+    edit_of: dict[int, Edit] = {}
     for edit in reversed(edits):
-        before = [(key, one) for key, one in waiting.items() if one.ordinal < edit.ordinal]
+        before = [(key, named) for key, named in waiting.items() if named.ordinal < edit.ordinal]
         place = _place(edit) if before else None
-        for key, one in before:
-            least = ANSWERED if edit.ordinal < one.answered else SAME_NAMES
-            if place is not None and (_is_about(one.names, place) or _mends(one.around, place, least)):
-                found[key] = edit
+        for key, named in before:
+            least = ANSWERED if edit.ordinal < named.answered else SAME_NAMES
+            if place is not None and (_is_about(named.names, place) or _mends(named.around, place, least)):
+                edit_of[key] = edit
                 del waiting[key]
-    return found
+    return edit_of
 
 
-def _names(said: str) -> frozenset[str]:
+def _names(text: str) -> frozenset[str]:
     """The names in a text, qualified ones by their parts; a file keeps its ending."""
-    found = {_LINE.sub("", name) for name in failure_reports.names(said)}
-    parts = {part for name in found if not _NAMED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
-    return frozenset(name for name in parts | set(filter(_NAMED_FILE.search, found)) if len(name) > LEAST_NAME)
+    in_text = {_LINE.sub("", name) for name in failure_reports.names(text)}
+    parts = {part for name in in_text if not _NAMED_FILE.search(name) for part in re.split(r"[.(:\s]+", name)}
+    return frozenset(name for name in parts | set(filter(_NAMED_FILE.search, in_text)) if len(name) > LEAST_NAME)
 
 
 def _place(edit: Edit) -> Place | None:

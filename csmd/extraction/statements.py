@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from csmd.extraction import chooser
-from csmd.extraction.chooser import Said, Source, said_before
+from csmd.extraction.chooser import EarlierStatement, Source, as_earlier
 from csmd.hosts import tool_calls
 from csmd.paths import name_of_transcript
 from csmd.store import candidates, cursors, memories, passages, rewinds, sessions, turns
@@ -55,9 +55,9 @@ def _go_through(store: Store, session: Behind, *, settled: bool) -> int:
 
     def write(rows: Rows) -> int:
         for call in calls:
-            said = chooser.source_of_call(call.turn, call.tool, call.result)
-            if said is not None and call.turn.ordinal <= upto:
-                passages.add_words(rows, call.turn.seq, said.turn.text, source=call.turn.text)
+            source = chooser.source_of_call(call.turn, call.tool, call.result)
+            if source is not None and call.turn.ordinal <= upto:
+                passages.add_words(rows, call.turn.seq, source.turn.text, source=call.turn.text)
         cursors.move_cursor(rows, TOOL_WORDS_STAGE, str(session.session_seq), upto)
         return upto - session.position
 
@@ -95,10 +95,14 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
     """
 
     view = store.read(lambda rows: _view(rows, session, settled=settled, key=store.hash_key))
-    told = chooser.choose(store.hook_priority.giving_way(view.sources), said=view.said, before=view.before)
-    fresh = [one for one in told if one.turn.ordinal > session.position]
-    beside = {source.turn.uuid: source.turn for source in view.sources if source.turn.ordinal > session.position}
-    late = [one for one in told if one.turn.ordinal <= session.position and beside.keys() & set(one.statement.also)]
+    chosen = chooser.choose(store.hook_priority.giving_way(view.sources), earlier=view.earlier, before=view.before)
+    fresh = [choice for choice in chosen if choice.turn.ordinal > session.position]
+    new_turns = {source.turn.uuid: source.turn for source in view.sources if source.turn.ordinal > session.position}
+    late = [
+        choice
+        for choice in chosen
+        if choice.turn.ordinal <= session.position and new_turns.keys() & set(choice.statement.also)
+    ]
     decided = [source.turn.ordinal for source in view.sources if source.role != "reply"]
     reached = session.turns if settled else max(decided, default=session.position)
     if not fresh and not late and reached <= session.position:
@@ -108,17 +112,17 @@ def distill(store: Store, session: Behind, *, settled: bool) -> int:
         if cursors.cursor(rows, STAGE, str(session.session_seq)) != session.position:
             return 0  # a rewind has moved it back since: what stands is looked at anew
         new = 0
-        for one in [*late, *fresh]:
-            if rewinds.is_rewound(rows, session.session_seq, one.turn.seq):  # since it was read
+        for choice in [*late, *fresh]:
+            if rewinds.is_rewound(rows, session.session_seq, choice.turn.seq):  # since it was read
                 continue
-            text_hash = tokens.keyed_hash(one.statement.text, store.hash_key)
-            if one.turn.ordinal > session.position:
+            text_hash = tokens.keyed_hash(choice.statement.text, store.hash_key)
+            if choice.turn.ordinal > session.position:
                 new += memories.add_statement(
-                    rows, one.statement, one.turn, session_seq=session.session_seq, text_hash=text_hash
+                    rows, choice.statement, choice.turn, session_seq=session.session_seq, text_hash=text_hash
                 )
                 continue
-            for uuid in one.statement.also:
-                memories.cite_context_turn(rows, one.turn, beside[uuid], text_hash=text_hash)
+            for uuid in choice.statement.also:
+                memories.cite_context_turn(rows, choice.turn, new_turns[uuid], text_hash=text_hash)
         cursors.move_cursor(rows, STAGE, str(session.session_seq), max(reached, session.position))
         return new
 
@@ -129,7 +133,7 @@ class View(NamedTuple):
     """What to choose from: sources past the cursor, the words of earlier statements, the last reply before."""
 
     sources: list[Source]
-    said: list[Said]
+    earlier: list[EarlierStatement]
     before: str
 
 
@@ -138,22 +142,26 @@ def _view(rows: Rows, session: Behind, *, settled: bool, key: bytes) -> View:
     if sessions.is_tampered(rows, tokens.keyed_hash(name_of_transcript(session.path), key)):
         return View([], [], "")
     begun = cursors.exchange_start(rows, session.session_seq, at=session.position)
-    after, found = max(0, begun - 1), list[StoredTurn]()
+    after, spoken_turns = max(0, begun - 1), list[StoredTurn]()
     for _ in range(LOOKS_BACK):  # to what the assistant said last before that
         after = max(0, cursors.exchange_start(rows, session.session_seq, at=after) - 1)
-        found = turns.stream_turns(rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True)
-        if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in found):
+        spoken_turns = turns.stream_turns(
+            rows, session.session_seq, after=after, kinds=(*SPOKEN, *BESIDE), written=True
+        )
+        if after == 0 or any(turn.ordinal < begun and turn.kind == "assistant" for turn in spoken_turns):
             break
-    known = [turn for turn in found if turn.ordinal <= session.turns]
-    worked = chooser.sources_of_notifications(known)
+    in_reach = [turn for turn in spoken_turns if turn.ordinal <= session.turns]
+    worked = chooser.sources_of_notifications(in_reach)
     calls = turns.tool_calls(rows, session.session_seq, after=after, tools=tool_calls.CALLS, holding=tool_calls.HOLDING)
-    worked += [one for call in calls if (one := chooser.source_of_call(call.turn, call.tool, call.result)) is not None]
-    worked = [one for one in worked if begun <= one.turn.ordinal <= session.turns]
-    spoken = [turn for turn in known if turn.kind in SPOKEN]
+    worked += [
+        source for call in calls if (source := chooser.source_of_call(call.turn, call.tool, call.result)) is not None
+    ]
+    worked = [source for source in worked if begun <= source.turn.ordinal <= session.turns]
+    spoken = [turn for turn in in_reach if turn.kind in SPOKEN]
     before = [turn.text for turn in spoken if turn.ordinal < begun and turn.kind == "assistant"]
     stated = memories.stated_before(rows, session.session_seq, begun)
     return View(
         sources=chooser.sources_of([turn for turn in spoken if turn.ordinal >= begun], settled=settled, worked=worked),
-        said=[said_before(text, by_user=authority == "user") for text, authority in stated],
+        earlier=[as_earlier(text, by_user=authority == "user") for text, authority in stated],
         before=before[-1] if before else "",
     )

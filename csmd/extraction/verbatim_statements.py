@@ -58,20 +58,20 @@ def _is_heading(text: str) -> bool:
     return text[0].isupper() and len(text.split()) <= HEADING_WORDS and not says_something
 
 
-def picks(said: str) -> list[str]:
+def picks(text: str) -> list[str]:
     """The answers in a text, each behind the quoted question that it answers, as "question -> answer"."""
     texts: list[str] = []
     question: list[str] = []
     answer: list[str] = []
-    for line in [*said.splitlines(), _QUOTE]:
+    for line in [*text.splitlines(), _QUOTE]:
         if not line.startswith(_QUOTE.rstrip()):
             answer.append(line)
             continue
         if "".join(answer).strip():
-            asked, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
-            if asked and (content_words(answered) or len(content_words(asked)) >= ASKED_WORDS):
+            question_text, answered = _asked(display.squeeze(" ".join(question))), display.squeeze(" ".join(answer))
+            if question_text and (content_words(answered) or len(content_words(question_text)) >= ASKED_WORDS):
                 texts.append(
-                    f"{display.cut(asked, QUESTION_CHARACTERS)}{display.ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
+                    f"{display.cut(question_text, QUESTION_CHARACTERS)}{display.ARROW}{display.cut(answered, ANSWER_CHARACTERS)}"
                 )
             question, answer = [], []
         question.append(line.removeprefix(_QUOTE.rstrip()))
@@ -80,6 +80,6 @@ def picks(said: str) -> list[str]:
 
 def _asked(question: str) -> str:
     """The sentences of a question that ask, else its last one: what the assistant asserts beside them was not answered."""
-    said = prose.sentences(question)
-    asking = [each for each in said if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
-    return " ".join(asking or said[-1:])
+    text = prose.sentences(question)
+    asking = [each for each in text if each.rstrip("\"')*_ ").endswith(("?", "？", "؟"))]
+    return " ".join(asking or text[-1:])

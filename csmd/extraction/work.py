@@ -93,23 +93,8 @@ class Work:
         return [(body, uuid) for body, progress, uuid in self.todo if progress != "done"]
 
 
-_REDIRECTION = re.compile(r"\s*(?:\d?>{1,2}\s?&?\d?|&>)\s?(?:/dev/\w+|[\w./$~-]+)?|\s\d?>&\d")
-#: What stands around what is run, or says nothing about it.
-_AROUND = re.compile(
-    r"(?:cd|export|echo|sleep|true|set|source|pushd|popd|printf|mkdir)\b|[A-Z_][A-Z0-9_]*=\S*$|\(?cd\b|#"
-)
-#: What only looks: that it found nothing is no failure.
-_LOOKS = re.compile(
-    r"(?:ls|find|cat|grep|rg|ag|head|tail|wc|test|\[|which|type|sed -n|awk|diff|file|stat|du|pwd|tree|jq|ps|kill|pkill|rm|cp"
-    r"|git (?:-\S+ \S+ )?(?:status|log|show|diff|branch|remote|rev-parse|ls-files|blame|grep|config|describe|check-ignore))\b"
-)
-#: Programs whose runs are kept, beside checks and what failed: what kind of work was done shows by them.
-_PROGRAM = re.compile(
-    r"(?:git|gh|glab|docker|podman|kubectl|helm|terraform|ansible\S*|npm|npx|yarn|pnpm|bun|pip3?|uv|poetry|cargo|go|brew|apt(?:-get)?"
-    r"|psql|mysql|sqlite3|alembic|prisma|flyway|goose|make|just|mise|mvn|gradlew?|bazel|composer|bundle|rake|mix|dotnet"
-    r"|aws|gcloud|az|ssh|systemctl|ffmpeg)\b"
-)
-_ASSIGNED = re.compile(r"^(?:(?:sudo|time|env|timeout \d+\w?)\s+|[A-Z_][A-Z0-9_]*=\S*\s+)+")
+#: What stands in a shell line for what is in quotes.
+_HIDDEN = re.compile(r"\0(\d+)\0")
 _COMMIT = re.compile(r"^\[([^\s\]]+)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)$", re.M)
 #: What git prints where it made none.
 _NO_COMMIT = re.compile(
@@ -128,23 +113,10 @@ _PARAGRAPH = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*•]|\d+[.)])\s)")
 #: A repository of its own, or another directory than the session's.
 _ELSEWHERE = re.compile(r"\bgit init\b|\bcd ['\"]?(/[^\s;&'\"]*)")
 _BRANCH = re.compile(r"\bgit (?:checkout -[bB]|switch (?:-c|-C|--create)) +['\"]?([\w./-]+)")
-#: Commands whose end says whether the work is sound, by what is run; order of the table, first match.
-CHECKS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("tests", re.compile(
-        r"\b(?:pytest|unittest|tox|nox|go test|cargo (?:test|nextest)|jest|vitest|mocha|rspec|phpunit|ctest|playwright test"
-        r"|dotnet test|swift test|gotestsum)\b|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|rake|mvn|gradlew?|bazel|deno|mix)"
-        r"\b(?: run| r)?(?: -\S+)* (?:test|check|verify|e2e)[\w:.-]*")),
-    ("format", re.compile(
-        r"\b(?:gofmt|goimports|cargo fmt|black|prettier|isort|ruff format|rustfmt|clang-format)\b"
-        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:fmt|format)[\w:.-]*")),
-    ("lint", re.compile(
-        r"\b(?:ruff|flake8|pylint|mypy|pyright|eslint|tsc|golangci-lint|go vet|clippy|biome|shellcheck|rubocop|stylelint)\b"
-        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task)\b(?: run| r)? (?:lint|typecheck|type-check)[\w:.-]*")),
-    ("build", re.compile(
-        r"\b(?:go build|go install|cargo build|cargo check|cmake|ninja|gcc|g\+\+|javac|dotnet build|swift build|webpack"
-        r"|vite build|next build|docker build|hatch build|python -m build)\b|^make$"
-        r"|\b(?:npm|yarn|pnpm|bun|make|just|mise|task|mvn|gradlew?|bazel)\b(?: run| r)? (?:build|compile|package|assemble)[\w:.-]*")),
-)  # fmt: skip
+#: What is called by a name of its own of the checks that shell lines run.
+_CHECK_NAMES = {"test": "tests", "format": "format", "check types": "lint", "lint": "lint", "build": "build"}
+#: The names of the checks whose end says whether the work is sound.
+CHECKS = frozenset(_CHECK_NAMES.values())
 #: What a check prints that failed behind a pipe.
 _SAYS_FAILED = re.compile(
     r"^(?:--- FAIL|FAIL\b|FAILED\b|ERROR\b|Error: |E\s{3}|error(?:\[\w+\])?: |make: \*\*\*|npm ERR!|panic: )"
@@ -161,7 +133,7 @@ _VARIES = re.compile(
 
 def check_of(command: str) -> str:
     """Which check a command is (tests, format, lint, build); "" for another command."""
-    return next((name for name, pattern in CHECKS if pattern.search(command)), "")
+    return _CHECK_NAMES.get(shell_commands.purpose(command), "")
 
 
 def commands(line: str) -> list[str]:
@@ -169,38 +141,37 @@ def commands(line: str) -> list[str]:
     kept: list[str] = []
     quotes: list[str] = []
 
-    def hide(found: re.Match[str]) -> str:
-        quotes.append(found[0])
+    def hide(match: re.Match[str]) -> str:
+        quotes.append(match[0])
         return f"\0{len(quotes) - 1}\0"
 
     bare = shell_commands.QUOTED.sub(hide, shell_commands.HEREDOC.sub("<<", line.replace("\\\n", " ")))
-    for part in re.split(r"&&|\|\||;|\n", bare):
-        piece = _REDIRECTION.sub("", part.partition("|")[0]).strip(" ()&{}")
-        piece = _ASSIGNED.sub("", piece)
-        if not piece or _AROUND.match(piece) or _LOOKS.match(piece):
+    for words in shell_commands.words_of_parts(bare):
+        if shell_commands.looks_only(words):
             continue
-        shown = re.sub(r"\0(\d+)\0", lambda m: quotes[int(m[1])], piece)
-        known = cut(squeeze(shown), LONGEST_COMMAND)
-        if known not in kept:
-            kept.append(known)
+        shown = _HIDDEN.sub(lambda match: quotes[int(match[1])], shell_commands.without_assignments(words))
+        shown_command = cut(squeeze(shown), LONGEST_COMMAND)
+        if shown_command not in kept:
+            kept.append(shown_command)
     return kept
 
 
 def is_notable(ran: Ran) -> bool:
     """Whether a command is worth keeping: a known program or check, or a failure."""
-    return bool(_PROGRAM.match(ran.command) or check_of(ran.command)) or bool(ran.error and not ran.passed)
+    is_failure = bool(ran.error) and not ran.passed
+    return is_failure or shell_commands.is_of_work(ran.command) or bool(check_of(ran.command))
 
 
-def error_of(said: str) -> str:
+def error_of(text: str) -> str:
     """The first line that reports an error, with numbers, hashes and paths masked; "" for none."""
-    body = said.partition("\n")[2] if said.startswith("Exit code") else said
-    found = _ERROR_LINE.search(body[:4000])
-    return cut(squeeze(_VARIES.sub("N", found[0])).strip(), 160) if found else ""
+    body = text.partition("\n")[2] if text.startswith("Exit code") else text
+    match = _ERROR_LINE.search(body[:4000])
+    return cut(squeeze(_VARIES.sub("N", match[0])).strip(), 160) if match else ""
 
 
-def _ends(said: str) -> str:
+def _ends(text: str) -> str:
     """The beginning and the end of an output, where a check reports its result."""
-    return said if len(said) <= 4 * HALF else f"{said[:HALF]}\n{said[-3 * HALF :]}"
+    return text if len(text) <= 4 * HALF else f"{text[:HALF]}\n{text[-3 * HALF :]}"
 
 
 def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
@@ -244,12 +215,12 @@ def fold(entries: Sequence[Entry], *, cwd: str = "") -> Work:
 
 
 def _ran(work: Work, entry: Entry, answer: Entry, line: str, *, failed: bool, cwd: str) -> None:
-    known = commands(line)
+    shell_commands = commands(line)
     piped = "|" in line or "; " in line
-    for command in known:
+    for command in shell_commands:
         ran = work.ran.setdefault(command, Ran(command))
         # Of a row joined by && nobody says which one failed: the last is the likeliest.
-        blamed = failed and command == known[-1]
+        blamed = failed and command == shell_commands[-1]
         bad = blamed or (piped and bool(check_of(command)) and bool(_SAYS_FAILED.search(_ends(answer.text))))
         ran.runs += 1
         ran.failures += bad
@@ -273,23 +244,23 @@ def _commits(entry: Entry, answer: Entry, line: str) -> list[Commit]:
     """The commits that a call made: as git printed them or, where it was silent or went through a pipe, by their message."""
     subject, _, body = tool_calls.commit(entry.text, answer.text).partition("\n")
     made = [
-        Commit(found[1], found[2], squeeze(found[3]), entry.uuid, answer.ordinal)
-        for found in _COMMIT.finditer(answer.text)
+        Commit(match[1], match[2], squeeze(match[3]), entry.uuid, answer.ordinal)
+        for match in _COMMIT.finditer(answer.text)
     ]
     subject = squeeze(subject).rstrip(".")
     is_run = any(_COMMITS.match(command) for command in commands(line))
     if not made and subject and is_run and not (subject.startswith("-") or _NO_COMMIT.search(answer.text)):
         made = [Commit("", "", subject, entry.uuid, answer.ordinal)]
     # With several commits in one call the message that was read is of the one that has its subject.
-    return [one._replace(reason=_reason_in(body)) if one.subject.endswith(subject) else one for one in made]
+    return [commit._replace(reason=_reason_in(body)) if commit.subject.endswith(subject) else commit for commit in made]
 
 
 def _reason_in(body: str) -> str:
     """The first sentence of a commit's message that says why, and not how it was before; "" for none."""
     paragraphs = [squeeze(part) for part in _PARAGRAPH.split(body)]
-    said = [one for paragraph in paragraphs for line in lines_of_prose(paragraph) for one in sentences(line)]
-    gives = [one for one in said if clauses.read(one).reasons or sentence.has("sure_cause", "en", one)]
-    return next((one for one in gives if _BEFORE.search(one) is None), "")
+    stated = [text for paragraph in paragraphs for line in lines_of_prose(paragraph) for text in sentences(line)]
+    reasons = (text for text in stated if clauses.read(text).reasons or sentence.has("sure_cause", "en", text))
+    return next((text for text in reasons if _BEFORE.search(text) is None), "")
 
 
 ItemKind = Literal[
@@ -340,12 +311,12 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
     What a prompt quotes, or a program printed, says nothing; where every prompt is such a paste the first answer does.
     """
     texts = [prompt.text for prompt in prompts]
-    at, said = _find_goal(texts, least=3)
-    if not said and not title:
+    at, goal = _find_goal(texts, least=3)
+    if not goal and not title:
         summed = last_item(answers[:1])
-        said = summed.text if summed else ""
-    found = (
-        [Item("goal", cut(squeeze(title or said), GOAL), prompts[at].uuid if prompts else "")] if title or said else []
+        goal = summed.text if summed else ""
+    openings = (
+        [Item("goal", cut(squeeze(title or goal), GOAL), prompts[at].uuid if prompts else "")] if title or goal else []
     )
     words: dict[str, str] = {}
     for number, prompt in enumerate(prompts):
@@ -355,7 +326,7 @@ def goal_items(prompts: Sequence[Entry], title: str, answers: Sequence[Entry] = 
         for word in content_words((plan or prompt.text)[:WORDS_FROM]):
             if len(word) > 2 and not word.isdigit():
                 words.setdefault(stem(word), prompt.uuid)
-    return [*found, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
+    return [*openings, *(Item("word", word, uuid) for word, uuid in list(words.items())[:WORDS])]
 
 
 def find_goal(prompts: Sequence[str]) -> str:
@@ -388,58 +359,62 @@ def _typed_rows(prompt: str) -> list[str]:
 
 def decision_items(stated: Sequence[Stated], goal: str) -> list[Item]:
     """Corrections and decisions, the user's and the surest first, each once, and without the goal itself."""
-    found: dict[str, Item] = {}
-    for one in sorted(stated, key=lambda one: (one.authority != "user", -one.confidence, one.ordinal)):
-        if squeeze(one.text)[:ENTRY] in goal:
+    item_of: dict[str, Item] = {}
+    for statement in sorted(
+        stated, key=lambda statement: (statement.authority != "user", -statement.confidence, statement.ordinal)
+    ):
+        if squeeze(statement.text)[:ENTRY] in goal:
             continue
-        if one.gate == "correction" and one.authority == "user":
-            found.setdefault(one.text, Item("correction", squeeze(one.text), one.uuid))
-        elif one.category in ("decision", "constraint", "convention", "preference"):
-            found.setdefault(one.text, Item("decision", squeeze(one.text), one.uuid))
-    return list(found.values())
+        if statement.gate == "correction" and statement.authority == "user":
+            item_of.setdefault(statement.text, Item("correction", squeeze(statement.text), statement.uuid))
+        elif statement.category in ("decision", "constraint", "convention", "preference"):
+            item_of.setdefault(statement.text, Item("decision", squeeze(statement.text), statement.uuid))
+    return list(item_of.values())
 
 
 def done_items(work: Work, cwd: str) -> list[Item]:
-    found: list[Item] = []
+    items: list[Item] = []
     root = cwd.rstrip("/") + "/"
-    for path, uuids in sorted(work.files.items(), key=lambda one: -len(one[1])):
+    for path, uuids in sorted(work.files.items(), key=lambda item: -len(item[1])):
         short = path.removeprefix(root) if cwd else path
-        found.append(Item("file", cut(short, 200), uuids[-1], amount=len(uuids)))
-    told = [ran for ran in work.ran.values() if is_notable(ran)]
-    for ran in sorted(told, key=lambda one: (one.state == "passed", one.at)):
-        found.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
+        items.append(Item("file", cut(short, 200), uuids[-1], amount=len(uuids)))
+    notable = [ran for ran in work.ran.values() if is_notable(ran)]
+    for ran in sorted(notable, key=lambda line: (line.state == "passed", line.at)):
+        items.append(Item("command", ran.command, ran.uuid, ran.state, ran.failures or ran.runs))
         if ran.error:
-            found.append(
+            items.append(
                 Item("error", f"{check_of(ran.command) or ran.command}: {ran.error}", ran.error_uuid, ran.state)
             )
-    found += [Item("commit", f"{one.hash} {cut(one.subject, ENTRY)}", one.uuid) for one in work.commits]
-    found += [
-        Item("reason", f"{one.subject}: {cut(one.reason, REASON)}", one.uuid) for one in work.commits if one.reason
+    items += [Item("commit", f"{commit.hash} {cut(commit.subject, ENTRY)}", commit.uuid) for commit in work.commits]
+    items += [
+        Item("reason", f"{commit.subject}: {cut(commit.reason, REASON)}", commit.uuid)
+        for commit in work.commits
+        if commit.reason
     ]
-    found += [Item("pull", cut(pull, ENTRY), uuid) for pull, uuid in work.pulls.items()]
-    begun = {**work.branches, **{one.branch: one.uuid for one in work.commits if one.branch}}
-    found += [Item("branch", name, uuid) for name, uuid in begun.items()]
-    found += [Item("plan", cut(squeeze(plan), 400), uuid) for plan, uuid in work.plans]
-    return found
+    items += [Item("pull", cut(pull, ENTRY), uuid) for pull, uuid in work.pulls.items()]
+    begun = {**work.branches, **{commit.branch: commit.uuid for commit in work.commits if commit.branch}}
+    items += [Item("branch", name, uuid) for name, uuid in begun.items()]
+    items += [Item("plan", cut(squeeze(plan), 400), uuid) for plan, uuid in work.plans]
+    return items
 
 
 def reference_items(entries: Sequence[Entry], prompts: Sequence[Entry]) -> list[Item]:
     """What the session refers to: a plan, a transcript, a commit, an earlier conversation."""
-    found: list[Item] = []
+    items: list[Item] = []
     for prompt in prompts:
         plan, transcript = tool_calls.plan_in_prompt(prompt.text)
         if plan:
-            found.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
+            items.append(Item("plan_given", cut(squeeze(plan), 400), prompt.uuid))
         if transcript:
-            found.append(Item("transcript", transcript, prompt.uuid))
+            items.append(Item("transcript", transcript, prompt.uuid))
         if len(prompt.text) <= TYPED:
-            found += [Item("names", name[1], prompt.uuid) for name in _NAMES.finditer(prompt.text)]
+            items += [Item("names", name[1], prompt.uuid) for name in _NAMES.finditer(prompt.text)]
             if all(sentence.has(name, "en", prompt.text) for name in ("earlier", "first_person")):
-                found.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
+                items.append(Item("continued", cut(squeeze(prompt.text), SENTENCE), prompt.uuid))
     first = next((entry for entry in entries if entry.kind in ("user", "summary", "assistant")), None)
     if first is not None and first.kind == "summary" and tool_calls.is_continued(first.text):
-        found.append(Item("continued", "a summary of an earlier conversation", first.uuid))
-    return list(dict.fromkeys(found))
+        items.append(Item("continued", "a summary of an earlier conversation", first.uuid))
+    return list(dict.fromkeys(items))
 
 
 def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *, is_over: bool = False) -> list[Item]:
@@ -447,18 +422,18 @@ def open_items(work: Work, prompts: Sequence[Entry], answers: Sequence[Entry], *
 
     Once a session is over, what was changed behind its last prompt has answered that.
     """
-    found = [Item("open", cut(squeeze(body), ENTRY), uuid) for body, uuid in work.open]
+    items = [Item("open", cut(squeeze(body), ENTRY), uuid) for body, uuid in work.open]
     if prompts and (not answers or answers[-1].ordinal < prompts[-1].ordinal):
         if is_over and work.changed_at > prompts[-1].ordinal:
-            return found
+            return items
         unanswered = f"asked and not answered: {cut(squeeze(prompts[-1].text), ENTRY)}"
-        return [*found, Item("open", unanswered, prompts[-1].uuid)]
+        return [*items, Item("open", unanswered, prompts[-1].uuid)]
     if answers:
-        said = _prose(answers[-1].text)
-        left = [line for line in said if _leaves_something(line)]
-        asked = [line for line in said[-2:] if sentence.ends_with_question(line)]
-        found += [Item("open", cut(line, SENTENCE), answers[-1].uuid) for line in [*left[:2], *asked[-1:]]]
-    return found
+        sentences = _prose(answers[-1].text)
+        left = [line for line in sentences if _leaves_something(line)]
+        questions = [line for line in sentences[-2:] if sentence.ends_with_question(line)]
+        items += [Item("open", cut(line, SENTENCE), answers[-1].uuid) for line in [*left[:2], *questions[-1:]]]
+    return items
 
 
 def _leaves_something(line: str) -> bool:
@@ -476,15 +451,15 @@ _NOT_YET = re.compile(r"(?:\bnot|n['’]t)(?: [\w-]+){1,4} yet\b", re.IGNORECASE
 def last_item(answers: Sequence[Entry]) -> Item | None:
     """The first self-contained sentence of the last message, else its last sentence."""
     for answer in reversed(answers[-3:]):
-        said = [line for line in _prose(answer.text) if not sentence.ends_with_question(line)]
+        sentences = [line for line in _prose(answer.text) if not sentence.ends_with_question(line)]
         good = [
             line
-            for line in said
+            for line in sentences
             if not sentence.is_passing(line, "assistant") and not line.endswith(":") and len(content_words(line)) >= 4
         ]
         whole = [line for line in good if line.endswith((".", "!")) and line[:1].isalpha()]
-        if good or said:
-            return Item("last", cut((whole or good or said[-1:])[0], SENTENCE), answer.uuid)
+        if good or sentences:
+            return Item("last", cut((whole or good or sentences[-1:])[0], SENTENCE), answer.uuid)
     return None
 
 

@@ -34,7 +34,7 @@ def call_turns(
     turns = []
     for number, (tool, arguments) in enumerate(calls):
         uuid = f"{bare.uuid}/{number}" if number else bare.uuid
-        body = wire.clean(wire.dumps(redact_tree(withheld.given(ident, arguments), removed)))
+        body = wire.clean(wire.dumps(redact_tree(withheld.keep_input(ident, arguments), removed)))
         text = display.cut_middle(body, limit=limit, of=f"turn {uuid}")
         # From the original input: what is cut, redacted or withheld may be the path that is written.
         writes = transcripts_written(tool, arguments)

@@ -1,4 +1,4 @@
-"""Confidence, decay, tiers and attention: arithmetic."""
+"""The arithmetic of confidence, decay, tiers and attention; pure."""
 
 from __future__ import annotations
 
@@ -7,28 +7,40 @@ import re
 from dataclasses import dataclass, replace
 from datetime import date
 
-from csmd.text import tokens
+from csmd.text import dates
 from csmd.text.display import amount, said_by
 from csmd.text.similarity import SURE
 from csmd.values import Memory
 from csmd.vocabulary import CATEGORIES, DECAY_HORIZON_DAYS, NEVER, Attention, Category, Decay, Gate, Tier
 
+#: What one confirmation adds.
 CONFIRMATION_STEP = 0.05
-RECENCY_MOST = 0.10
+#: A memory above this confidence is HOT.
 HOT_ABOVE = 0.7
+#: A memory above this confidence is WARM.
 WARM_ABOVE = 0.3
+#: A memory that has faded below this may be archived.
 ARCHIVE_BELOW = 0.1
-#: What a replacement takes from the older statement's confidence, at least and at most, and what is left in any case.
-LEAST_LOWERED, MOST_LOWERED, LEAST_LEFT = 0.20, 0.50, 0.05
-#: Why a person is asked about a possible replacement.
+#: A replacement lowers the older statement's confidence by at least this, if it is barely sure.
+LEAST_LOWERED = 0.20
+#: A certain replacement lowers the older statement's confidence by this.
+MOST_LOWERED = 0.50
+#: No replacement lowers a confidence further than to this.
+LEAST_LEFT = 0.05
+#: Why a person is asked about a possible replacement: it is unsure.
 UNSURE = "the newer one may replace the older, or be about something else"
+#: Why a person is asked about a memory whose subject was given up.
 LEFT = "the newer one gives up what the older one is for, and does not say for what"
-#: Active days after which what is only daily is recalled no more (seed 001).
+#: Active days for which a daily memory is HOT.
 DAILY_DAYS = 30
-#: What a memory must pass to stay for good: sureness, and in how many sessions it was said (seed 001).
-DURABLE_ABOVE, DURABLE_SESSIONS = 0.9, 2
-#: What stands between days that are named in a row.
-_ROW = re.compile(r"\s*+(?:[,–—-]|to|until|till|through|and|or)?+\s*+(?:(?:on|by|the|in) ){0,2}", re.IGNORECASE)
+#: A memory above this confidence becomes durable,
+DURABLE_ABOVE = 0.9
+#: if it was stated in at least this many sessions.
+DURABLE_SESSIONS = 2
+#: What separates the days of a range or an enumeration.
+_BETWEEN_DAYS = re.compile(
+    r"\s*+(?:[,–—-]|to|until|till|through|and|or)?+\s*+(?:(?:on|by|the|in) ){0,2}", re.IGNORECASE
+)
 
 
 def clamp(confidence: float, category: Category, gate: Gate) -> float:
@@ -43,18 +55,19 @@ def confirm(confidence: float, *, pinned: bool) -> float:
     return confidence if pinned else round(min(1.0, confidence + CONFIRMATION_STEP), 4)
 
 
-def lowered(confidence: float, by: float) -> float:
+def lower(confidence: float, by: float) -> float:
     """The confidence after a contradiction, never so low that the memory is archived at once."""
     return round(min(confidence, max(ARCHIVE_BELOW, confidence - by)), 4)
 
 
 def lowered_by(sure: float) -> float:
-    """What a replacement that is `sure` (SURE to 1) takes from the older statement's confidence (design section 4)."""
-    return round(LEAST_LOWERED + (MOST_LOWERED - LEAST_LOWERED) * min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE))), 4)
+    """How much a replacement that is `sure` (SURE to 1) lowers the older statement's confidence."""
+    certainty = min(1.0, max(0.0, (sure - SURE) / (1.0 - SURE)))
+    return round(LEAST_LOWERED + (MOST_LOWERED - LEAST_LOWERED) * certainty, 4)
 
 
 def why_not_replaced(*, pinned: bool) -> str:
-    """Why a person is asked about a memory that stays although a newer one contradicts it."""
+    """Returns why a person is asked about a memory that stays although a newer one contradicts it."""
     why = "is pinned" if pinned else "was said with more authority, or holds in more places"
     return f"the newer one says otherwise, but the older one {why}"
 
@@ -73,21 +86,21 @@ def has_warm_floor(memory: Memory) -> bool:
     return memory.gate == "correction" or (stated and memory.category == "preference")
 
 
-def due(said: str, *, gate: Gate, at: str) -> str:
-    """The day (ISO) that a promise made at a time is for; "" if it names no day to come.
+def due(text: str, *, gate: Gate, at: str) -> str:
+    """The day (ISO) that a promise made at a time is for; "" if it names no future day.
 
-    The first that is still to come: a plan is told with what becomes of it, and that names later days ("we ship on the
-    10th, the plan of 2031 is dropped"). Of days in a row ("between the 1st and the 24th", "from May to July") the last.
+    The first future day counts, because a plan may go on about later ones ("we ship on the 10th, the plan of 2031 is
+    dropped"); of a range of days ("between the 1st and the 24th", "from May to July") the last.
     """
     if gate != "promissory":
         return ""
-    named = [one for one in tokens.date_terms(said, at[:10]) if one[2] >= at[:10]]
-    if not named:
+    future = [term for term in dates.date_terms(text, at[:10]) if term[2] >= at[:10]]
+    if not future:
         return ""
-    _, end, day = min(named, key=lambda one: one[2])
-    for start, after, other in named:
-        if start >= end and _ROW.fullmatch(said[end:start]):
-            end, day = after, max(day, other)
+    _, end, day = min(future, key=lambda term: term[2])
+    for start, next_end, next_day in future:
+        if start >= end and _BETWEEN_DAYS.fullmatch(text[end:start]):
+            end, day = next_end, max(day, next_day)
     return day
 
 
@@ -96,11 +109,11 @@ def days_to(day: str, *, on: str) -> int:
     return max(0, (date.fromisoformat(day) - date.fromisoformat(on[:10])).days) if day else 0
 
 
-def aged(memory: Memory, *, today: int) -> Memory:
-    """The memory with the active days until which it is HOT, WARM and kept, if it was confirmed or used on the day `today`.
+def set_thresholds(memory: Memory, *, today: int) -> Memory:
+    """Returns a memory, last confirmed or used on the active day `today`, with the days until it leaves HOT, WARM and recall.
 
-    What is daily is HOT 30 days at most. What lasts stays WARM, while nothing has superseded it, and so does what is
-    promised for a date: at most as many active days are left as there are days until then.
+    A daily memory is HOT for at most DAILY_DAYS. Unless it is superseded, a lasting memory stays WARM for good and a promise
+    until its date, because at most as many active days are left as there are days.
     """
 
     def day(floor: float, most: float = math.inf) -> int:
@@ -119,7 +132,7 @@ def aged(memory: Memory, *, today: int) -> Memory:
 
 
 def attention(*, today: int, hot_until: int, warm_until: int) -> Attention:
-    """HOT is preloaded, WARM comes on a match, COLD on explicit search only."""
+    """Whether a memory is preloaded (HOT), shown on a match (WARM), or found by explicit search only (COLD)."""
     if today <= hot_until:
         return "HOT"
     return "WARM" if today <= warm_until else "COLD"
@@ -135,28 +148,24 @@ def tier(*, decay: Decay, for_good: bool, sessions: int, confidence: float) -> T
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factor:
-    """One reason for a memory's confidence: its effect (0-1; 0 if it only holds it), and why in words."""
+    """One reason for a memory's confidence: its effect (-1 to 1; 0 if it only fixes it), and why in words."""
 
     name: str
     effect: float
     why: str
 
 
-def factors(
-    memory: Memory, *, today: int, confirmed_on: int, recency: float = 0.0, lowered: float = 0.0
-) -> tuple[Factor, ...]:
+def factors(memory: Memory, *, today: int, confirmed_on: int, lowered: float = 0.0) -> tuple[Factor, ...]:
     """Explains a memory's confidence; the effects add up to its strength at `today`.
 
-    `today` and `confirmed_on` are active days of its scope; `recency` is 0 for the oldest and 1 for the newest
-    of those it is ranked with, `lowered` how much contradictions took away. The strength is `strength`, plus what
-    recency adds in ranking.
+    `today` and `confirmed_on` are active days of its scope; `lowered` is how much contradictions took away.
     """
     rule = CATEGORIES[memory.category]
-    again = sum(source.role == "confirms" for source in memory.provenance)
+    confirmations = sum(source.role == "confirms" for source in memory.provenance)
     floor = 0.6 if memory.gate == "correction" else rule.low
-    told = memory.confidence + lowered
-    # Confirmations end at 1: what they added there is not known, but it began within the category's range.
-    base = max(min(floor, told), round(told - CONFIRMATION_STEP * again, 4))
+    stated = memory.confidence + lowered
+    # Confirmations stop at 1, so what they added is not known exactly; it began within the category's range.
+    base = max(min(floor, stated), round(stated - CONFIRMATION_STEP * confirmations, 4))
     range_ = f"a {memory.category} begins with {floor * 100:.0f} to {rule.high * 100:.0f}"
     days = max(0, today - confirmed_on)
     since = f"{amount(days, 'active day')} since it was last told or used"
@@ -167,16 +176,15 @@ def factors(
         fades = f"{since}; to a third in {amount(round(horizon), 'active day')}"
     raised = round(strength(memory, days=days) - memory.confidence - faded, 4)
     lasting = f"a {'correction' if memory.gate == 'correction' else 'preference you stated'} is never less than WARM"
-    every = (
+    reasons = (
         (True, "base", round(base, 4), f"{said_by(memory.authority)} as {memory.gate}; {range_}"),
-        (again, "confirmations", round(told - base, 4), f"{amount(again, 'more turn')} told the same"),
+        (confirmations, "confirmations", round(stated - base, 4), f"{amount(confirmations, 'more turn')} told the same"),
         (lowered, "contradictions", -round(lowered, 4), "later statements say otherwise"),
         (True, "decay", faded, fades),
         (raised > 0, "floor", raised, lasting),
         (memory.pinned, "pinning", 0.0, "pinned: nothing but you changes how sure it is"),
-        (recency > 0, "recency", round(RECENCY_MOST * recency, 4), "newer than others; counts in ranking only"),
-    )
-    return tuple(Factor(name=name, effect=effect, why=why) for counts, name, effect, why in every if counts)
+    )  # fmt: skip
+    return tuple(Factor(name=name, effect=effect, why=why) for counts, name, effect, why in reasons if counts)
 
 
 def strength(memory: Memory, *, days: int) -> float:

@@ -1,6 +1,6 @@
-"""What is open: goals and promises, how each is closed and opened again, and what the user says to have done.
+"""Lists, closes and reopens goals and promises, and closes the promises that the user says are fulfilled.
 
-A goal is done, a promise is archived. What a session left to do is no row of its own: an answer with its id closes it.
+A goal is marked done, a promise archived. What a session left to do has no row of its own: an answer with its id closes it.
 """
 
 from __future__ import annotations
@@ -9,28 +9,33 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from csmd import data
-from csmd.memory import review_answers
+from csmd.errors import CsmdError
 from csmd.memory.supersession import RULE
-from csmd.store import belief_changes, checkpoints, cursors, memories, turns
-from csmd.store.belief_changes import DONE, Answer
+from csmd.memory.undo import undo_answer
+from csmd.store import belief_changes, checkpoints, cursors, journal, memories, turns
 from csmd.store.core import Store
+from csmd.store.journal import DONE, ChangeSet
 from csmd.store.sqlite import Rows, in_keys
 from csmd.text import prose, sentence, similarity, tokens
 from csmd.values import Memory
 
 Kind = Literal["goal", "promise", "left open", "question"]
 STAGE = "open matters"
-#: Most promises that are listed and compared with what is said.
+#: The most promises that are listed or compared with prompts.
 MOST_PROMISES = 50
-#: Turns that one step reads, and those after a promise that came in late.
-TURNS, TURNS_SINCE = 200, 500
-#: A sentence that says that something was done is about a promise of which it has this share of the content words, two at least.
-DONE_SHARE, LEAST_SHARED = 0.6, 2
+#: New prompts that one step reads.
+PROMPTS = 200
+#: Earlier prompts that one step compares with a new promise, which may come from an import.
+PROMPTS_SINCE = 500
+#: A sentence is about a promise if it has this share (0-1) of the promise's content words,
+DONE_SHARE = 0.6
+#: and at least this many of them.
+LEAST_SHARED = 2
 _WHEN = data.word_table("word_classes.txt")["when"]
 
 
 class OpenMatter(NamedTuple):
-    """One open matter; `session_id` is that of the goal, promise or session, `authority` who said it."""
+    """An open goal, promise, task or question; `authority` is who stated it."""
 
     id: str
     kind: Kind
@@ -53,7 +58,7 @@ def read_goals(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
 
 
 def read_promises(rows: Rows, places: Sequence[int] | None) -> list[OpenMatter]:
-    """What the user promised in some projects (None: in all) and nothing closed, the latest first."""
+    """The open promises of the user in some projects (None: in all), the latest first."""
     return list(map(_as_matter, _open_promises(rows, places)))
 
 
@@ -81,105 +86,108 @@ def _open_promises(rows: Rows, places: Sequence[int] | None, *, after: int = 0) 
 # --- closing
 
 
-def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> Answer:
-    """Closes one matter, and notes what opening it again needs."""
-    touched: list[belief_changes.Before] = []
-    if matter.kind == "goal":
-        checkpoints.finish_goal(rows, matter.id, now=now)
-    elif matter.kind == "promise" and (memory := memories.by_id(rows, matter.id)) is not None:
-        touched = belief_changes.before_of(rows, [memory.id])
-        belief_changes.archive_memory(rows, memory, reason=why, by=by, now=now)
-    return belief_changes.put_answer(
-        rows, item=matter.id, answer=DONE, made="", was=RULE if by == RULE else "", project=matter.project_seq,
-        touched=touched, now=now,
-    )  # fmt: skip
+def close(rows: Rows, matter: OpenMatter, *, by: str, why: str, now: str) -> ChangeSet:
+    """Closes a matter, and records what is needed to reopen it."""
+
+    def act() -> str:
+        if matter.kind == "goal":
+            checkpoints.finish_goal(rows, matter.id, now=now)
+        elif matter.kind == "promise" and (memory := memories.by_id(rows, matter.id)) is not None:
+            belief_changes.archive_memory(rows, memory, reason=why, by=by, now=now)
+        return ""
+
+    return journal.record_answer(rows, act, kind=DONE, item=matter.id, project=matter.project_seq, by=by, now=now)
 
 
-def reopen(rows: Rows, answer: Answer, *, key: bytes, now: str) -> str:
-    """Takes an answer of `close` back; the text of a goal or a promise, "" of what a session left to do."""
+def reopen(rows: Rows, answer: ChangeSet, *, key: bytes, now: str) -> str:
+    """Undoes the answer of `close`; returns the text of a goal or promise, "" for what a session left to do."""
     if memories.by_id(rows, answer.item) is not None:
-        touched = review_answers.undo(rows, answer, key=key, at=now)
-        return next((before.text for before in touched if before.text), "")
-    belief_changes.mark_undone(rows, answer, now=now)
+        return undo_answer(rows, answer, now=now, key=key)
+    if answer.undone_at:
+        raise CsmdError(f"the answer {answer.id} cannot be undone: it is undone already")
+    journal.mark_undone(rows, answer, now=now)
     return checkpoints.reopen_goal(rows, answer.item)
 
 
-# --- what is said to be done
+# --- promises that the user says are fulfilled
 
 
 def is_fulfilled_by(promise: str, text: str) -> bool:
-    """Whether a sentence says that what was promised is done: with its words, of what was done, without a doubt or a denial."""
+    """Whether a sentence says, without a doubt or a denial and in the words of a promise, that it is fulfilled."""
     read = sentence.parse(text)
     if read.kind not in ("states", "reports") or sentence.ends_with_question(text) or read.is_musing:
         return False
-    if any(map(tokens.turns_round, read.words)) or any(
-        sentence.has(name, "en", text) for name in ("unfinished", "left")
-    ):
+    if any(map(tokens.turns_round, read.words)):
+        return False
+    if sentence.has("unfinished", "en", text) or sentence.has("left", "en", text):
         return False
     if not (sentence.has("done", "en", text) or sentence.has("did", "en", text)):
         return False
-    subject, words = _subject(promise), tokens.content_stems(text)
+    subject, words = _subject_stems(promise), tokens.content_stems(text)
     return len(subject & words) >= LEAST_SHARED and similarity.share(subject, words) >= DONE_SHARE
 
 
-def _subject(promise: str) -> frozenset[str]:
-    """The stems of what a promise is about, without who gives it and until when."""
+def _subject_stems(promise: str) -> frozenset[str]:
+    """The stems of what a promise is about, without who gives it and when it is due."""
     words = [word for word in tokens.content_words(promise) if "'" not in word and word not in _WHEN]
     return frozenset(map(tokens.stem, words))
 
 
 def step(store: Store, *, now: str) -> int:
-    """Closes the promises that turns of the user say to be done; how many new turns and promises it looked at."""
-    looked = store.read(_look)
-    if not (looked.promise or looked.last):
+    """Closes the promises that prompts say are fulfilled; how many new prompts and promises it compared."""
+    plan = store.read(_plan_step)
+    if not (plan.promise or plan.prompt):
         return 0
 
     def write(rows: Rows) -> None:
-        for promise, said_in in looked.kept:
+        for promise, said_in in plan.fulfilled:
             memory = memories.by_id(rows, promise.id)
             if memory is not None and memory.tier != "archive" and not memory.superseded_by:
                 close(rows, _as_matter(memory), by=RULE, why=f"the user said so ({said_in})", now=now)
-        for subject, seq in (("memories", looked.promise), ("turns", looked.last)):
+        for subject, seq in (("memories", plan.promise), ("turns", plan.prompt)):
             if seq:
                 cursors.move_cursor(rows, STAGE, subject, seq)
 
     store.write(write)
-    return looked.amount
+    return plan.compared
 
 
-class _Looked(NamedTuple):
-    """A step of the stage: the last promise and the last prompt that it read (row keys, 0 for none), and which promises are kept, as which turn says."""
+class _Plan(NamedTuple):
+    """The last promise and the last prompt that a step read (row keys, 0 for none), and what it found.
+
+    `fulfilled` are promises with the uuid of the prompt that says so, `compared` how many promises and prompts were read.
+    """
 
     promise: int
-    last: int
-    amount: int
-    kept: list[tuple[Memory, str]]
+    prompt: int
+    compared: int
+    fulfilled: list[tuple[Memory, str]]
 
 
-def _look(rows: Rows) -> _Looked:
-    """Compares the next promise that came in with what was said since, else the next prompts with the promises of their projects."""
-    late = _open_promises(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
-    if late:
-        promise = min(late, key=lambda memory: memory.seq)
-        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=TURNS_SINCE)
-        return _Looked(promise.seq, 0, 1, _find_kept([promise], since))
-    fresh = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=TURNS)
-    kept: list[tuple[Memory, str]] = []
-    for project in dict.fromkeys(turn.project_seq for turn in fresh):
+def _plan_step(rows: Rows) -> _Plan:
+    """Compares the next new promise with the prompts since, or else the next prompts with the promises of their projects."""
+    new = _open_promises(rows, None, after=cursors.cursor(rows, STAGE, "memories"))
+    if new:
+        promise = min(new, key=lambda memory: memory.seq)
+        since = turns.prompts_since(rows, promise.created_at, project=promise.project_seq, limit=PROMPTS_SINCE)
+        return _Plan(promise.seq, 0, 1, _find_fulfilled([promise], since))
+    prompts = turns.prompts_after(rows, cursors.cursor(rows, STAGE, "turns"), limit=PROMPTS)
+    fulfilled: list[tuple[Memory, str]] = []
+    for project in dict.fromkeys(turn.project_seq for turn in prompts):
         if promises := _open_promises(rows, [project, 0]):
-            kept += _find_kept(promises, [turn for turn in fresh if turn.project_seq == project])
-    return _Looked(0, fresh[-1].seq if fresh else 0, len(fresh), kept)
+            fulfilled += _find_fulfilled(promises, [turn for turn in prompts if turn.project_seq == project])
+    return _Plan(0, prompts[-1].seq if prompts else 0, len(prompts), fulfilled)
 
 
-def _find_kept(promises: Sequence[Memory], prompts: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
-    """The promises that a sentence of these prompts says to be done, each with the prompt's uuid."""
-    subjects = {promise.id: _subject(promise.text) for promise in promises}
-    kept: dict[str, tuple[Memory, str]] = {}
+def _find_fulfilled(promises: Sequence[Memory], prompts: Sequence[turns.Prompted]) -> list[tuple[Memory, str]]:
+    """The promises that a sentence of some prompts says are fulfilled, each with the uuid of the first such prompt."""
+    subjects = {promise.id: _subject_stems(promise.text) for promise in promises}
+    fulfilled: dict[str, tuple[Memory, str]] = {}
     for turn in prompts:
         words = tokens.content_stems(turn.text)
         for promise in promises:
             if turn.at <= promise.confirmed_at or similarity.share(subjects[promise.id], words) < DONE_SHARE:
                 continue
             if any(is_fulfilled_by(promise.text, text) for text in prose.sentences(turn.text)):
-                kept.setdefault(promise.id, (promise, turn.uuid))
-    return list(kept.values())
+                fulfilled.setdefault(promise.id, (promise, turn.uuid))
+    return list(fulfilled.values())

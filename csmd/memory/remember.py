@@ -1,4 +1,4 @@
-"""The one door: a statement to a new memory or a confirmation; forgetting."""
+"""Turns statements into memories or confirmations, and forgets memories; nothing else creates a memory of a statement."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from csmd.memory import confidence, supersession
 from csmd.memory.scope import is_of_the_user, scope_of
 from csmd.memory.supersession import aged
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, core, cursors, fulltext, memories, projects, receipts, search, tombstones
+from csmd.store import belief_changes, core, cursors, memories, memory_deletion, projects, receipts, search, tombstones
 from csmd.store import forget as forgotten
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import restatement, sentence, similarity, tokens
+from csmd.text import restatement, search_terms, sentence, similarity, tokens
 from csmd.text.sentence import has, tells_what_was_done
 from csmd.values import Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CATEGORIES, Authority, Decay, MemdirType, MemoryType, Scope
 
 STAGE = "believe"
-#: Statements believed in one write at most: it looks for the same in the store, and a hook may be waiting behind it.
+#: The most statements of one write: each is compared with the store, and a hook may be waiting.
 BATCH = 5
-#: A memory that the assistant asked to be kept, without anybody having said it (design section 2).
+#: The origin of a memory that an assistant saved by itself, without anyone having said it.
 MODEL_SAVED = "model_saved"
-#: A memory that somebody stated.
+#: The origin of a memory that someone stated.
 STATED = "stated"
+#: The reason of a statement that the user asked to remember.
 EXPLICIT = "remember"
-#: So many of the memories that share most words with a statement are asked whether they say the same.
-LIKEST = 5
-#: With the turn that states it a memory names at most four (design section 2).
-MOST_BESIDE = 3
-#: How a failure shows itself.
+#: Memories compared with a statement, those that share most words with it.
+NEAR = 5
+#: Turns of the same exchange that a memory cites besides the one that states it.
+MOST_CONTEXT = 3
+#: Words of an error message or a failure.
 _FAILURE = re.compile(
     r"\b(?:errors?|exception|traceback|panics?|segfaults?|core dump|stack trace|exit(?:s|ed)? (?:code|status|with)|"
     r"crash(?:es|ed)?|fail(?:s|ed|ure|ing)?|times? out|timed out|refused|denied)\b|\b\w+(?:Error|Exception)\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\bhttps?://[^\s/]")
-#: What corrects and says one of these tells how things are at the moment.
+#: A correction with one of these words is about the moment.
 _STATUS = data.word_table("sentence_words.txt")["trouble.en"] | frozenset("already still again yet".split())
 
 
 def believe(store: Store) -> tuple[int, int]:
     """Turns the next batch of statements into memories; (statements read, new memories)."""
-    if not store.read(is_behind):  # a write is a commit: where nothing waits there is none
+    if not store.read(is_behind):  # a write is a commit even if it changes nothing
         return 0, 0
 
     def write(rows: Rows) -> tuple[int, int]:
@@ -83,13 +84,13 @@ def remember(
 ) -> tuple[str, bool]:
     """Makes a memory of a statement, or confirms the one that says the same; (its id, whether it is new).
 
-    Returns ("", False) for what the user made csmd forget, and for external authority: that is evidence and never a
-    statement, and waits for a person only where another program's memories are imported (MODEL_SAVED). A confirmation raises the memory's authority only if the confirming turn has a higher one; what the
-    assistant saved by itself confirms nothing. If the statement is a person's new wording of `besides` (a memory or
-    candidate), neither that nor a superseded memory counts as the same. `scope` and `type_` override those that its words
-    imply.
+    Returns ("", False) for a statement that the user made csmd forget, and for one of external authority: that is evidence,
+    and becomes a memory only if another program's memories are imported (MODEL_SAVED). A confirmation raises the memory's
+    authority only if the confirming turn has a higher one; what an assistant saved by itself confirms nothing. If the
+    statement is a person's new wording of `besides` (a memory or candidate), neither that nor a superseded memory counts as
+    the same. `scope` and `type_` override those that its words imply.
     """
-    at = source.at if origin in (STATED, MODEL_SAVED) else ""  # what is counted is said at no time
+    at = source.at if origin in (STATED, MODEL_SAVED) else ""  # a counted fact was said at no time
     classified = _classify(statement)
     scope, home = place_of(rows, statement, project, scope)
     is_evidence = statement.authority == "external" and origin != MODEL_SAVED
@@ -112,7 +113,7 @@ def remember(
             _cite_context(rows, existing.seq, statement, source)
             supersession.apply_supersessions(rows, existing.id, key=key)
         return existing.id, False
-    # What is counted is told in csmd's own words: they say nothing of how long it holds.
+    # A counted fact is in csmd's words, which do not say how long it holds.
     decay: Decay = "permanent" if pinned else classified.decay if at else CATEGORIES[statement.category].decay
     for_good = bool(at) and _is_for_good(statement, decay)
     memory = replace(
@@ -165,18 +166,18 @@ def type_of(statement: Statement, *, kind: str) -> MemoryType:
 
 
 def host_type_of(memory: Memory) -> MemdirType:
-    """The type that a memory has among Claude Code's own four: a project's that names an address is a reference."""
+    """The type of a memory among Claude Code's own four; a memory about a project that contains an address is a reference."""
     host_type = CATEGORIES[memory.category].memdir
     return "reference" if host_type == "project" and names_address(memory.text) else host_type
 
 
 def names_address(text: str) -> bool:
-    """Whether a text names where something is found on a network."""
+    """Whether a text contains a web address."""
     return _ADDRESS.search(text) is not None
 
 
 def _is_reworded(memory: Memory, besides: str) -> bool:
-    """Whether a new wording of `besides` does not repeat this memory: it is the reworded one, or superseded."""
+    """Whether a memory is the reworded one (`besides`) or superseded, so that the new wording does not repeat it."""
     return bool(besides) and (memory.id == besides or bool(memory.superseded_by))
 
 
@@ -188,7 +189,7 @@ def _classify(statement: Statement) -> Classification:
 def _is_for_good(statement: Statement, decay: Decay) -> bool:
     """Whether a user states something for good, and not only for the moment.
 
-    They ask to remember it, or it reads as a rule, a ban, a taste or a choice, or it corrects; no question and no order is.
+    They ask to remember it, or state a rule, a ban, a taste, a choice or a correction; a question or an order never is.
     """
     read = sentence.parse(statement.text)
     if statement.authority != "user" or EXPLICIT in statement.reasons or read.remembers:
@@ -199,7 +200,7 @@ def _is_for_good(statement: Statement, decay: Decay) -> bool:
 
 
 def unpinned(memory: Memory) -> Memory:
-    """Takes the pin off a memory: it gets the decay of its words, and the tier that it has earned."""
+    """Returns a memory without its pin, with the decay that its words imply and the tier that it has earned."""
     statement = Statement(
         text=memory.text, gate=memory.gate, category=memory.category, confidence=memory.confidence,
         authority=memory.authority,
@@ -212,7 +213,7 @@ def unpinned(memory: Memory) -> Memory:
 
 
 def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None = None) -> tuple[Scope, int]:
-    """Where a statement said in a project holds: (scope, row of the project or of everywhere)."""
+    """Returns where a statement made in a project holds: (scope, row of the project or of its general memories)."""
     if scope is None:
         name, by_user = projects.name_of(rows, project), statement.authority == "user"
         if by_user and is_of_the_user(statement.text, project_name=name):
@@ -225,7 +226,7 @@ def place_of(rows: Rows, statement: Statement, project: int, scope: Scope | None
 
 def _cite_context(rows: Rows, seq: int, statement: Statement, source: Provenance) -> None:
     """Cites the turns of the same exchange that a statement also rests on."""
-    for uuid in statement.also[:MOST_BESIDE]:
+    for uuid in statement.also[:MOST_CONTEXT]:
         memories.add_provenance(rows, seq, replace(source, uuid=uuid, role="beside"))
 
 
@@ -234,7 +235,8 @@ def is_forgotten(
 ) -> bool:
     """Whether the user made csmd forget this statement or a similar one, or purged a part of it.
 
-    It was said in a project `at` a time ("" for counted facts), to hold in `home`; said after forgetting it is allowed.
+    It was made in a project `at` a time ("" for a counted fact), to hold in `home`. A statement made after the forgetting is
+    allowed.
     """
     if PURGED in statement.text or tombstones.marks(rows, key).spans(statement.text):
         return True
@@ -253,10 +255,10 @@ def forget(
     by_person: bool,
     quoted_in: forgotten.Places = forgotten.NOWHERE,
 ) -> None:
-    """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories where it held.
+    """Deletes a memory and the sentences it came from, and keeps similar ones from becoming memories in its scope.
 
-    With a memory that holds everywhere go those of projects that say the same words; with the remaining part of a memory
-    goes the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` is where notes already quote
+    A general memory is deleted together with those of projects in the same words, and the remaining part of a memory with
+    the whole. An assistant forgets, and keeps out, only what assistants said. `quoted_in` lists the notes that already quote
     it (`store.forget`).
     """
     for whole in memories.wholes_of(rows, memory):
@@ -271,7 +273,7 @@ def forget(
     going = [(memory, forgotten.erase_traces(rows, memory, quoted_in))]
     going += [(other, forgotten.erase_traces(rows, other, forgotten.NOWHERE)) for other in same]
     for gone, _ in going:
-        if memories.by_id(rows, gone.id) is None:  # it went with another: a merge had put it aside
+        if memories.by_id(rows, gone.id) is None:  # deleted with another that it was merged into
             continue
         forgotten.delete_sentences(
             rows,
@@ -281,11 +283,11 @@ def forget(
             is_same=lambda text: similarity.repeats(text, memory.text),
             by_assistants=not by_person,
         )
-        for source in gone.provenance:  # it may be quoted beside another memory
+        for source in gone.provenance:  # another memory's scene may quote it
             memories.forget_scenes(rows, source.uuid)
         by_whom = "person" if by_person else "assistant"
         belief_changes.record_event(rows, gone.id, belief_changes.FORGOTTEN, by=by_whom, at=now)
-        belief_changes.delete_memory(rows, gone)
+        memory_deletion.delete_memory(rows, gone)
     by: Authority = "user" if by_person else "assistant"
     tombstones.forget(rows, memory.text, correction=memory.gate == "correction", by=by, key=key, now=now, scope=home)
     for gone, places in going:
@@ -293,28 +295,27 @@ def forget(
 
 
 def unforget(rows: Rows, statement: Statement, *, project: int, key: bytes) -> None:
-    """Lets a forgotten statement be remembered again in a project, where a person says it on purpose."""
+    """Lets a forgotten statement be remembered again in a project, because a person makes it on purpose."""
     correction, (_, home) = statement.gate == "correction", place_of(rows, statement, project)
     tombstones.remove(rows, statement.text, correction=correction, project=project, home=home, key=key)
 
 
 def find_repeated(rows: Rows, statement: Statement, *, project: int) -> Memory | None:
     """The most similar memory of a scope that says the same in nearly the same words, or None."""
-    near = fulltext.text_hits(rows, "memory", tokens.query_terms(statement.text), projects=[project], limit=LIKEST)
-    by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in near])
-    return _repeated(statement, [by_seq[int(seq)] for seq, _ in near])
+    terms = search_terms.query_terms(statement.text)
+    return _repeated(statement, search.memories_matching(rows, terms, projects=[project], limit=NEAR))
 
 
 def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = "") -> Memory | None:
     """The first of the memories `near` that a statement repeats; a correction repeats corrections only."""
-    for memory in near[:LIKEST]:
-        against = "correction" in (statement.gate, memory.gate) and statement.gate != memory.gate
-        if against or _is_reworded(memory, besides):
+    for memory in near[:NEAR]:
+        is_other_kind = (statement.gate == "correction") != (memory.gate == "correction")
+        if is_other_kind or _is_reworded(memory, besides):
             continue
         forward, backward = (
             similarity.compare(*pair) for pair in ((statement.text, memory.text), (memory.text, statement.text))
         )
-        # One may amend the other though nearly all words are the same: "drop support for 3.8".
+        # One may amend the other with nearly the same words: "drop support for 3.8".
         is_amended = forward.replaces or backward.replaces
         repeats = similarity.repeats(statement.text, memory.text)
         if not is_amended and (
@@ -325,10 +326,10 @@ def _repeated(statement: Statement, near: Sequence[Memory], *, besides: str = ""
 
 
 def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance, *, pinned: bool) -> None:
-    """Notes that another turn says the same: confidence rises, and the memory's age starts again.
+    """Records that another turn says the same: confidence rises, and the memory's age starts again.
 
-    The earliest time decides who said it first, for a past is imported newest first. An assistant that repeats a memory
-    it was given uses it, and does not confirm it.
+    The earliest turn counts as the first to say it, because the past is imported newest first. An assistant that repeats a
+    memory it was given uses it, and does not confirm it.
     """
     if statement.authority == "assistant" and receipts.is_injected(rows, source.session_id, memory.id):
         use(rows, memory, at=source.at)
@@ -354,6 +355,6 @@ def confirm(rows: Rows, memory: Memory, statement: Statement, source: Provenance
 
 
 def use(rows: Rows, memory: Memory, *, at: str) -> None:
-    """Notes that a session used a memory: its age starts again; confidence and archiving stay as they are."""
+    """Records that a session used a memory: its age starts again; confidence and tier stay as they are."""
     if at > memory.fresh_at and not memory.superseded_by:
         memories.update_belief(rows, aged(rows, replace(memory, used_at=at)))

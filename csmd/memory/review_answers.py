@@ -1,4 +1,4 @@
-"""What waits for a person's review, and what each answer does.
+"""What waits for a person's review, and the effect of each answer.
 
 The effect of an answer depends on the question: about a memory, an inferred belief, a pair of memories, a possible
 replacement, or a warning.
@@ -14,32 +14,41 @@ from typing import Literal
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import confidence, remember, supersession
 from csmd.memory.supersession import PERSON
-from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, exports, memories, tombstones
-from csmd.store.belief_changes import Answer, Before
+from csmd.store import (
+    belief_changes,
+    candidates,
+    exports,
+    journal,
+    memories,
+    memory_deletion,
+    tombstones,
+    upkeep_queries,
+)
+from csmd.store.journal import ChangeSet
 from csmd.store.sqlite import Rows
 from csmd.values import Candidate, Memory, Provenance, Statement
 from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, CandidateStatus
 
-#: Turns that speak for a candidate and stand beside the person's word as sources of its memory.
+#: Most sources of a memory made of a candidate, besides the person's answer.
 MOST_EVIDENCE = 3
-#: Pinning is asked of a memory by name and answers nothing that waits.
+#: Pinning is done to a memory by name; the other verbs also answer what waits.
 Verb = Literal["keep", "edit", "drop", "supersede", "pin", "unpin"]
 About = Literal["memory", "belief", "pair", "change", "warning"]
 
-#: A memory that nobody stated and that is less sure than this is shown to a person while it is new.
+#: A memory that is not the user's waits for review if it is less sure than this.
 LOW = 0.7
+#: Days for which such a memory waits.
 NEW_DAYS = 30
-#: How sure a memory is at least that a person has looked at and kept.
+#: Least confidence of a memory that a person kept.
 KEPT_CONFIDENCE = 0.9
-#: Verb -> why a memory gave way to another, as its audit says it.
+#: Verb -> the reason of a supersession in the audit.
 WHY: Mapping[Verb, str] = {"edit": "worded anew", "supersede": "told"}
 
 ABOUT: Mapping[CandidateKind, About] = {
     "belief": "belief", "preference": "belief", "worldview": "belief", "opinion": "belief", "drift_warning": "warning",
     "duplicate": "pair", "near_duplicate": "pair", "stale": "memory", "missing_embedding": "memory", "orphan": "memory",
 }  # fmt: skip
-#: About -> verb -> what it does, as a person is told.
+#: About -> verb -> its effect, in words for people.
 DOES: Mapping[About, Mapping[Verb, str]] = {
     "memory": {
         "keep": "it is right: from now on it counts as yours",
@@ -71,7 +80,7 @@ DOES: Mapping[About, Mapping[Verb, str]] = {
         "drop": "it is not told again",
     },
 }
-#: Kind -> what it is called above its text.
+#: Kind -> the heading of its text.
 TITLES: Mapping[CandidateKind, str] = {
     "belief": "inferred", "preference": "inferred preference", "worldview": "inferred view", "opinion": "inferred opinion",
     "drift_warning": "drift", "duplicate": "said twice", "near_duplicate": "nearly said twice", "stale": "old",
@@ -79,7 +88,7 @@ TITLES: Mapping[CandidateKind, str] = {
 }  # fmt: skip
 
 
-#: The same of what the pages that people edit have brought, and of what speaks against a memory; by source and kind.
+#: Headings of candidates from edited pages and of possible replacements, by source and kind.
 TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
     ("page", "stale"): "removed from a page", ("page", "belief"): "written on a page by a tool",
     (supersession.SOURCE, "stale"): "replaced?",
@@ -87,12 +96,12 @@ TITLES_OF: Mapping[tuple[str, CandidateKind], str] = {
 
 
 def title(candidate: Candidate) -> str:
-    """The heading of a candidate in the review."""
+    """Returns the heading of a candidate in the review."""
     return TITLES_OF.get((candidate.source, candidate.kind), TITLES[candidate.kind])
 
 
 def subject_of(candidate: Candidate, alive: int) -> About:
-    """What a candidate asks about, given how many of its memories still exist."""
+    """Returns what a candidate is about, given how many of its memories still exist."""
     if candidate.source == supersession.SOURCE:
         return "change" if alive > 1 else "warning"
     about = ABOUT[candidate.kind]
@@ -102,12 +111,12 @@ def subject_of(candidate: Candidate, alive: int) -> About:
 
 
 def strength(memory: Memory) -> tuple[int, bool, float, str, str]:
-    """Sort key of two memories that say the same, the one that stays last: authority, pin, confidence, recency."""
+    """Sort key of two memories that say the same; the one that stays comes last: authority, pin, confidence, recency."""
     return AUTHORITY_RANK[memory.authority], memory.pinned, memory.confidence, memory.confirmed_at, memory.id
 
 
 def review_reason(memory: Memory) -> str:
-    """Why a memory waits for a person's review."""
+    """Returns why a memory waits for a person's review."""
     if memory.origin == "model_saved" and memory.authority == "external":
         return "it was imported from another program: no session is told it until you keep it"
     if memory.origin == "model_saved":
@@ -136,22 +145,20 @@ class ReviewAnswer:
         return Provenance(uuid=self.uuid, session_id="", at=self.at)
 
 
-def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> Answer:
-    """Carries out an answer about a memory, and records what undoing it needs."""
+def of_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> ChangeSet:
+    """Carries out an answer about a memory, and records it in the journal."""
     if memory.superseded_by and answer.verb in ("keep", "edit", "pin"):
         raise CsmdError(
             f"{memory.id} was superseded by {memory.superseded_by}", hint=f"csmd show {memory.superseded_by}"
         )
-    touched = belief_changes.changed_by(rows, lambda: answer_memory(rows, memory, answer))
-    made = answer_memory(rows, memory, answer)
-    return belief_changes.put_answer(
-        rows, item=memory.id, answer=answer.verb, made=made, was="", project=memory.project_seq, touched=touched,
+    return journal.record_answer(
+        rows, lambda: answer_memory(rows, memory, answer), kind=answer.verb, item=memory.id, project=memory.project_seq,
         now=answer.at,
     )  # fmt: skip
 
 
-def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Answer:
-    """Carries out an answer about a candidate, settles it, and records what undoing it needs."""
+def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> ChangeSet:
+    """Carries out an answer about a candidate, settles it, and records both in the journal."""
     named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     alive = [memory for memory in named if memory is not None and not memory.superseded_by]
     about = subject_of(candidate, len(alive))
@@ -159,25 +166,26 @@ def of_candidate(rows: Rows, candidate: Candidate, answer: ReviewAnswer) -> Answ
         raise BadInput(
             f"{candidate.id} cannot be answered with {answer.verb}", hint="csmd review shows what can be done"
         )
-    follows = belief_changes.changed_by(rows, lambda: _ABOUT[about](rows, candidate, alive, answer))
-    touched = {change.memory_id: change for change in (*belief_changes.before_of(rows, [candidate.id]), *follows)}
-    made, status = _ABOUT[about](rows, candidate, alive, answer)
-    quoted = candidates.by_id(rows, candidate.id)  # it goes with a memory that it quotes
-    if quoted is not None and not candidates.set_status(
-        rows, replace(quoted, version=candidate.version), status, now=answer.at
-    ):
-        raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
-    return belief_changes.put_answer(
-        rows, item=candidate.id, answer=answer.verb, made=made, was=candidate.status, project=candidate.project_seq,
-        touched=tuple(touched.values()), now=answer.at,
-    )  # fmt: skip
+
+    def act() -> str:
+        made, status = _ABOUT[about](rows, candidate, alive, answer)
+        quoted = candidates.by_id(rows, candidate.id)  # it is deleted with a memory that it quotes
+        if quoted is not None and not candidates.set_status(
+            rows, replace(quoted, version=candidate.version), status, now=answer.at
+        ):
+            raise CsmdError(f"{candidate.id} has changed meanwhile", hint="csmd review")
+        return made
+
+    return journal.record_answer(
+        rows, act, kind=answer.verb, item=candidate.id, project=candidate.project_seq, now=answer.at
+    )
 
 
 Settled = tuple[str, CandidateStatus]
 
 
 def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
-    """Does what an answer about a memory means, without noting it; the id of the memory that came of it, "" for none."""
+    """Carries out an answer about a memory without recording it; returns the id of the resulting memory, "" for none."""
     if answer.verb == "keep":
         return _keep(rows, memory, answer)
     if answer.verb == "edit":
@@ -192,7 +200,7 @@ def answer_memory(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 
 def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
-    """Answers about two memories that say the same, or about an older one and its possible replacement."""
+    """Carries out an answer about two memories that say the same, or about an older one and its possible replacement."""
     first, second = sorted(alive[:2], key=strength, reverse=True)
     giving_way, staying = second, first
     if candidate.source == supersession.SOURCE:
@@ -209,7 +217,7 @@ def _about_two(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer
             belief_changes.record_change(
                 rows, kept.id, belief_changes.REFUSED, other.id, "", "both hold", PERSON, answer.at
             )
-    return "", "dropped"  # what is proposed is not proposed again
+    return "", "dropped"  # it is not proposed again
 
 
 def _about_belief(rows: Rows, candidate: Candidate, alive: Sequence[Memory], answer: ReviewAnswer) -> Settled:
@@ -247,7 +255,7 @@ _ABOUT: dict[About, Callable[[Rows, Candidate, Sequence[Memory], ReviewAnswer], 
 }
 
 
-# --- what an answer does; each gives the id of the memory that came of it, "" for none
+# --- effects; each returns the id of the resulting memory, "" for none
 
 
 def _keep(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
@@ -264,7 +272,7 @@ def _keep(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 
 def _instead(rows: Rows, olds: Sequence[Memory], answer: ReviewAnswer) -> str:
-    """Makes a memory of the person's wording, and supersedes older ones by it."""
+    """Creates a memory of the person's wording, which supersedes the older ones."""
     old = olds[0]
     statement = _as_statement(old, answer.text)
     made = _state(rows, statement, old.project_seq, answer, pinned=old.pinned, besides=old.id)
@@ -291,11 +299,11 @@ def _pin(rows: Rows, memory: Memory, answer: ReviewAnswer) -> str:
 
 def _drop(rows: Rows, memory: Memory, answer: ReviewAnswer, *, staying: Memory | None) -> str:
     """Deletes a memory and keeps its text out, except for `staying`, a similar memory that stays."""
-    belief_changes.delete_memory(rows, memory)
+    memory_deletion.delete_memory(rows, memory)
     correction = memory.gate == "correction"
     home = memory.project_seq
     tombstones.forget(rows, memory.text, correction=correction, by="user", key=answer.key, now=answer.at, scope=home)
-    # Said again it confirms the one that stays.
+    # Said again, it confirms the one that stays.
     if staying is not None and supersession.is_forgotten(rows, staying, staying.text, key=answer.key):
         tombstones.take_back(rows, memory.text, scope=home, at=answer.at, key=answer.key)
     belief_changes.record_change(
@@ -314,7 +322,7 @@ def _give_way(rows: Rows, old: Memory, new: Memory, answer: ReviewAnswer) -> str
 def _state(
     rows: Rows, statement: Statement, project: int, answer: ReviewAnswer, *, besides: str, pinned: bool = False
 ) -> str:
-    """Makes a memory of a person's statement; CsmdError if they made csmd forget or purge it."""
+    """Creates a memory of a person's statement; CsmdError if they made csmd forget or purge it."""
     made, _ = remember.remember(
         rows, statement, answer.source, project=project, origin="stated", key=answer.key, pinned=pinned, besides=besides
     )
@@ -327,23 +335,23 @@ def _state(
     return made
 
 
-# --- all that waits of an import
+# --- what waits of an import
 
 ImportVerb = Literal["keep", "drop"]
 IMPORT_VERBS: tuple[ImportVerb, ...] = ("keep", "drop")
-#: Memories that one write answers about: others wait for the writer meanwhile.
+#: Memories that one write answers about; other writes wait for it.
 AT_ONCE = 20
 MOST_OF_IMPORT = 100_000
-#: What comes before the program's name in the audit of a memory that was imported; of one of csmd's own export nothing does.
+#: Precedes the program's name in the audit of an imported memory, unless it came from csmd's own export.
 _FROM = "imported from "
 OWN_EXPORT = "csmd export"
-#: How the id of an import begins.
+#: Begins the id of an import.
 IMPORT_PREFIX = "i"
 
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One import: the program or `csmd export` that it was of, its file, "" where none is known, when, and what waits of it (ids)."""
+    """An import: its program (or `csmd export`), its file or "", its time, and the ids of its memories that wait."""
 
     id: str
     source: str
@@ -353,8 +361,8 @@ class Import:
 
 
 def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> list[Import]:
-    """The imports of which something waits in some projects (None: in any), the latest first; `since` as of `unreviewed`."""
-    seqs = belief_changes.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
+    """Returns the imports with waiting memories in some projects (None: in any), the latest first; `since` as in `unreviewed`."""
+    seqs = upkeep_queries.unreviewed(rows, projects=places, below=LOW, since=since, limit=MOST_OF_IMPORT)
     imports: dict[str, Import] = {}
     for ident, reason, at in exports.imported(rows, seqs):
         source, _, rest = reason.removeprefix(_FROM).partition(": ")
@@ -367,7 +375,7 @@ def read_imports(rows: Rows, places: Sequence[int] | None, *, since: str) -> lis
 
 
 def find_import(imports: Sequence[Import], typed: str) -> Import | None:
-    """The import of an id or its beginning, of a program's name, or of a path; None for none, BadInput for several."""
+    """Returns the import with an id (or its beginning), a program's name or a path; None for none, BadInput for several."""
     named = [row for row in imports if typed in (row.source, row.path) or (len(typed) > 1 and row.id.startswith(typed))]
     if len(named) > 1:
         ids = ", ".join(row.id for row in named)
@@ -375,49 +383,27 @@ def find_import(imports: Sequence[Import], typed: str) -> Import | None:
     return named[0] if named else None
 
 
-def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> Answer:
-    """Keeps or drops some memories of the import `item`, and notes it as one answer."""
+def answer_some(rows: Rows, idents: Sequence[str], answer: ReviewAnswer, *, item: str) -> ChangeSet:
+    """Keeps or drops some memories of the import `item`, recorded as one answer."""
 
-    def act() -> None:
+    def act() -> str:
         for ident in idents:
             memory = memories.by_id(rows, ident)
             if memory is not None and not memory.superseded_by:
                 answer_memory(rows, memory, answer)
+        return ""
 
-    touched = belief_changes.changed_by(rows, act)
     first = next((memory for ident in idents if (memory := memories.by_id(rows, ident))), None)
-    act()
-    return belief_changes.put_answer(
-        rows, item=item, answer=answer.verb, made="", was="", project=first.project_seq if first else 0, touched=touched,
-        now=answer.at,
-    )  # fmt: skip
+    project = first.project_seq if first else 0
+    return journal.record_answer(rows, act, kind=answer.verb, item=item, project=project, now=answer.at)
 
 
-def answers_beside(rows: Rows, answer: Answer) -> list[Answer]:
-    """The answers that were given together with one: itself, and for an import all others of it, the latest first."""
-    return belief_changes.answers_of(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
+def answers_given_with(rows: Rows, answer: ChangeSet) -> list[ChangeSet]:
+    """Returns the answers given together with one: itself, and for an import all others about it, the latest first."""
+    return journal.answers_given_with(rows, answer) if answer.item.startswith(IMPORT_PREFIX) else [answer]
 
 
-# --- undo
-
-
-def undo(rows: Rows, answer: Answer, *, key: bytes, at: str) -> list[Before]:
-    """Undoes an answer with all its effects; CsmdError if a memory it touched has changed since."""
-    touched = belief_changes.undo_answer(rows, answer, now=at)
-    for change in touched:
-        if change.state and answer.answer == "drop":
-            home = int(belief_changes.content_of(change)["project_seq"])
-            tombstones.take_back(rows, change.text, scope=home, at=answer.at, key=key)
-        if PURGED in change.text:
-            raise CsmdError(f"the answer {answer.id} cannot be undone: a part of {change.memory_id} was purged since")
-        if change.state:
-            belief_changes.record_change(
-                rows, change.memory_id, "undo", "", "", f"{answer.answer} was taken back", PERSON, at
-            )
-    return touched
-
-
-# --- small change
+# --- statements
 
 
 def _statement(candidate: Candidate, worded: str) -> Statement:
@@ -428,7 +414,7 @@ def _statement(candidate: Candidate, worded: str) -> Statement:
 
 
 def _as_statement(memory: Memory, worded: str) -> Statement:
-    """A person's statement in a memory's place: of its kind, with the confidence of typed text."""
+    """Returns a person's statement in place of a memory: of its kind, with the confidence of typed text."""
     return Statement(
         text=worded, gate=memory.gate, category=memory.category, confidence=0.95, authority="user", reasons=("review",)
     )

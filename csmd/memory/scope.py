@@ -1,7 +1,7 @@
-"""Where a memory holds: in the project it was said in, for its user, or everywhere.
+"""Decides the scope of a memory by its words: its project, its user, or everywhere.
 
-The words stand in data/scope_words.txt. What leaks into other projects does more harm than what is said twice: a path, an
-identifier, a part of a project or a name that is not common keeps a statement where it was said, whatever else it says.
+The words are in data/scope_words.txt. A memory shown in the wrong project does more harm than one stated twice: a path, an
+identifier, a part of a project or an uncommon name keeps a statement in its project, whatever else it says.
 """
 
 from __future__ import annotations
@@ -15,20 +15,24 @@ from csmd.text import sentence, tokens
 from csmd.vocabulary import Gate, Scope
 
 _WORDS = data.word_table("scope_words.txt")
-#: Where a rule that holds everywhere may say that it holds: kinds of work and of text, and names that no project owns.
+#: Kinds of work and of text, and names that no project owns: a general rule may name them.
 EVERYWHERE = _WORDS["everywhere"]
-#: Who says who they are says it at once: a longer text is looked at so far.
-LOOKED_AT = 400
-#: How far a statement's words reach: they do not say; wide for how somebody works; sure whatever it is about.
-UNSAID, WIDE, SURE = range(3)
+#: Characters of a text that are read for who its speaker is: people say it at once.
+READ = 400
+#: A statement's words do not say where it applies.
+NO_REACH = 0
+#: Its words say that it applies everywhere if it is about how its speaker works.
+WORK_REACH = 1
+#: Its words say that it applies everywhere, whatever it is about.
+FULL_REACH = 2
 
 
 def _any(name: str) -> str:
-    """A pattern for the words and phrases of a class."""
+    """Returns a pattern for the words and phrases of a class."""
     return f"(?:{'|'.join(re.escape(word).replace('_', ' ') for word in sorted(_WORDS[name], key=len, reverse=True))})"
 
 
-#: Something only one project has: a path, a file name, a CamelCase or snake_case identifier, a flag, code, a host.
+#: Something that only one project has: a path, a file name, a CamelCase or snake_case identifier, a flag, code, a host.
 _SPECIFIC = re.compile(
     r"`[^`]+`|(?:^|\s)[~.]?/[\w.-]+|\w-*+/[\w./-]|\w-*+\.(?:py|go|ts|tsx|js|rs|md|ya?ml|json|toml|sh|sql|java|rb|c|h|cpp)\b"
     r"|\b[a-z]++_[a-z_]++\b|\b[a-z]++[A-Z]\w|\b[A-Z][a-z]++[A-Z]|(?:^|\s)--?[a-z][\w-]+"
@@ -37,7 +41,7 @@ _SPECIFIC = re.compile(
 _SHORTENED = re.compile(r"(?<=\w)(?:'(?:m|s|re|ve)|n't)\b")
 _LONG = {"'m": " am", "'s": " is", "'re": " are", "'ve": " have", "n't": " not"}
 _UNIT = rf"{_any('with')} {_any('every')} (?P<own>(?=(?:of )?(?:my|our) ))?(?:{_any('of')} )*{_any('unit')}"
-#: "In all my repos", "wherever I work"; then "everywhere", which an order that is carried out once may say, too.
+#: "In all my repos", "wherever I work"; and "everywhere", which an order that is carried out once may contain too.
 _REACH = re.compile(rf"(?i)\b(?:(?P<wherever>{_any('wherever')})|{_UNIT}|(?P<all>{_any('all_over')}))\b")
 _PART = re.compile(rf"(?i)\b{_any('article')} (?:[\w.-]++ ){{0,3}}{_any('part')}s?\b|\w-*+ {_any('named_part')}\b")
 _POINTS_AT = re.compile(rf"(?i)\b(?:{_any('at_hand')}|you \w+ed)\b")
@@ -45,24 +49,24 @@ _POINTS_AT = re.compile(rf"(?i)\b(?:{_any('at_hand')}|you \w+ed)\b")
 _CHECKOUT = re.compile(
     rf"(?i)\b(?:{_any('checkout')}\b|(?:in|on|for|of) (?:the |branch )*((?:\.\.|{_any('branch')})/[\w./-]*\w))"
 )
-#: What a statement names: behind a preposition ("in" apart), or with a capital within it.
-_BEHIND = r"\b(?i:inside|within|for|of|on|(in)) (?i:(?:the|our|my|an?) )?([A-Za-z][\w+#-]*)"
-_NAMED = re.compile(_BEHIND + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
+#: The names in a statement: after a preposition ("in" in a group of its own), or capitalised within the sentence.
+_AFTER = r"\b(?i:inside|within|for|of|on|(in)) (?i:(?:the|our|my|an?) )?([A-Za-z][\w+#-]*)"
+_NAMED = re.compile(_AFTER + r"|(?<=[\w,;)] )(?!I\b)([A-Z][\w+#-]*)")
 
 
 def scope_of(text: str, *, gate: Gate, about_speaker: bool, project_name: str) -> Scope:
-    """Where a memory holds: in the project it was said in, unless its words are general.
+    """The scope of a memory: its project, unless its words are general.
 
     A statement is general if it names all projects, or says what its speaker always does or how they like answers, even
-    with "this" or "we"; else if it is a behavioral statement or correction about its speaker that points at nothing.
+    with "this" or "we"; otherwise only if it is a behavioral statement or correction about its speaker that points at nothing.
     """
-    plain, reach = _without_reach(_in_full(text))
+    plain, reach = _split_reach(_expand_contractions(text))
     about_answers = _is_about_answers(text)
     is_work = gate in ("behavioral", "correction") and (reach or about_speaker)
-    if not (reach == SURE or about_answers or is_work) or _names_place(plain, project_name):
+    if not (reach == FULL_REACH or about_answers or is_work) or _names_place(plain, project_name):
         return "project"
     is_general = reach or about_answers or not _POINTS_AT.search(plain)
-    named = (behind or capital for inside, behind, capital in _NAMED.findall(plain) if not (inside and about_answers))
+    named = (after or capital for inside, after, capital in _NAMED.findall(plain) if not (inside and about_answers))
     if not is_general or any(name.lower() not in EVERYWHERE | _WORDS["language"] for name in named):
         return "project"
     return "global" if gate == "correction" else "user"
@@ -74,8 +78,8 @@ def identity(project: int, text: str) -> str:
 
 
 def is_of_a_place(text: str, *, project_name: str) -> bool:
-    """Whether a text points at a project, at a part of one, or at something near at hand."""
-    plain = _in_full(text)
+    """Whether a text points at a project, at a part of one, or at something at hand."""
+    plain = _expand_contractions(text)
     return _names_place(plain, project_name) or _POINTS_AT.search(plain) is not None
 
 
@@ -93,22 +97,22 @@ def _names_place(text: str, project_name: str) -> bool:
     return is_named or any(pattern.search(text) for pattern in (_SPECIFIC, _PART, _CHECKOUT))
 
 
-def _in_full(text: str) -> str:
-    """A text with its contractions in full."""
+def _expand_contractions(text: str) -> str:
+    """Returns a text with its contractions written out."""
     return _SHORTENED.sub(lambda match: _LONG[match[0]], text.replace("\u2019", "'"))
 
 
-def _without_reach(text: str) -> tuple[str, int]:
-    """A text without the words that say that it holds everywhere, and how far it reaches."""
+def _split_reach(text: str) -> tuple[str, int]:
+    """Returns a text without the words that say that it applies everywhere, and its reach."""
     plain = _REACH.sub(" ", text)
     read = sentence.parse(plain)
-    # What is ordered everywhere is done once, unless it is a rule without that word.
+    # An order to do something everywhere is carried out once, unless it is a rule without that word.
     is_standing = read.lasting in sentence.RULES or not _WORDS["standing"].isdisjoint(read.words[:1])
     is_habit = "_".join(read.words[:2]) in _WORDS["i_always"] and _WORDS["befalls"].isdisjoint(read.words[2:3])
-    reach = WIDE if read.kind == "states" and is_habit else UNSAID
+    reach = WORK_REACH if read.kind == "states" and is_habit else NO_REACH
     for match in _REACH.finditer(text):
         if is_standing or not (match["all"] or read.kind == "orders"):
-            reach = max(reach, SURE if match["wherever"] or match["own"] is not None else WIDE)
+            reach = max(reach, FULL_REACH if match["wherever"] or match["own"] is not None else WORK_REACH)
     return plain if reach else text, reach
 
 
@@ -122,18 +126,18 @@ def _is_about_answers(text: str) -> bool:
     )
     if read.kind == "asks" or read.is_of_moment or (in_language and in_its_own):
         return read.kind != "asks" and not read.is_of_moment
-    for before, word, behind in zip(["", *words], words, [*words[1:], ""], strict=False):
+    for before, word, after in zip(["", *words], words, [*words[1:], ""], strict=False):
         is_first = read.words[:1] == (word,)
         if word in _WORDS["answers"] and (is_first or before in _WORDS["before_answers"]):
             return in_language or lasts or is_first or read.kind == "orders" or read.words[:1] == ("be",)
-        if word in _WORDS["answer"] and ((behind == "me" and lasts) or (behind in ("me", "in") and in_language)):
+        if word in _WORDS["answer"] and ((after == "me" and lasts) or (after in ("me", "in") and in_language)):
             return lasts or is_first or not _WORDS["me"].isdisjoint(words)
     return False
 
 
-# --- who somebody is
+# --- who the user is
 
-#: Who has a profession may have it in one project: "I'm a reviewer here".
+#: A profession may be a role in one project: "I'm a reviewer here".
 _A_ROLE = "(?i:a|an)"
 _CAPITALS = r"(?P<name>[A-Z]\w++(?:[ -][A-Z]\w++){0,2})"
 _END = r"(?=,? now\b|,? again\b|\s*(?:[.,;:!()]|$|and\b|but\b|so\b))"
@@ -148,15 +152,15 @@ _SLOTS = {
 
 @cached(1)
 def _forms() -> list[re.Pattern[str]]:
-    """How people say who they are: the forms of data/scope_words.txt as patterns."""
+    """The forms in which people say who they are (data/scope_words.txt), as patterns."""
     forms = []
     for form in sorted(_WORDS["self"]):
         pattern, words = r"\b", form.split("_")
-        for word, behind in zip(words, [*words[1:], "END"], strict=True):
+        for word, after in zip(words, [*words[1:], "END"], strict=True):
             slot = _SLOTS.get(word) or f"(?i:{word.removeprefix('?')})" + "(?: now| currently)?" * (
                 word in ("i", "am", "is")
             )
-            gap = "" if word in ("~", "HI", "COLOURS") or behind in ("END", "COLOURS") else r"[ ,:(]+"
+            gap = "" if word in ("~", "HI", "COLOURS") or after in ("END", "COLOURS") else r"[ ,:(]+"
             pattern += f"(?:{slot}{gap})?" if word[0] == "?" else slot + gap
         forms.append(re.compile(pattern + r"(?:,? (?:now|again)\b)?"))
     return forms
@@ -164,9 +168,9 @@ def _forms() -> list[re.Pattern[str]]:
 
 def is_of_the_user(text: str, *, project_name: str) -> bool:
     """Whether a user's sentence says who they are, wherever they work; False for a question and for a role in a project."""
-    plain = _in_full(text)
+    plain = _expand_contractions(text)
     for form in _forms() if not text.rstrip().endswith("?") else ():
-        if match := form.search(plain[:LOOKED_AT]):
+        if match := form.search(plain[:READ]):
             rest = plain[: match.start()] + plain[match.end() :]
             is_role = _A_ROLE in form.pattern and _POINTS_AT.search(rest)
             name = (match.groupdict().get("name") or "").lower().replace("-", " ")

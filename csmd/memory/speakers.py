@@ -1,6 +1,6 @@
-"""Corrects what was made of prompts that were taken for the user's, where a transcript says later who spoke.
+"""Corrects statements and memories of a prompt that was taken for the user's, once the transcript says who spoke.
 
-A program's words, a sub-agent's prompt and quotations are not the user's statements. Checking a turn twice changes
+The words of a program, the prompt of a sub-agent and quotations are not the user's statements. Checking a turn twice changes
 nothing more.
 """
 
@@ -17,7 +17,7 @@ from csmd.text import quotations
 from csmd.values import Memory
 
 RULE = "rule"
-#: Turns of one write.
+#: Turns that one write checks.
 BATCH = 20
 
 
@@ -25,15 +25,15 @@ def step(store: Store, *, now: str) -> int:
     """Checks the next turns that are due; how many."""
     if not store.read(turns.is_speaker_due):
         return 0
-    return store.write(lambda rows: _look(rows, now))
+    return store.write(lambda rows: _check_turns(rows, now))
 
 
-def _look(rows: Rows, now: str) -> int:
-    found = turns.speakers_due(rows, limit=BATCH)
-    for prompt in found:
+def _check_turns(rows: Rows, now: str) -> int:
+    prompts = turns.speakers_due(rows, limit=BATCH)
+    for prompt in prompts:
         _correct_statements(rows, prompt, now)
         turns.settle_speaker(rows, prompt)
-    return len(found)
+    return len(prompts)
 
 
 def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
@@ -46,32 +46,32 @@ def _correct_statements(rows: Rows, prompt: Prompt, now: str) -> None:
     for of_turn in memories.memories_by_turn(rows, [prompt.uuid]).values():
         for memory in of_turn:
             if memory.authority == "user" and not belief_changes.is_of_person(rows, memory):
-                _judge(rows, memory, now)
+                _correct_memory(rows, memory, now)
 
 
-def _judge(rows: Rows, memory: Memory, now: str) -> None:
+def _correct_memory(rows: Rows, memory: Memory, now: str) -> None:
     """Gives a memory the authority of those who said it; archives one without a speaker."""
-    standing = [
+    speakers = [
         kind
-        for kind, of_agent, said in turns.sources_of(rows, memory)
-        if not kind or _is_stated(kind, bool(of_agent), memory.text, said)
+        for kind, of_agent, text in turns.sources_of(rows, memory)
+        if not kind or _is_stated(kind, bool(of_agent), memory.text, text)
     ]
-    if any(kind in ("", "user") for kind in standing):  # a turn that is gone may have been the user's
+    if any(kind in ("", "user") for kind in speakers):  # a deleted turn may have been the user's
         return
     nobody = "it is a program's words or a quotation, not a statement"
-    reason = "a program handed it in; it is not known to be typed" if standing else nobody
-    if standing or memory.tier != "archive":
+    reason = "a program handed it in; it is not known to be typed" if speakers else nobody
+    if speakers or memory.tier != "archive":
         belief_changes.lower_authority(rows, memory, reason=reason, by=RULE, now=now)
-    if not standing and memory.tier != "archive":
+    if not speakers and memory.tier != "archive":
         lowered = replace(memory, authority="assistant")
         belief_changes.archive_memory(rows, lowered, reason=reason, by=RULE, now=now)
-    activity.count(rows, [(turns.LOWERED if standing else turns.ARCHIVED, 1)])
+    activity.count(rows, [(turns.LOWERED if speakers else turns.ARCHIVED, 1)])
 
 
-def _is_stated(kind: str, of_agent: bool, statement: str, said: str) -> bool:
-    """Whether this was stated in the turn by its speaker, and not quoted."""
+def _is_stated(kind: str, of_agent: bool, statement: str, text: str) -> bool:
+    """Whether a statement was made in a turn of this kind and text by its speaker, and not quoted."""
     if kind == "notification" or of_agent:
         return False
-    if kind not in ("user", "relayed") or statement in verbatim_statements.picks(said):
+    if kind not in ("user", "relayed") or statement in verbatim_statements.picks(text):
         return True
-    return not quotations.is_of_another(statement, said)
+    return not quotations.is_of_another(statement, text)

@@ -1,4 +1,4 @@
-"""Carries out that one memory replaces another, and takes it back."""
+"""Decides and carries out that one memory replaces another, and undoes it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from typing import NamedTuple
 from csmd.errors import BadInput
 from csmd.memory import confidence
 from csmd.memory.scope import identity
-from csmd.store import belief_changes, candidates, curations, fulltext, memories, projects, search, tombstones
+from csmd.store import (
+    belief_changes,
+    candidates,
+    curations,
+    fulltext,
+    memories,
+    memory_deletion,
+    projects,
+    search,
+    tombstones,
+)
 from csmd.store.sqlite import Rows
-from csmd.text import claims, clauses, display, prose, similarity, tokens
+from csmd.text import claims, clauses, display, prose, search_terms, similarity, tokens
 from csmd.text.renames import find_renames, rename_table
 from csmd.text.sentence import RULES, parse
 from csmd.text.similarity import Comparison, compare
@@ -21,25 +31,32 @@ from csmd.vocabulary import AUTHORITY_RANK
 
 #: The source of candidates that ask whether a newer memory replaces an older one.
 SOURCE = "supersede"
-#: Of a memory's words, as many characters as a candidate quotes.
+#: Characters of a memory that a candidate quotes.
 QUOTED = 160
+#: In the audit of the memory of the parts that remain of a replaced one.
 LEFT = "left"
-RULE, PERSON, ASSISTANT = "rule", "person", "assistant"
-#: Whose supersession is looked at again when something is said anew.
+#: Who decided a supersession.
+RULE = "rule"
+PERSON = "person"
+ASSISTANT = "assistant"
+#: Whose supersessions are decided again when something new is said.
 UNASKED = (RULE, belief_changes.DREAM)
-#: The reason of a doubt: what the older one is for was given up.
+#: The reason of a comparison: the subject of the older memory was given up.
 _LEFT = "left"
-#: How many memories that share words one is compared with.
+#: Memories with common words that one is compared with.
 NEAR = 20
-#: Statements of new names that are looked at in one scope.
+#: Statements of renames that are read for one scope.
 RENAMES = 50
-#: How often a name that a question names is looked for by the names that it had or has since.
+#: How often the renames of a name are followed.
 RENAMED_AGAIN = 4
-#: A text restates a superseded statement that holds these shares of the words that only the statement has, and, in another
-#: session, of all its words.
-OWN_SHARE, WHOLE_SHARE = 0.5, 0.5
-#: Longest line of replacements that is followed, and most superseded memories of some projects that are read.
-HEIRS, MOST_REPLACED = 8, 200
+#: The share of a superseded statement's own words that a text restating it has.
+OWN_SHARE = 0.5
+#: In another session, the share of all its words.
+WHOLE_SHARE = 0.5
+#: Longest chain of replacements that is followed.
+HEIRS = 8
+#: Most superseded memories of some projects that are read.
+MOST_REPLACED = 200
 
 
 def quote(memory: Memory) -> str:
@@ -49,38 +66,40 @@ def quote(memory: Memory) -> str:
 
 def aged(rows: Rows, memory: Memory) -> Memory:
     """Recomputes a memory's attention thresholds from its values and the day it was last confirmed or used."""
-    return confidence.aged(memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10]))
+    return confidence.set_thresholds(
+        memory, today=projects.active_day(rows, memory.project_seq, on=memory.fresh_at[:10])
+    )
 
 
-def is_forgotten(rows: Rows, memory: Memory, said: str, *, key: bytes) -> bool:
-    """Whether the user made csmd forget `said`, as a memory of this kind and place."""
+def is_forgotten(rows: Rows, memory: Memory, text: str, *, key: bytes) -> bool:
+    """Whether the user made csmd forget `text`, as a memory of this kind and project."""
     return tombstones.is_statement_forgotten(
-        rows, said, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
+        rows, text, correction=memory.gate == "correction", authority=memory.authority, project=memory.project_seq,
         at=memory.created_at, key=key,
     )  # fmt: skip
 
 
 def ask_about(rows: Rows, old: Memory, new: Memory, *, reason: str, sure: float, at: str) -> str:
-    """Asks a person which of two memories holds; the id of the new or waiting candidate, "" if it was answered."""
+    """Asks a person which of two memories holds; returns the id of the new or waiting candidate, "" if it was answered."""
     fingerprint = f"{old.id}:{new.id}"
     for waiting in candidates.waiting_of(rows, [(old.project_seq, "stale", fingerprint)]):
         return waiting.id
     source = new.provenance[0]
     evidence = Evidence(uuid=source.uuid, session_id=source.session_id, at=source.at, against=True)
-    asked = Candidate(
+    question = Candidate(
         id=candidates.identity("stale", old.project_seq, fingerprint, at), kind="stale", source=SOURCE,
         project_seq=old.project_seq, fingerprint=fingerprint, text=f"{quote(old)} or {quote(new)}", reason=reason,
         confidence=sure, gate=old.gate, category=old.category, created_at=at, updated_at=at, status="needs_review",
         memory_ids=(old.id, new.id), evidence=(evidence,),
     )  # fmt: skip
-    return candidates.put_candidate(rows, asked)
+    return candidates.put_candidate(rows, question)
 
 
-# --- what is left of a memory of which a part was replaced
+# --- the parts that remain of a replaced memory
 
 
 def free_identity(rows: Rows, project: int, body: str) -> str:
-    """A new memory's id; numbered if a memory that was moved to another scope still has the usual one."""
+    """Returns a new memory's id; numbered if a memory that moved to another scope still has the usual one."""
     ident, number = identity(project, body), 1
     while memories.by_id(rows, ident) is not None:
         ident, number = identity(project, f"{body} ({number})"), number + 1
@@ -88,30 +107,30 @@ def free_identity(rows: Rows, project: int, body: str) -> str:
 
 
 def rest_of(rows: Rows, memory_id: str) -> Memory | None:
-    """The memory of the parts of a replaced memory that still hold, or None."""
+    """Returns the memory of the parts of a replaced memory that still hold; None for none."""
     seq = memories.rest_of(rows, memory_id)
     return memories.by_seqs(rows, [seq])[seq] if seq else None
 
 
 def remaining_text(rows: Rows, whole: Memory, ended: Sequence[str], *, key: bytes) -> str:
-    """The text that remains of a memory without its `ended` parts; "" if it is remembered already, or was forgotten."""
-    said = clauses.text_without(whole.text, ended) if ended else ""
-    if not said or is_forgotten(rows, whole, said, key=key):
+    """Returns the text of a memory without its `ended` parts; "" if it is remembered already, or was forgotten."""
+    text = clauses.text_without(whole.text, ended) if ended else ""
+    if not text or is_forgotten(rows, whole, text, key=key):
         return ""
-    known = memories.by_hash(rows, tokens.keyed_hash(said, key), project=whole.project_seq)
+    repeated = memories.by_hash(rows, tokens.keyed_hash(text, key), project=whole.project_seq)
     current = rest_of(rows, whole.id)
-    return said if known is None or (current is not None and known.id == current.id) else ""
+    return text if repeated is None or (current is not None and repeated.id == current.id) else ""
 
 
-def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: str) -> None:
-    """Makes a memory of the parts that remain, as sure and as old as the whole; nothing for ""."""
-    if not said:
+def keep_rest(rows: Rows, whole: Memory, text: str, *, key: bytes, by: str, at: str) -> None:
+    """Creates the memory of the parts that remain, as sure and as old as the whole; nothing for ""."""
+    if not text:
         return
-    ident = free_identity(rows, whole.project_seq, said)
-    # The whole lasts as a rule or a choice does: a rest that is neither would count as asked to be remembered.
-    tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(said) else whole.tier
-    rest = aged(rows, replace(whole, id=ident, text=said, tier=tier, superseded_by="", version=1))
-    memories.insert(rows, rest, text_hash=tokens.keyed_hash(said, key))
+    ident = free_identity(rows, whole.project_seq, text)
+    # The whole is durable because it is a rule or a choice; a rest that is neither is not.
+    tier = "daily" if whole.tier == "durable" and _is_rule(whole.text) and not _is_rule(text) else whole.tier
+    rest = aged(rows, replace(whole, id=ident, text=text, tier=tier, superseded_by="", version=1))
+    memories.insert(rows, rest, text_hash=tokens.keyed_hash(text, key))
     memories.add_link(rows, Link(from_id=whole.id, to_id=rest.id, relationship=memories.GOES_ON_AS, weight=1.0), now=at)
     belief_changes.record_change(
         rows, rest.id, LEFT, "", "", f"the rest of {whole.id}, of which a part was replaced", by, at
@@ -119,22 +138,22 @@ def keep_rest(rows: Rows, whole: Memory, said: str, *, key: bytes, by: str, at: 
 
 
 def _is_rule(text: str) -> bool:
-    """Whether a sentence of a text lays something down."""
+    """Whether a sentence of a text states a rule."""
     return any(parse(sentence).lasting in RULES for sentence in prose.sentences(text))
 
 
-# --- what replaces what
+# --- superseding
 
 
 def undo_supersession(rows: Rows, change: belief_changes.Change, *, at: str) -> None:
     """Undoes a supersession: the memory holds again, and the memory of its remaining parts is deleted."""
     belief_changes.undo_supersession(rows, change, at=at)
     for seq in memories.release_rest(rows, change.memory_id):
-        belief_changes.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
+        memory_deletion.delete_memory(rows, memories.by_seqs(rows, [seq])[seq])
 
 
 def without_supersession(rows: Rows, memory: Memory) -> Memory:
-    """Undoes what superseded a memory unasked, so that a confirmation starts from its former confidence."""
+    """Undoes a supersession that no person decided, so that a confirmation starts from the former confidence."""
     change = belief_changes.latest_change(rows, memory.id)
     if change is None or change.by not in UNASKED:
         return memory
@@ -143,22 +162,22 @@ def without_supersession(rows: Rows, memory: Memory) -> Memory:
 
 
 class Near(NamedTuple):
-    """Memories that share words with a text, most similar first, and names that changed in their scopes."""
+    """Memories with words in common with a text, most similar first, and the renames in their scopes."""
 
     memories: Sequence[Memory]
     renames: Mapping[str, str]
 
 
-def near(rows: Rows, said: str, home: int) -> Near:
-    """Looks up memories near a text, once for each statement: this is the most expensive step."""
+def near(rows: Rows, text: str, home: int) -> Near:
+    """Looks up memories near a text; the most expensive step, so it is done once for each statement."""
     reach = _visible_scopes(rows, home)
     renames = renamed(rows, reach)
-    return Near(_sharing(rows, said, reach, renames), renames)
+    return Near(_sharing(rows, text, reach, renames), renames)
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedMemories:
-    """Memories on the same subject as a new one; `doubtful` are those that it perhaps replaces."""
+    """Memories on the same subject as a new one; `doubtful` are those that it may replace."""
 
     replaced: Sequence[Memory]
     doubtful: Sequence[Memory]
@@ -167,9 +186,9 @@ class RelatedMemories:
 
 def find_related(rows: Rows, memory: Memory) -> RelatedMemories:
     """Finds what a memory has superseded, and visible memories on the same subject, most similar first."""
-    found = near(rows, memory.text, memory.project_seq)
-    others = [other for other in found.memories if other.id != memory.id]
-    compared = [(other, _compare(other, memory, found.renames)) for other in others if not other.superseded_by]
+    nearby = near(rows, memory.text, memory.project_seq)
+    others = [other for other in nearby.memories if other.id != memory.id]
+    compared = [(other, _compare(other, memory, nearby.renames)) for other in others if not other.superseded_by]
     return RelatedMemories(
         replaced=[other for other in others if other.superseded_by == memory.id],
         doubtful=[other for other, how in compared if how.contradicts],
@@ -184,20 +203,20 @@ def apply_supersessions(rows: Rows, memory_id: str, *, key: bytes) -> None:
         _apply_among(rows, memory, near(rows, memory.text, memory.project_seq), key=key)
 
 
-def apply_supersessions_of_new(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
-    """As `apply_supersessions`, for a new memory whose neighbours are known; if it renames something they are looked up again."""
+def apply_supersessions_of_new(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
+    """Does the same for a new memory whose neighbours were looked up; if it renames something they are looked up again."""
     if find_renames(memory.text):
-        found = near(rows, memory.text, memory.project_seq)
-    _apply_among(rows, memory, found, key=key)
+        nearby = near(rows, memory.text, memory.project_seq)
+    _apply_among(rows, memory, nearby, key=key)
 
 
-def _apply_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None:
-    renames, others = found.renames, _others(memory, found.memories)
+def _apply_among(rows: Rows, memory: Memory, nearby: Near, *, key: bytes) -> None:
+    renames, others = nearby.renames, _others(memory, nearby.memories)
     changed = find_renames(memory.text)
     touched = {name for pair in (*changed, *renames.items()) for name in pair} if changed else set()
     for other in others:
-        said = other.text.casefold()
-        is_renamed = any(name in said for name in touched)
+        folded = other.text.casefold()
+        is_renamed = any(name in folded for name in touched)
         if is_renamed or other.superseded_by == memory.id or _compare(other, memory, renames).contradicts:
             around = _sharing(rows, other.text, _visible_scopes(rows, other.project_seq), renames)
             _update_superseding(rows, other, _others(other, around), renames, key=key)
@@ -205,13 +224,13 @@ def _apply_among(rows: Rows, memory: Memory, found: Near, *, key: bytes) -> None
 
 
 def renamed(rows: Rows, scopes: list[int] | None, *, of: Sequence[str] = ()) -> dict[str, str]:
-    """Maps old names to present ones, as the memories of some scopes say; with `of`, only names reached from these."""
+    """Returns old names -> present ones, from the memories of some scopes; with `of`, only those reached from these names."""
     names, renames = list(of), dict[str, str]()
     for _ in range(RENAMED_AGAIN):
-        found = fulltext.text_hits(
+        hits = fulltext.text_hits(
             rows, "memory", ["renamed", "called", "named"], any_of=names, projects=scopes, limit=RENAMES
         )
-        renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in found]))
+        renames = rename_table(search.memory_texts(rows, [int(seq) for seq, _ in hits]))
         further = [name for pair in renames.items() for name in pair if name not in names] if of else []
         if not further:
             break
@@ -262,9 +281,9 @@ def undo(rows: Rows, old: Memory, *, by: str, now: str) -> Memory:
 def _update_superseding(
     rows: Rows, memory: Memory, near: Sequence[Memory], renames: Mapping[str, str], *, key: bytes
 ) -> None:
-    """Makes the newest of the memories `near` that replaces this one, or parts of it, its successor, if there is one.
+    """Makes the newest of the memories `near` that replaces this one, or a part of it, its successor, if there is one.
 
-    The parts that nothing replaced hold on as a memory of their own.
+    The parts that nothing replaced become a memory of their own.
     """
     change = belief_changes.latest_change(rows, memory.id)
     if (change is not None and change.by not in UNASKED) or (memory.superseded_by and change is None):
@@ -275,7 +294,7 @@ def _update_superseding(
     replaced: set[str] = set()
     for other in near:
         at = belief_changes.stated_at(rows, other)
-        # Said in one breath neither overturns the other.
+        # Neither of two statements made at once overturns the other.
         if other.id in refused or _effective_from(memory, other, at) <= stated_at:
             continue
         how = _compare(memory, other, renames)
@@ -313,12 +332,12 @@ def _update_superseding(
 
 
 def are_brief(*stated: Memory) -> bool:
-    """Whether memories are a sentence each: what an assistant says at length is mostly about something else, and no question."""
+    """Whether each memory is a single sentence; longer statements make unclear questions."""
     return all(len(prose.sentences(memory.text)) <= 1 for memory in stated)
 
 
 def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
-    """The time from which one memory may contradict another.
+    """Returns the time from which one memory may contradict another.
 
     Repeating a general statement elsewhere does not end a project's exception to it.
     """
@@ -326,7 +345,7 @@ def _effective_from(old: Memory, new: Memory, stated_at: str) -> str:
 
 
 def _may(old: Memory, new: Memory) -> bool:
-    """Whether one memory may supersede another unasked: a project's is an exception to a general one, not its end."""
+    """Whether one memory may supersede another without asking; a project's is an exception to a general one, not its end."""
     if old.pinned or new.origin == "model_saved":
         return False
     if old.scope != "project" and new.project_seq != old.project_seq:
@@ -335,7 +354,7 @@ def _may(old: Memory, new: Memory) -> bool:
 
 
 def _compare(old: Memory, new: Memory, renames: Mapping[str, str]) -> Comparison:
-    """What a later memory is to an earlier one; nothing from outside contradicts anything."""
+    """Compares a later memory with an earlier one; external content contradicts nothing."""
     if new.authority == "external":
         return Comparison(relation="unrelated")
     how = compare(old.text, new.text, renames=renames)
@@ -356,45 +375,44 @@ def lower(rows: Rows, old: Memory, new: Memory, *, lowers: float, sure: float, r
 
 
 def _visible_scopes(rows: Rows, home: int) -> list[int] | None:
-    """The scopes whose memories are compared: the project's own and those around it; None for all."""
+    """Returns the scopes whose memories are compared: the project's own and the general ones; None for all."""
     if not home:
         return projects.visible(rows, inside=0)
     return sorted({home, projects.everywhere(rows, home), 0})
 
 
-def _sharing(rows: Rows, said: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
-    """The memories, no colleague's, that share words with a text, under old and new names, most similar first."""
-    lower = said.casefold()
-    names = [name for pair in renames.items() for name in pair if any(one in lower for one in pair)]
-    terms = tokens.query_terms(" ".join([said, *names]))
-    found = fulltext.text_hits(rows, "memory", terms, projects=reach, limit=NEAR + 1)
-    others = memories.by_seqs(rows, [int(seq) for seq, _ in found])
-    return [others[int(seq)] for seq, _ in found if not others[int(seq)].author]
+def _sharing(rows: Rows, text: str, reach: list[int] | None, renames: Mapping[str, str]) -> list[Memory]:
+    """Returns the memories with words in common with a text, under old and new names, most similar first; no colleague's."""
+    lower = text.casefold()
+    names = [name for pair in renames.items() for name in pair if any(term in lower for term in pair)]
+    terms = search_terms.query_terms(" ".join([text, *names]))
+    others = search.memories_matching(rows, terms, projects=reach, limit=NEAR + 1)
+    return [other for other in others if not other.author]
 
 
 def _others(memory: Memory, near: Sequence[Memory]) -> list[Memory]:
-    """The memories near a memory, without itself, at most NEAR."""
+    """Returns at most NEAR of some memories, without the memory itself."""
     return [other for other in near if other.seq != memory.seq][:NEAR]
 
 
-# --- what holds in the place of a superseded statement, and where that is said again
+# --- texts that restate a superseded statement
 #
-# An overturned decision has a memory, which says so. What was said around it has none: the assistant's "okay, I will use
-# Redis", the order that a session began with, the pieces of a checkpoint. They are recognised by their words: those that
-# only the superseded statement has, none of what replaced it, and said before that was.
+# A superseded memory is marked as such. Other texts that say the same are not: the assistant's "okay, I will use Redis", the
+# first order of a session, items of a checkpoint. They are recognised by their words: they have those that only the
+# superseded statement has, none of its replacement, and are older than that.
 
 
 class Replaced(NamedTuple):
-    """A superseded memory and the one that holds in its place."""
+    """A superseded memory and the one that replaces it now."""
 
     old: Memory
     heir: Memory
 
 
 def find_restated(text: str, *, at: str, session: str, replaced: Sequence[Replaced]) -> Replaced | None:
-    """The first of these whose superseded statement a text of a session and time restates; None for none."""
+    """Returns the first of these whose superseded statement a text of a session and time restates; None for none."""
     words = tokens.content_stems(text) if replaced else frozenset()
-    return next((one for one in replaced if _restates(words, at, session, one)), None)
+    return next((pair for pair in replaced if _restates(words, at, session, pair)), None)
 
 
 def _restates(words: frozenset[str], at: str, session: str, replaced: Replaced) -> bool:
@@ -408,20 +426,20 @@ def _restates(words: frozenset[str], at: str, session: str, replaced: Replaced) 
 
 
 def read_replaced(rows: Rows, places: Sequence[int]) -> list[Replaced]:
-    """What was superseded in these projects, the latest first."""
+    """Returns what was superseded in these projects, the latest first."""
     seqs = belief_changes.superseded(rows, places, limit=MOST_REPLACED)
     return read_replacements(rows, memories.by_seqs(rows, seqs).values())
 
 
 def read_replacements(rows: Rows, superseded: Iterable[Memory]) -> list[Replaced]:
-    """Superseded memories with what holds in their place."""
+    """Pairs superseded memories with the ones that replace them now."""
     return [Replaced(memory, heir) for memory in superseded if (heir := find_heir(rows, memory)) is not None]
 
 
 def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
-    """The id of each memory whose subject was given up in these projects, with the memory that gives it up.
+    """Returns the id of each memory whose subject was given up in these projects -> the memory that gives it up.
 
-    A person who answers the question in `csmd review` takes the pair out.
+    A pair is left out once a person has answered the question about it in `csmd review`.
     """
     questions = candidates.asked_with(rows, confidence.LEFT, projects=places)
     pairs = dict(question.memory_ids for question in questions if len(question.memory_ids) == 2)
@@ -430,7 +448,7 @@ def read_given_up(rows: Rows, places: Sequence[int]) -> dict[str, Memory]:
 
 
 def find_heir(rows: Rows, memory: Memory) -> Memory | None:
-    """What holds, or is told, at the end of a line of replacements; None where that is gone, or the line has no end."""
+    """Returns the memory at the end of a chain of replacements; None if it is gone, or the chain does not end."""
     heir: Memory | None = memory
     for _ in range(HEIRS):
         if heir is None or not heir.gives_way:

@@ -1,68 +1,47 @@
-"""Finds the topics of a project in the words of its memories."""
+"""Tags the memories of a project with topics: the phrases that several of them share."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from csmd import data
-from csmd.store import topics as stored
+from csmd.memory.topic_phrases import Key, find_phrases
+from csmd.store import topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import clauses, display, tokens
-from csmd.text.clauses import WEAK
-from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
+from csmd.text import display, tokens
 
-_WORDS = data.word_table("topic_words.txt")
-#: What a phrase does not go across.
-BREAKS = (
-    STOP_WORDS | TURNING_WORDS | WEAK - {"work"} | _WORDS["adverb"] | _WORDS["verb"] - _WORDS["also_noun"]
-) - _WORDS["determiner"]
-#: Words of every project: they make a subject only beside another.
-GENERIC = _WORDS["generic"] | _WORDS["verb"]
-_GENERIC_STEMS = frozenset(map(tokens.stem, GENERIC))
-
-
-#: Tags of one memory, and words of a subject.
-MOST_TAGS, MOST_WORDS = 3, 3
-#: A subject of fewer memories, or of one session, heads nothing; one of more than this share separates nothing.
-LEAST_MEMORIES, LEAST_SESSIONS, MOST_SHARE = 2, 2, 0.2
-#: In fewer memories nothing can be told to be shared.
+#: Tags of one memory.
+MOST_TAGS = 3
+#: Fewer memories than this share nothing that could be told from chance.
 LEAST_KNOWN = 5
-#: Words that are written as a name in one of so many of their memories are one.
+#: A topic has at least this many memories, of at least this many sessions.
+LEAST_MEMORIES = 2
+LEAST_SESSIONS = 2
+#: A topic of more than this part of the memories separates nothing.
+MOST_SHARE = 0.2
+#: Words are a name if they are written as one in at least one of this many of their memories.
 NAMED_PART = 3
-#: Words that are no name stand for a thing so many times as often as for what is done.
+#: Words that are not a name must be used as a thing at least this many times as often as for what is done.
 THING_OVER_DEED = 2
-#: A shorter subject whose memories mostly say the longer one is left to it.
+#: A topic is dropped for a longer one that this part of its memories say.
 SAID_LONGER = 0.6
-#: Of what is looked at of one memory.
-MOST_CHARACTERS, MOST_SUBJECTS = 1200, 120
-#: How far a longer subject goes before a shorter one that is as well spread.
-WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
-#: A noun closes what an article led, or stands as a name alone, at least so often; what never does is an adjective or verb.
+#: A noun ends a phrase that an article began, or is a name by itself, in at least this part of its memories; adjectives and
+#: verbs never do.
 LEAST_CLOSING = 0.3
-#: And what was written as code or as a file before what was only said.
+#: Number of words -> how much the score of a topic is raised for it.
+WORDS_WEIGHT = {1: 1.0, 2: 1.5, 3: 1.6}
+#: How much the score is raised of a topic that is mostly written as code or as a file.
 NAMED_WEIGHT = 1.15
-
-_TOKEN = re.compile(
-    r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)|(?P<file>(?:[\w.~-]*/)*[\w-]{1,60}\.(?P<ending>[A-Za-z][a-z0-9]{0,4}))(?![\w(])(?:[:#]\d[\d-]*)?"
-    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<number>\d[\d.,]*(?!\w))|(?P<word>--?[A-Za-z][\w-]*|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
-)
-#: Between these stands a thing, or what is done.
-_BEFORE_THING = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
-_BEHIND_THING = clauses.COPULA | {"of", "has", "have", "must", "should"}
-_ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
-#: Stands for a number.
-AMOUNT = "#"
-_BEFORE_DEED = clauses.WORDS["auxiliary"] | {AMOUNT, "to", "i", "we", "you", "they", "it", "let's"}
-_BEHIND_DEED = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", "back"}
-#: How words end that say how, or what became of something.
-_NO_THING = ("ly", "ed")
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
+#: A project is tagged again when one of this many memories is new, while csmd is at rest and while it imports the past.
+WHEN_AT_REST = 200
+WHEN_READING = 4
+#: The newest memories of a project that are read: each takes a millisecond of a processor that hooks need too.
+MOST = 5000
+#: Tags of one write, behind which hooks wait.
+PART = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,77 +55,78 @@ class TaggableMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """A memory and what it is about; `weight` is 0-1, `reason` says how many memories share it."""
+    """A memory and one of its topics; `weight` is 0-1."""
 
     seq: int
     topic: str
     weight: float
-    reason: str
 
 
 @dataclass(slots=True)
 class _Subject:
     """Counts of a subject: its memories and sessions, its spellings, and how it is used in sentences."""
 
-    memories: set[int]
-    sessions: set[str]
-    things: set[str]
-    """The sessions in which it stands for a thing."""
-    written: Counter[str]
-    """Its spellings, those that stand for a thing counted twice."""
+    memories: set[int] = field(default_factory=set)
+    sessions: set[str] = field(default_factory=set)
+    things: set[str] = field(default_factory=set)
+    """The sessions in which it is used as a thing."""
+    written: Counter[str] = field(default_factory=Counter)
+    """Its spellings; those used as a thing count twice."""
     named: int = 0
     closing: int = 0
     thing: int = 0
     deed: int = 0
 
 
-#: A subject's words, by their stems; a file is one word with its dot.
-Key = tuple[str, ...]
-
-
-class Phrase(NamedTuple):
-    """Words that a text may be about.
-
-    `is_led`: they follow an article or the like, or are a name. `closes`: they stand where a phrase has its noun.
-    `is_thing`: they stand where only a thing can, as "in the queue" or "the queue is"; `is_deed`: where a verb, an amount or a
-    heading does, as "to queue", "queue it", "3 queues", "Queue: ...".
-    """
-
-    key: Key
-    written: str
-    is_name: bool
-    is_led: bool
-    closes: bool
-    is_thing: bool
-    is_deed: bool
-
-
-class Part(NamedTuple):
-    """A word in small letters; whether it is written as a name is, and whether it is all of it."""
-
-    word: str
-    is_named: bool
-    is_whole: bool
-
-
-def tags_of(memories: Sequence[TaggableMemory]) -> list[Tag]:
+def choose_tags(memories: Sequence[TaggableMemory]) -> list[Tag]:
     """Tags each memory of a project with at most MOST_TAGS topics, the best first; in order of memories."""
-    if len(memories) < LEAST_KNOWN:
+    total = len(memories)
+    if total < LEAST_KNOWN:
         return []
-    # Nine phrases in ten stand in one memory alone: they are counted by their hash, and only the others are looked at.
-    counts = Counter(at for memory in memories for at in {hash(phrase.key) for phrase in subjects(memory.text)})
-    repeated = {at for at, number in counts.items() if number >= _least(len(memories))}
+    subjects, keys_of = _count_subjects(memories)
+    sessions = len({memory.session_id for memory in memories})
+    kept = {
+        key: subject
+        for key, subject in subjects.items()
+        if _heads(subject, total) and _is_thing(key, subject, total, sessions)
+    }
+    score = {key: _score(key, subject, total) for key, subject in kept.items()}
+    score = {key: score[key] for key in _distinct(kept, score)}
+    for _ in range(3):  # memories whose topic too few others chose choose again
+        chosen = {seq: _best(keys, score) for seq, keys in keys_of.items()}
+        members = Counter(key for keys in chosen.values() for key in keys)
+        few = [key for key in score if members[key] < _least(total)]
+        if not few:
+            break
+        for key in few:
+            del score[key]
+    chosen = {seq: _best(keys, score) for seq, keys in keys_of.items()}
+    top = max(score.values(), default=1.0)
+    return [
+        Tag(seq=seq, topic=_name(kept[key]), weight=round(score[key] / top, 3))
+        for seq, keys in sorted(chosen.items())
+        for key in keys
+    ]
+
+
+def _count_subjects(memories: Sequence[TaggableMemory]) -> tuple[dict[Key, _Subject], dict[int, list[Key]]]:
+    """(subjects that enough memories share, by their words; those of each memory)."""
+    # Nine phrases in ten are in one memory alone: they are counted by their hash, and only the others are kept.
+    counts = Counter(
+        hashed for memory in memories for hashed in {hash(phrase.key) for phrase in find_phrases(memory.text)}
+    )
+    repeated = {hashed for hashed, count in counts.items() if count >= _least(len(memories))}
     del counts
-    by_key: dict[Key, _Subject] = {}
-    of: dict[int, list[Key]] = {}
+    subjects: dict[Key, _Subject] = {}
+    keys_of: dict[int, list[Key]] = {}
     nouns: set[str] = set()
     for memory in sorted(memories, key=lambda memory: memory.seq):
-        phrases = subjects(memory.text)
+        phrases = find_phrases(memory.text)
         nouns |= {phrase.key[-1] for phrase in phrases if phrase.is_led}
         phrases = [phrase for phrase in phrases if hash(phrase.key) in repeated]
-        of[memory.seq] = sorted({phrase.key for phrase in phrases})
+        keys_of[memory.seq] = sorted({phrase.key for phrase in phrases})
         for phrase in phrases:
-            subject = by_key.setdefault(phrase.key, _Subject(set(), set(), set(), Counter()))
+            subject = subjects.setdefault(phrase.key, _Subject())
             subject.memories.add(memory.seq)
             subject.sessions.add(memory.session_id)
             subject.written[phrase.written] += 1 + phrase.is_thing
@@ -156,34 +136,8 @@ def tags_of(memories: Sequence[TaggableMemory]) -> list[Tag]:
             subject.deed += phrase.is_deed
             if phrase.is_thing or phrase.is_name:
                 subject.things.add(memory.session_id)
-    # What no article ever led is an adverb, a verb, or a word of another language.
-    sessions = len({memory.session_id for memory in memories})
-    kept = {
-        key: subject
-        for key, subject in by_key.items()
-        if key[-1] in nouns and _heads(subject, len(memories)) and _is_thing(key, subject, len(memories), sessions)
-    }
-    score = {key: _score(key, subject, len(memories)) for key, subject in kept.items()}
-    score = {key: score[key] for key in _distinct(kept, score)}
-    for _ in range(3):  # what too few memories chose is no heading: those choose again
-        chosen = {seq: _best(keys, score) for seq, keys in of.items()}
-        members = Counter(key for keys in chosen.values() for key in keys)
-        few = [key for key in score if members[key] < _least(len(memories))]
-        if not few:
-            break
-        for key in few:
-            del score[key]
-    chosen = {seq: _best(keys, score) for seq, keys in of.items()}
-    names = {key: _name(kept[key]) for key in score}
-    top = max(score.values(), default=1.0)
-    return [
-        Tag(
-            seq=seq, topic=names[key], weight=round(score[key] / top, 3),
-            reason=f"shared by {len(kept[key].memories)} of {display.amount(len(memories), 'memory')}, in {display.amount(len(kept[key].sessions), 'session')}",
-        )
-        for seq, keys in sorted(chosen.items())
-        for key in keys
-    ]  # fmt: skip
+    # A word that no article ever leads is an adverb, a verb, or of another language.
+    return {key: subject for key, subject in subjects.items() if key[-1] in nouns}, keys_of
 
 
 def name_of(typed: str) -> str:
@@ -191,100 +145,7 @@ def name_of(typed: str) -> str:
     return display.cut(tokens.normalise(typed), 60)
 
 
-# --- what a text speaks of
-
-
-def subjects(text: str) -> list[Phrase]:
-    """Finds the phrases that a text may be about, in order."""
-    phrases: list[Phrase] = []
-    run: list[Part] = []
-    before, opens = "", True
-    for token in _TOKEN.finditer(text[:MOST_CHARACTERS]):
-        kind, value = token.lastgroup, token.group()
-        small = value.casefold().replace("\u2019", "'")
-        if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
-            is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
-            named = is_cased or "_" in value or "-" in value
-            parts = _parts(value)
-            run.extend(Part(part, named, len(parts) == 1) for part in parts)
-        else:
-            phrases.extend(_phrases(run, before, small))
-            run.clear()
-            before = AMOUNT if kind == "number" else small
-        if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
-            phrases.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
-        elif kind == "code":
-            phrases.extend(_of_code(token["code"]))
-        opens = kind == "mark" and value not in "(/'\""
-    phrases.extend(_phrases(run, before, ""))
-    return phrases[:MOST_SUBJECTS]
-
-
-def _file(name: str) -> Phrase:
-    return Phrase((name,), name, is_name=True, is_led=True, closes=True, is_thing=True, is_deed=False)
-
-
-def _of_code(code: str) -> list[Phrase]:
-    """What a code span names: a file, a path's last part, an identifier, the beginning of a command."""
-    words = code.split()
-    if not words:
-        return []
-    last = words[0].rstrip("/,;").rsplit("/", 1)[-1]
-    stem, dot, ending = last.partition(":")[0].rpartition(".")
-    if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
-        return [_file(f"{stem}.{ending}".casefold())]
-    names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MOST_WORDS]]
-    run = [Part(part, True, len(words) == len(parts) == 1) for parts in map(_parts, names) for part in parts]
-    if len(run) == 1 and names[0].islower() and names[0].isalpha():
-        run = [
-            Part(word, False, True) for word, *_ in run if word not in BREAKS
-        ]  # `render` and `with` are words of a language
-    return list(_phrases(run, "", ""))
-
-
-def _parts(value: str) -> list[str]:
-    if value.casefold() in _WORDS["one_word"]:
-        return [value.casefold()]
-    return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
-
-
-def _phrases(run: Sequence[Part], before: str, behind: str) -> Iterable[Phrase]:
-    """The phrases of up to three words in a run of words that nothing breaks, between two words or marks that do."""
-    stems = [tokens.stem(word) if word.isalpha() else word for word, *_ in run]
-    led = before in _WORDS["determiner"]
-    # "5 minutes" are how many, and a word before a colon is a heading.
-    opens_deed = before in _BEFORE_DEED or (behind == ":" and before in _ENDS)
-    closes_deed = behind in _BEHIND_DEED and (len(run) > 1 or not led)
-    stands_for_thing = (led or before in _BEFORE_THING or behind in _BEHIND_THING) and not closes_deed
-    for start in range(len(run)):
-        for size in range(1, MOST_WORDS + 1):
-            part = run[start : start + size]
-            if len(part) < size or len({word for word, *_ in part}) < size:
-                break
-            words = [word for word, *_ in part]
-            named = all(word.is_named for word in part) and (size > 1 or part[0].is_whole)
-            if _is_generic(words, named=named):
-                continue
-            ends = start + size == len(run)  # there the noun stands of which the rest is told
-            is_led = ends and (led or (named and start == 0))
-            closes = is_led or (ends and size == 1 and start > 0)
-            yield Phrase(
-                tuple(stems[start : start + size]), " ".join(words), named, is_led, closes,
-                is_thing=ends and stands_for_thing and not (opens_deed and start == 0) and not words[-1].endswith(_NO_THING),
-                is_deed=(opens_deed and start == 0) or (closes_deed and ends),
-            )  # fmt: skip
-
-
-def _is_generic(words: Sequence[str], *, named: bool) -> bool:
-    """Whether words are too general for a topic; several that form one name never are."""
-    if words[0] in _WORDS["head"] or words[-1] in _WORDS["head"]:
-        return True
-    if named and len(words) > 1:
-        return False
-    return all(tokens.stem(word) in _GENERIC_STEMS or len(word) < 3 for word in words)
-
-
-# --- which of them are headings
+# --- which subjects are topics
 
 
 def _least(total: int) -> int:
@@ -300,12 +161,12 @@ def _heads(subject: _Subject, total: int) -> bool:
 
 
 def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
-    """Whether words stand for a thing that a person would name: no verb and no adjective.
+    """Whether words name a thing, as no verb or adjective does.
 
-    Where they are no name they do so in enough memories and sessions, one word in more than a phrase.
+    Words that are not a name must do so in enough memories and sessions, a single word in more than a phrase.
     """
     number, is_word = len(subject.memories), len(key) == 1
-    # At the beginning of a sentence nobody sees that a word is a name.
+    # The first word of a sentence does not show whether it is a name.
     if subject.named * NAMED_PART >= number:
         return 2 * subject.deed <= number
     least_sessions = max(LEAST_SESSIONS, math.ceil(math.log2(sessions) / (2 if is_word else 2.5)))
@@ -315,12 +176,12 @@ def _is_thing(key: Key, subject: _Subject, total: int, sessions: int) -> bool:
 
 
 def _name(subject: _Subject) -> str:
-    """The spelling by which a subject is known: the usual one, and of those the shortest."""
+    """The usual spelling of a subject, and of several usual ones the shortest."""
     return min(subject.written, key=lambda written: (-subject.written[written], len(written), written))
 
 
 def _distinct(by_key: dict[Key, _Subject], score: Mapping[Key, float]) -> list[Key]:
-    """Drops subjects that are mostly another one, longer or better, that shares a word."""
+    """Drops subjects whose memories are mostly those of a longer or better one that shares a word."""
     kept: list[Key] = []
     by_word: dict[str, list[Key]] = {}
     for key in sorted(score, key=lambda key: (-score[key], key)):
@@ -355,39 +216,31 @@ def _best(keys: Sequence[Key], score: Mapping[Key, float]) -> list[Key]:
     return best
 
 
-#: Unasked, a project is looked at again when one of so many memories is new; while more is on its way, of so many.
-WHEN_AT_REST, WHEN_READING = 200, 4
-#: Memories of one project that are looked at, the newest: each takes a millisecond of a processor that hooks need, too.
-MOST = 5000
-#: Tags of one write: hooks wait behind it.
-PART = 200
-
-
 def step(store: Store, *, force: bool, reading: bool) -> int:
     """Tags the memories of the next project that has changed enough (with `force`: at all); how many, 0 for none left.
 
-    This takes seconds of the caller's time, and no reader's or writer's. `reading`: more of the past is being imported.
+    `reading`: more of the past is being imported. The computation takes seconds, outside of reads and writes.
     """
-    due = store.read(lambda rows: _look(rows, force=force, reading=reading))
+    due = store.read(lambda rows: _find_due(rows, force=force, reading=reading))
     if due is None:
         return 0
     project, memories = due
-    tags = [(tag.seq, tag.topic, tag.weight) for tag in tags_of(memories)]
+    tags = [(tag.seq, tag.topic, tag.weight) for tag in choose_tags(memories)]
     since = memories[0].seq if len(memories) == MOST else 0
-    other = store.read(lambda rows: stored.changed_tags(rows, project.project_seq, tags, since=since))
-    for start in range(0, len(other), PART):
-        part = other[start : start + PART]
-        store.write(lambda rows, part=part: stored.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
-    store.write(lambda rows: stored.mark_done(rows, project))
+    changed = store.read(lambda rows: topics.changed_tags(rows, project.project_seq, tags, since=since))
+    for start in range(0, len(changed), PART):
+        part = changed[start : start + PART]
+        store.write(lambda rows, part=part: topics.replace_tags(rows, project.project_seq, part))  # type: ignore[misc]
+    store.write(lambda rows: topics.mark_done(rows, project))
     return max(1, project.memories)
 
 
-def _look(rows: Rows, *, force: bool, reading: bool) -> tuple[stored.Due, list[TaggableMemory]] | None:
+def _find_due(rows: Rows, *, force: bool, reading: bool) -> tuple[topics.Due, list[TaggableMemory]] | None:
     share = WHEN_READING if reading else WHEN_AT_REST
-    for project in stored.due_projects(rows):
+    for project in topics.due_projects(rows):
         if force or project.changes * share >= project.memories:
             return project, [
                 TaggableMemory(seq=seq, text=text, session_id=session)
-                for seq, text, session in stored.newest_memories(rows, project.project_seq, limit=MOST)
+                for seq, text, session in topics.newest_memories(rows, project.project_seq, limit=MOST)
             ]
     return None

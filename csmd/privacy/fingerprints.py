@@ -1,10 +1,9 @@
-"""Purged words are known again by keyed hashes, never by the words.
+"""Recognises purged text by keyed hashes of its words, without storing the words.
 
-Words are compared folded: neither case, accents nor invisible characters count, nor what is
-between two words (white space, line breaks, quotes, markup). A match covers whole words, so that
-what is found in the store and what is kept out later are the same. Where nothing was purged
-nothing is looked at; else a text's words are looked up in a set of known harmless ones, and only
-about a word that is the longest of something purged the words around it are hashed.
+Words are compared without regard to case, accents, invisible characters and whatever separates them (white space, line
+breaks, quotes, markup). A match covers whole words, so that the same text is removed from the store and kept out later. If
+nothing was purged, a text is not read at all. Otherwise its words are looked up in a set of known harmless ones, and only the
+surroundings of a word that may be the longest of a purged text are hashed.
 """
 
 from __future__ import annotations
@@ -20,14 +19,15 @@ from itertools import pairwise
 
 from csmd.errors import BadInput
 
-#: What stands where something was purged.
+#: Replaces purged text.
 PURGED = "[purged]"
-#: What stands before the keyed hash that takes the place of a name (a path, a project's key).
+#: Precedes the keyed hash that replaces a name (a path, a project's key).
 HIDDEN = "purged:"
-#: A shorter text would take half of everything with it.
+#: A shorter text would match too much.
 LEAST_LETTERS = 4
-#: Folded words that are remembered as the longest of nothing purged.
+#: Words cached as not being the longest of any purged text.
 HARMLESS_LIMIT = 200_000
+#: Characters cached with their folded form.
 FOLDED_LIMIT = 20_000
 
 #: Scripts without spaces between words: each character is a word, so that a phrase is found inside a sentence.
@@ -44,9 +44,9 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """One purged text: the keyed hash of its words, how many they are, and of the longest a small keyed fingerprint.
+    """A purged text: the keyed hash of its words, their number, and a small keyed fingerprint (`anchor`) of the longest.
 
-    `anchor_at` is how many words stand before the longest.
+    `anchor_at` is the number of words before the longest.
     """
 
     hash: str
@@ -56,7 +56,7 @@ class Mark:
 
 
 class _Folding(dict[int, str]):
-    """Characters to their folded form, as `str.translate` asks for it; owns what it has found so far."""
+    """Maps characters to their folded form for `str.translate`, and caches them."""
 
     def __missing__(self, code: int) -> str:
         if len(self) > FOLDED_LIMIT:
@@ -70,12 +70,12 @@ _FOLDING = _Folding()
 
 
 def fold(text: str) -> str:
-    """`text` as it is compared; not of the same length where it holds more than ASCII."""
+    """Returns `text` as it is compared; the length may differ if it is not ASCII."""
     return text.lower() if text.isascii() else text.translate(_FOLDING)
 
 
 def _fold_with_places(text: str) -> tuple[str, Sequence[int]]:
-    """A folded text and for each of its characters, and its end, the place in `text`."""
+    """Returns the folded text, and the position in `text` of each of its characters and of its end."""
     if text.isascii():
         return text.lower(), range(len(text) + 1)
     pieces: list[str] = []
@@ -89,7 +89,7 @@ def _fold_with_places(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _readings(folded: str) -> list[str]:
-    """A folded text, and where it writes line breaks as `\\n` once more with spaces in their place."""
+    """Returns a folded text, and a second reading with spaces for line breaks that are written as `\\n`."""
     if "\\" not in folded:
         return [folded]
     without = folded
@@ -109,7 +109,7 @@ def words(text: str) -> list[str]:
 
 
 def check_text(text: str) -> str:
-    """A text to purge; BadInput for one that would take too much with it."""
+    """Returns a text to purge; BadInput for one that would match too much."""
     tokens = words(text)
     if sum(len(word) for word in tokens) < LEAST_LETTERS or tokens == ["purged"]:
         raise BadInput(
@@ -124,7 +124,7 @@ def name_hash(kind: str, name: str, key: bytes) -> str:
 
 
 def mark_of(text: str, key: bytes) -> Mark:
-    """What is kept of a purged text."""
+    """Returns the mark of a purged text."""
     tokens = words(text)
     longest = max(range(len(tokens)), key=lambda at: len(tokens[at]))
     return Mark(_hash(tokens, key), len(tokens), _fingerprint(tokens[longest], key), longest)
@@ -140,7 +140,7 @@ def _fingerprint(word: str, key: bytes) -> int:
 
 
 class Marks:
-    """Everything that was purged as text; owns what it has learned of harmless words."""
+    """Everything that was purged as text, with a cache of harmless words."""
 
     def __init__(self, marks: Iterable[Mark], key: bytes) -> None:
         self._key = key
@@ -163,7 +163,7 @@ class Marks:
         return _merged(((places[start], _end(places, end)) for start, end in spans), text)
 
     def _windows(self, reading: str) -> list[Span]:
-        """The spans of purged text in a folded text, searched for around the words that may be its longest."""
+        """The spans of purged text in a folded text, searched for around words that may be its longest."""
         tokens = _word_pattern(reading).findall(reading)
         anchors = self._anchors(set(tokens))
         if not anchors:
@@ -182,7 +182,7 @@ class Marks:
         return [(spans[first][0], spans[last][1]) for first, last in hits]
 
     def _anchors(self, tokens: set[str]) -> set[str]:
-        """The words that may be the longest of something purged."""
+        """The words that may be the longest of a purged text."""
         unknown = tokens - self._harmless
         if not unknown:
             return unknown
@@ -194,12 +194,12 @@ class Marks:
 
 
 def clean(text: str, marks: Marks, *, hole: str = PURGED) -> tuple[str, int]:
-    """`text` with `hole` where purged text stood, and how often; the very same text where none did."""
+    """Returns `text` with `hole` in place of purged text, and how often; the same object if there is none."""
     return replace_spans(text, marks.spans(text), hole=hole)
 
 
 def replace_spans(text: str, spans: Sequence[Span], *, hole: str = PURGED) -> tuple[str, int]:
-    """`text` with `hole` in place of each span, and how many they were."""
+    """Returns `text` with `hole` in place of each span, and the number of spans."""
     if not spans:
         return text, 0
     unchanged: list[str] = []
@@ -211,12 +211,12 @@ def replace_spans(text: str, spans: Sequence[Span], *, hole: str = PURGED) -> tu
 
 
 class Needle:
-    """A text that is still known, found wherever it occurs, also as a part of words; a match takes whole words."""
+    """Finds a known text wherever it occurs, also within words; a match covers whole words."""
 
     def __init__(self, text: str) -> None:
         tokens = words(text)
-        #: Every place that holds the text holds these bytes, whatever case they are in; b"" where that is not known.
-        written = {word.lower() for word in _PLAIN.findall(text)} & set(tokens)  # `caf` of `café` is no word of it
+        #: Bytes, in whatever case, that every occurrence of the text contains; b"" if none are known.
+        written = {word.lower() for word in _PLAIN.findall(text)} & set(tokens)  # `caf` is not a word of `café`
         self.rare = max(sorted(written), key=len, default="").encode()
         between = r"(?:[\W_]|\\+[nrt])"
         parts = [re.escape(tokens[0])]
@@ -241,7 +241,7 @@ class Needle:
 
 
 def _widened(hit: Span, whole: Sequence[Span], places: Sequence[int]) -> Span:
-    """A hit up to the ends of the words that it touches."""
+    """Returns a hit widened to the ends of the words that it touches."""
     first = bisect_right(whole, hit[0], key=lambda span: span[0]) - 1
     last = bisect_left(whole, hit[1], key=lambda span: span[1])
     start = min(hit[0], whole[first][0]) if first >= 0 and whole[first][1] > hit[0] else hit[0]
@@ -250,12 +250,12 @@ def _widened(hit: Span, whole: Sequence[Span], places: Sequence[int]) -> Span:
 
 
 def _end(places: Sequence[int], end: int) -> int:
-    """The place behind a span's last character, with the marks that belong to it."""
+    """Returns the position after a span's last character and its combining marks."""
     return max(places[end], places[end - 1] + 1)
 
 
 def _merged(spans: Iterable[Span], text: str) -> list[Span]:
-    """Spans in order, those that overlap made one; what says that something was purged is left as it is."""
+    """Returns spans in order, overlapping ones merged, without those that are the mark of a purged text."""
     kept: list[Span] = []
     for start, end in sorted(set(spans)):
         if text[max(0, start - 1) : end + 1] == PURGED:

@@ -1,4 +1,4 @@
-"""Takes secrets out of decoded text."""
+"""Replaces secrets in decoded text by marks."""
 
 from __future__ import annotations
 
@@ -12,59 +12,52 @@ from typing import Any
 import ahocorasick
 
 from csmd.data import lines
-from csmd.privacy.secret_rules import (
-    HARMLESS_VALUE,
-    MAYBE_SECRET_KEY,
-    NEEDS,
-    RULES,
-    SECRET_KEY,
-    Rule,
-    has_digit,
-    is_known_alone,
-    is_mixed,
-    is_piece,
-    is_token,
-    is_unusual,
-)
+from csmd.privacy.secret_rules import HARMLESS_VALUE, MAYBE_SECRET_KEY, NEEDS, RULES, SECRET_KEY, Rule
+from csmd.privacy.secret_shapes import has_digit, is_known_alone, is_mixed, is_piece, is_token, is_unusual
 
-#: No secret with what makes it known is shorter.
+#: A shorter text contains no secret together with what gives it away.
 SHORTEST = 8
-#: What was taken out may let a rule see what stood beside it; a text that goes on longer is nobody's.
+#: A text is searched again after a replacement, which may reveal a secret next to it, at most this many times.
 ROUNDS = 4
-#: Characters that a rule that needs something reads, and a literal has, at most.
-LONGEST_MATCH, LONGEST_LITERAL = 1_500, 64
+#: The most characters that a rule with a need reads.
+LONGEST_MATCH = 1_500
+#: The most characters of a literal.
+LONGEST_LITERAL = 64
 _MARK = "[redacted:"
-#: What stands where a secret was known again by itself, as the same one was found elsewhere in its session.
+#: The mark of a secret that was recognised alone, because the same one was found elsewhere in its session.
 KNOWN_AGAIN = f"{_MARK}known-again]"
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[-.\s]")
 
-#: (start, end, place of its rule in the table, kind)
+#: (start, end, index of its rule in the table, kind)
 Span = tuple[int, int, int, str]
 
 
 class Removed(Counter[str]):
-    """How many secrets were taken out, by kind; in `secrets` those that can be known where they stand alone."""
+    """How many secrets were removed, by kind; `secrets` are those that are recognisable alone."""
 
     def __init__(self) -> None:
         super().__init__()
         self.secrets: set[str] = set()
 
     def note(self, secret: str) -> None:
-        """Keeps a secret that was taken out, if it is no word that others use."""
+        """Keeps a secret that was removed, if it is recognisable alone."""
         if is_known_alone(secret):
             middle = len(secret) // 2
             halves = (secret[:middle], secret[middle:], secret[: -(-len(secret) // 2)])
             self.secrets |= {secret, *(half for half in halves if is_known_alone(half) and is_piece(half, secret))}
 
 
-#: A literal whose case counts, or nothing; the place of its rule in the table, and how it matches where the literal begins.
+#: A literal whose case counts, or ""; the index of its rule in the table; the match to try where the literal begins, or None.
 Row = tuple[str, int, Callable[[str, int], object] | None]
 #: Literals of rules that name a secret.
 _NAMES_SECRET = re.compile(r"passw|passphrase|secret|token|key|pw|auth|\A[a-z0-9]{2,}_\Z")
 
 
 def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
-    """Finds every literal of the table in one pass over lower-cased text: its end, its rules by what they need, and if it names a secret."""
+    """Returns an automaton that finds every literal in one pass over lower-cased text.
+
+    It yields the literal's end, its length, its rules by need, and whether it names a secret.
+    """
     by_literal: dict[str, list[Row]] = {}
     for number, rule in enumerate(rules):
         match = None if rule.back or rule.paired else rule.pattern.match
@@ -82,14 +75,14 @@ def _literals(rules: Sequence[Rule]) -> ahocorasick.Automaton:
 
 
 _LITERALS = _literals(RULES)
-#: Marks, and in group 1 the user's own words; None for none.
+#: Matches marks, and in group 1 the user's own words; None if there are none.
 _chosen: re.Pattern[str] | None = None
 
 
 def choose_words(words: Sequence[str]) -> None:
-    """Sets the words that this process takes out besides (`privacy.redact`); the daemon does once, at its start.
+    """Sets the words that this process also removes (`privacy.redact`); the daemon does so once, at its start.
 
-    Held here and not handed through: no caller of redact() can forget them.
+    They are global so that no caller of redact() can forget them.
     """
     global _chosen
     longest_first = sorted(words, key=len, reverse=True)
@@ -98,7 +91,7 @@ def choose_words(words: Sequence[str]) -> None:
 
 
 def state_of_rules() -> str:
-    """What changes whenever a text may be redacted otherwise than before: by another csmd, or other words of the user's."""
+    """Returns a value that changes whenever csmd's rules or the user's words change, and with them what is redacted."""
     parts = [
         *lines("secret_rules.txt"),
         *lines("secret_words.txt"),
@@ -108,11 +101,14 @@ def state_of_rules() -> str:
 
 
 #: The modules that decide what is a secret.
-_SOURCES = ("redaction.py", "secret_rules.py", "secret_words.py")
+_SOURCES = ("redaction.py", "secret_rules.py", "secret_shapes.py", "secret_words.py")
 
 
 def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[str] | None = None) -> str:
-    """`text` without secrets; `counts` gains one for each by kind. `key` is the field it stood in, `kinds` are all that go."""
+    """Returns `text` without secrets, and counts each by kind in `counts`.
+
+    `key` is the name of the field that contains the text; with `kinds` only secrets of these kinds are removed.
+    """
     if key and _is_secret_value(text, key):
         counts["secret-field"] += 1
         if isinstance(counts, Removed):
@@ -136,7 +132,7 @@ def redact(text: str, counts: Counter[str], *, key: str = "", kinds: Collection[
 
 
 def without_private(text: str, counts: Counter[str]) -> str:
-    """`text` without what is between tags, in no more time than it takes to find them."""
+    """Returns `text` without the text between privacy tags; applies no other rule."""
     folded = _folded(text)
     spans = [
         (*span, number, rule.kind)
@@ -148,7 +144,7 @@ def without_private(text: str, counts: Counter[str]) -> str:
 
 
 def is_secret_key(key: str) -> bool:
-    """Whether a field's name says that its value is a secret: `apiKey`, `db_password`, `Authorization`."""
+    """Whether a field is named like one that contains a secret: `apiKey`, `db_password`, `Authorization`."""
     return SECRET_KEY.search(_words(key)) is not None
 
 
@@ -164,16 +160,16 @@ def _is_secret_value(text: str, key: str) -> bool:
 
 
 def _spans(text: str) -> tuple[list[Span], list[int]]:
-    """What is to go, from all rules, in no order, and where words stand that name a secret; places may overlap."""
+    """Returns the spans that all rules remove, unordered and perhaps overlapping, and the positions of words that name a secret."""
     spans: list[Span] = []
     names: list[int] = []
     if _chosen is not None:
         spans += [(*word.span(), -1, "chosen-word") for word in _chosen.finditer(text) if word.group(1)]
-    done = [0] * len(RULES)  # up to where a rule has read: it never reads a place twice
+    done = [0] * len(RULES)  # how far each rule has read: it never reads a position twice
     stretch, fresh = "", 0
-    held: dict[str, bool] = {
+    fulfilled: dict[str, bool] = {
         "": True
-    }  # by need, for the stretch of a line where a rule that starts before `fresh` ends
+    }  # by need, for the stretch of a line that rules starting before `fresh` read
     for last, (length, by_need, is_name) in _LITERALS.iter(_folded(text)):
         start = last + 1 - length
         if is_name and (not names or start > names[-1]):
@@ -182,11 +178,11 @@ def _spans(text: str) -> tuple[list[Span], list[int]]:
             end = text.find("\n", start, start + 4 * LONGEST_MATCH)
             stretch = text[max(0, start - LONGEST_LITERAL) : end if end >= 0 else start + 4 * LONGEST_MATCH]
             fresh = end if end >= 0 else start + 3 * LONGEST_MATCH
-            held = {"": True}
+            fulfilled = {"": True}
         for need, rows in by_need:
-            if need not in held:
-                held[need] = bool(NEEDS[need](stretch))
-            if not held[need]:
+            if need not in fulfilled:
+                fulfilled[need] = bool(NEEDS[need](stretch))
+            if not fulfilled[need]:
                 continue
             for literal, number, match in rows:
                 if start < done[number] or (literal and not text.startswith(literal, start)):
@@ -197,13 +193,13 @@ def _spans(text: str) -> tuple[list[Span], list[int]]:
 
 
 def _folded(text: str) -> str:
-    """`text` in lower case, letter for letter: a few letters have two in lower case and stay."""
+    """Returns `text` in lower case and of the same length: letters that become two stay as they are."""
     folded = text.lower()
     return folded if len(folded) == len(text) else "".join(c if len(c.lower()) > 1 else c.lower() for c in text)
 
 
 def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> int:
-    """Tries a rule at its literal's `start`; adds to `spans` and says up to where the rule has read."""
+    """Tries a rule at its literal's `start`, adds to `spans`, and returns how far the rule has read."""
     if rule.paired:
         spans += [(begin, end, number, rule.kind) for begin, end in _between_tags(rule, text)]
         return len(text)
@@ -232,15 +228,18 @@ def _try(rule: Rule, number: int, text: str, start: int, spans: list[Span]) -> i
     return match.end()
 
 
-#: Where a program or a shell puts two pieces of a text together, and what says that the pieces are a secret.
+#: Where a program or a shell joins two pieces of a text.
 _JOINT = re.compile(r"""(?:["'`]\s{0,40}(?:\+|\.\.|\.|&|\n)\s{0,40}["'`]|\\\r?\n[ \t]{0,40})(?=[^\s"'`])""")
-#: How far behind a word that names a secret the first joint stands, and behind that the last.
-TO_FIRST_JOINT, TO_LAST_JOINT = 160, 600
+#: Characters from a word that names a secret to the first joint.
+TO_FIRST_JOINT = 160
+#: Characters from the first joint to the last.
+TO_LAST_JOINT = 600
+#: Characters of a name before a secret.
 LONGEST_NAME = 60
 
 
 def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
-    """What is to go of secrets that are written in pieces behind what `names` them: the pieces are read as one."""
+    """Returns the spans of secrets written in pieces after a word that `names` them; the pieces are read as one text."""
     spans: list[Span] = []
     at = 0
     for begin in names:
@@ -256,23 +255,24 @@ def _split_spans(text: str, names: Sequence[int]) -> list[Span]:
         places += range(begin, min(at + TO_FIRST_JOINT, len(text)))
         joined = "".join([*pieces, text[begin : at + TO_FIRST_JOINT]])
         for start, stop, number, kind in _spans(joined)[0]:
-            if stop - start != places[stop - 1] + 1 - places[start]:  # a joint lies in it
+            if stop - start != places[stop - 1] + 1 - places[start]:  # it contains a joint
                 spans.append((places[start], places[stop - 1] + 1, number, kind))
     return spans
 
 
-#: The rest of what a line before ends with: alone on a line, in a quotation of it or a cell, or where a program joins two.
+#: The continuation of a secret that ends a line: alone on the next one, quoted or in a cell, or joined by a program.
 _WRAPPED = re.compile(
     r"(?:(?:[ \t]{0,40}[│|]?\\?\r?\n[ \t>#│|]{0,80}|[\"'][ \t\n]{0,40}(?:[+.&\\][ \t\n]{0,40}|(?<=\n)[ \t]{0,40})[\"'])(?=[A-Za-z+/=_-]{0,30}[0-9])"
     r"(?=[0-9+/=_-]{0,30}[A-Za-z])[A-Za-z0-9_\-+/=]{8,200}(?=[ \t]*(?:[\r\n\"'│|\\]|\Z))){1,20}"
 )
+#: A shorter secret is not continued on the next line.
 SHORTEST_WRAPPED = 16
-#: What a hyphen at the end of a line goes on to.
+#: The continuation after a hyphen at the end of a line.
 _HYPHENATED = re.compile(r"\r?\n[ \t]{1,40}[^\s\"'`]{2,60}")
 
 
 def _end_of_wrapped(text: str, start: int, end: int) -> int:
-    """Where a secret ends that goes on behind its line or its quotes."""
+    """Returns the end of a secret that may continue after its line or its quotes."""
     if text[end - 1] == "-":
         wrapped = _HYPHENATED.match(text, end)
     elif end - start >= SHORTEST_WRAPPED and is_token(text[start:end]):
@@ -282,12 +282,14 @@ def _end_of_wrapped(text: str, start: int, end: int) -> int:
     return wrapped.end() if wrapped else end
 
 
-#: The least share of a secret, and the fewest characters, that are known as a piece of it.
-LEAST_PIECE, SHORTEST_PIECE = 0.4, 8
+#: A piece of a secret is recognised if it is at least this share (0-1) of it,
+LEAST_PIECE = 0.4
+#: and has at least this many characters.
+SHORTEST_PIECE = 8
 
 
 def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
-    """`text` without the beginnings and ends of secrets that stood in it whole."""
+    """Returns `text` without the beginnings and ends of secrets that were removed from it."""
     spans: list[Span] = []
     for secret in removed:
         if is_known_alone(secret):
@@ -302,7 +304,7 @@ def _without_halves(text: str, removed: set[str], counts: Counter[str]) -> str:
 
 
 def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
-    """Whether a piece that is no word by itself ends or begins where the secret is inside of one, and the text is not."""
+    """Whether a piece was cut from a secret within a word: no word goes on there in the text, but one does in the secret."""
     piece, length = text[start:end], end - start
     if not (has_digit(piece) or is_unusual(piece)):
         return False
@@ -315,7 +317,7 @@ def _is_cut(text: str, start: int, end: int, secret: str) -> bool:
 
 
 def _pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
-    """The spans of at least `least` of a secret's first or last characters."""
+    """Yields the spans of at least `least` of a secret's first or last characters."""
     head, tail = secret[:least], secret[-least:]
     start = text.find(head)
     while start >= 0:
@@ -336,22 +338,23 @@ def _pieces(text: str, secret: str, least: int) -> Iterator[tuple[int, int]]:
 #: A vendor's own example, or a shape filled with one letter.
 _EXAMPLE = re.compile(r"([xX.*0])\1{11}|EXAMPLE\Z")
 _WORD = re.compile(r"[^\s\"'`,;()]+")
-#: The word that stands before a place, and what separates them.
+#: The most characters of a word before a position.
 LONGEST_WORD = 100
 _WORD_BEFORE = re.compile(r"(?<![^\s\"'`(])([^\s\"'`()]{8,90})[\s\"'`(,]{1,4}\Z")
-#: Lines of base64 read backwards, their ends real or escaped.
+#: Lines of base64, read backwards; line ends may be escaped.
 _BLOCK = re.compile(r"(?:(?:[nr]\\{1,3}|\s){1,24}[A-Za-z0-9+/=]{16,}+){1,400}")
+#: The most characters of base64 that are removed before its end.
 LONGEST_BLOCK = 32_768
 
 
-#: Rows of a table that are looked at below its head.
+#: Rows that are read below the head of a table.
 MOST_ROWS = 100
-#: Characters; a longer line is no row of a table that somebody reads.
+#: Characters of a row; a longer line is not part of a table.
 LONGEST_ROW = 1000
 
 
 def _cells_below(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Where the words stand in the column of a table whose head has a cell at `start`."""
+    """Yields the spans of the words below the cell at `start` in the head of a table."""
     furthest = max(0, start - LONGEST_ROW)
     column = text.count("|", max(furthest, text.rfind("\n", furthest, start) + 1), start)
     line = text.find("\n", start, start + LONGEST_ROW)
@@ -372,13 +375,13 @@ def _cells_below(text: str, start: int) -> Iterator[tuple[int, int]]:
 
 
 def _first_of_block(text: str, end: int) -> int:
-    """Where the lines of base64 begin that end at `end`."""
+    """Returns the start of the lines of base64 that end at `end`."""
     block = _BLOCK.match(text[max(0, end - LONGEST_BLOCK) : end][::-1])
     return end - block.end() if block else end
 
 
 def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
-    """The text between tags, nested tags included; one that is never closed goes to the end."""
+    """Returns the spans between tags, nested ones included; an unclosed tag reaches to the end."""
     spans: list[tuple[int, int]] = []
     start = depth = 0
     for tag in rule.pattern.finditer(text):
@@ -393,7 +396,7 @@ def _between_tags(rule: Rule, text: str) -> list[tuple[int, int]]:
 
 
 def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
-    """`text` with a mark in the place of each span; those that overlap are one, of the earliest rule's kind."""
+    """Returns `text` with each span replaced by a mark; overlapping spans become one, of the kind of the earliest rule."""
     kept: list[str] = []
     at = 0
     spans.sort()
@@ -415,7 +418,7 @@ def _replaced(text: str, spans: list[Span], counts: Counter[str]) -> str:
 
 
 def redact_tree(value: Any, counts: Counter[str], *, key: str = "") -> Any:
-    """A decoded JSON value with every string in it redacted, names of fields included; numbers in secret fields go."""
+    """Returns a decoded JSON value with every string redacted, names of fields included, and numbers in secret fields removed."""
     if isinstance(value, str):
         return redact(value, counts, key=key)
     if isinstance(value, Mapping):
@@ -433,7 +436,7 @@ def redact_tree(value: Any, counts: Counter[str], *, key: str = "") -> Any:
 
 
 def withhold(value: Any) -> Any:
-    """A decoded JSON value as it may be shown while older rules' leavings are in the store: its strings redacted."""
+    """Returns a decoded JSON value with its strings redacted, to be shown while the store may contain text redacted by older rules."""
     if isinstance(value, str):
         return redact(value, Counter())
     if isinstance(value, Mapping):
@@ -442,6 +445,6 @@ def withhold(value: Any) -> Any:
 
 
 def storable_path(path: str) -> str:
-    """A file's path as a name that can be stored: itself, or redacted with a hash of the whole."""
+    """Returns a file's path as it can be stored: unchanged, or redacted with a hash of the whole."""
     shown = redact(path, Counter())
     return path if shown == path else f"{shown}#{hashlib.sha256(path.encode('utf-8', 'replace')).hexdigest()[:16]}"

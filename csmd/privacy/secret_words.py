@@ -1,4 +1,4 @@
-"""Tells a word that a person chose as a secret from the words in which secrets are talked about."""
+"""Tells words that a person chose as a secret from words that are used to talk about secrets; pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _WORDS = data.word_table("secret_words.txt")
 COMMON = _WORDS["common"].union(*data.word_table("stop_words.txt").values())
 STOP = data.word_table("stop_words.txt")["english"]
 ABOUT, SPELT = _WORDS["about"], _WORDS["spelt"]
-#: Endings of what is said of a secret in a language: participles, adjectives and verbs.
-_SAID_BY_ENDING = re.compile(
+#: Endings, in many languages, of participles, adjectives and verbs used to talk about secrets.
+_DESCRIBING = re.compile(
     r".{2,}(?:ed|ing|ly|able|ible|less|[ts]ion|ness|ment|ity|ous|ive|ful|[ae]nce|ic|[ui]al|ary|ory|ish)|"
     r"(?:ge|be|ver|er|ent|zer).{2,}(?:t|en|te|tes|ter)|.{3,}(?:lich|isch|bar|los|ig|lijk|baar)(?:e[nrs]?)?|.{2,}(?:ée?s?|eux|aire)|"
     r".{2,}(?:[ai]d[oa]s?|[aeu]t[oa]|ível|ável)|.{3,}(?:an[eya]|on[eya]|en[eya]|n[éýá]|en[oý]|án[oy]|owe|owy)|.{2,}(?:rat|nat|lat|sat|tat)|"
@@ -21,25 +21,25 @@ _SAID_BY_ENDING = re.compile(
 _INFLECTED = re.compile(r"(?:'s|s|es|d|er|est|n't|'t|e|en|n)$")
 _PARTS = re.compile(r"[-_'\u2019.]+")
 _CAMEL = re.compile(r"[a-z]+(?:[A-Z][a-z0-9]*)+")
-#: Words that also join others in a sentence.
+#: Names of letters, digits and signs that are also common words in a sentence.
 _JOINING = frozenset(
     "a i e o y to on en et at ti ni is two space mark case big small new point un une um uma one once due as".split()
 )
 
 
 def is_common(word: str) -> bool:
-    """Whether a word is one of those that sessions use, or that are said of a password."""
+    """Whether a word is common in sessions, or in talk about passwords."""
     plain = word.lower().strip("'\u2019")
     return (
         plain in COMMON
         or plain in ABOUT
-        or _SAID_BY_ENDING.fullmatch(plain) is not None
+        or _DESCRIBING.fullmatch(plain) is not None
         or ((stem := _INFLECTED.sub("", plain)) != plain and len(stem) > 2 and (stem in COMMON or stem in ABOUT))
     )
 
 
 def is_uncommon(secret: str) -> bool:
-    """A single word that is not used to talk about secrets: neither common, nor a name in a program or a placeholder."""
+    """Whether a text is a single word that is not used to talk about secrets: neither common, nor a name in a program."""
     word = secret.strip("*_").rstrip(".!?:")
     parts = [named for part in _PARTS.split(word) if (named := part.rstrip("0123456789"))]
     letters = sum(map(str.isalpha, word))
@@ -59,7 +59,7 @@ def is_uncommon(secret: str) -> bool:
 
 
 def is_joined_words(secret: str) -> bool:
-    """Words joined by signs, with a number or three of them, of which most are uncommon: `plum_ferry_62`, not `user_id_2`."""
+    """Whether a text is mostly uncommon words joined by signs, three or with a number: `plum_ferry_62`, not `user_id_2`."""
     parts = [part for part in re.split(r"[-_.+]", secret.rstrip(".,!?")) if part]
     words = [part for part in parts if part.isalpha()]
     uncommon = [word for word in words if len(word) > 2 and not is_common(word)]
@@ -76,14 +76,14 @@ def is_joined_words(secret: str) -> bool:
     )
 
 
-#: What stands behind the dot of a file's name.
+#: Endings of file names.
 _ENDINGS_OF_FILES = frozenset(
     "py js ts tsx jsx go rs md txt json yml yaml toml html css sh sql env pem key db com org net io dev local".split()
 )
 
 
 def is_quoted_phrase(secret: str) -> bool:
-    """Words in quotes that no message or form holds about a password: three, or one that is uncommon."""
+    """Whether quoted words are a passphrase, and no message or form about passwords: three words, or one uncommon one."""
     words = [word.strip(".,;:!?()").lower() for word in secret.split()]
     return (
         (len(words) > 1 or _UNSPACED.fullmatch(secret) is not None)
@@ -98,30 +98,31 @@ def is_quoted_phrase(secret: str) -> bool:
     )
 
 
-#: A sentence in a script without blanks, and what is said there of a password.
+#: A sentence in a script without blanks.
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{5,40}")
+#: Words about passwords in these scripts.
 _UNSPACED_ABOUT = frozenset(filter(lambda word: word > "\u3040", ABOUT))
 
 
 def is_handed_phrase(secret: str) -> bool:
-    """Words in quotes that a program is given which asks for a phrase: three at least, and one of them uncommon or five."""
+    """Whether quoted words given to a program that asks for a phrase are one: five, or three of which one is uncommon."""
     words = [word.strip(".,;:!?()") for word in secret.split()]
     return is_quoted_phrase(secret) and (len(words) > 4 or (len(words) > 2 and not all(map(is_common, words))))
 
 
 def is_uncommon_phrase(secret: str) -> bool:
-    """As a phrase in quotes behind a word that is said of much else, too: half of its words are uncommon."""
+    """Whether quoted words after an ambiguous word are a passphrase: half of them are uncommon."""
     words = secret.split()
     return is_quoted_phrase(secret) and 2 * sum(not is_common(word) for word in words) >= len(words)
 
 
 def is_told_phrase(secret: str) -> bool:
-    """As a phrase in quotes, where none say where it ends: three words at least, half of them uncommon."""
+    """Whether words without quotes are a passphrase: at least three, half of them uncommon."""
     return len(secret.split()) > 2 and is_uncommon_phrase(secret)
 
 
 def may_be_read_out(line: str) -> bool:
-    """Whether three names of letters, digits or signs stand close together, as in what is read out."""
+    """Whether a line contains three names of letters, digits or signs close together, as in a secret that is spelled out."""
     runs = _RUNS.findall(line.lower())
     if _SPELT_ALONE.isdisjoint(runs):
         return False
@@ -132,18 +133,19 @@ def may_be_read_out(line: str) -> bool:
     return False
 
 
-#: What blanks and signs stand around, and all of it that reads a letter, a digit or a sign out.
+#: The words of a line.
 _RUNS = re.compile("[A-Za-z0-9\u00c0-\u024f\u0400-\u04ff]+")
+#: The words that name a letter, a digit or a sign.
 _SPELT_RUNS = frozenset(
     [*(run for name in SPELT for run in _RUNS.findall(name)), *string.ascii_lowercase, *string.digits]
     + [f"{number:02}" for number in range(100)]
 )
-#: Those of them that are no common words.
+#: Those that are not also common words.
 _SPELT_ALONE = _SPELT_RUNS - _JOINING
 
 
 def is_read_out(secret: str) -> bool:
-    """Letters, digits and signs by their names."""
+    """Whether a text spells out letters, digits and signs by their names."""
     words = [
         word for word in re.split(r"[\s,.\-]+", secret.lower()) if word in SPELT or len(word) == 1 or word.isdigit()
     ]

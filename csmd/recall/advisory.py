@@ -14,9 +14,9 @@ from typing import Literal, NamedTuple
 
 from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.hosts.adapter import ANSWER_LIMIT_UNITS
-from csmd.memory import self_model, upkeep
-from csmd.memory.self_model import Capability, StoredEnding
-from csmd.memory.upkeep import Belief
+from csmd.memory import belief_subjects, work_outcomes
+from csmd.memory.belief_subjects import Belief
+from csmd.memory.work_outcomes import Capability, StoredEnding
 from csmd.recall import compose
 from csmd.recall.compose import Block, Note
 from csmd.store import candidates, digests, memories, receipts, sessions
@@ -217,8 +217,8 @@ def read_lines(rows: Rows, *, places: Sequence[int], session_id: str = "", max_t
             {named[row.session_seq]: row.outcome for row in ended},
         ),
         *signals(waiting),
-        *capabilities(self_model.capabilities(counted)),
-        *beliefs(upkeep.beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
+        *capabilities(work_outcomes.capabilities(counted)),
+        *beliefs(belief_subjects.group_beliefs(memories.list_memories(rows, projects=places, limit=MEMORIES))),
     ]
     in_context = receipts.ids_in_context(rows, session_id) if session_id else frozenset[str]()
     return judge_lines(lines, max_tokens=max_tokens, in_context=in_context)

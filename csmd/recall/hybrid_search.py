@@ -21,7 +21,7 @@ from csmd.store import fulltext, memories, passages, search, vectors
 from csmd.store.passages import Passage
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
-from csmd.text import display, similarity, tokens
+from csmd.text import display, search_terms, similarity, tokens
 from csmd.text.renames import mentions_name
 from csmd.values import Memory
 from csmd.vocabulary import PROMPTS
@@ -52,7 +52,7 @@ STATED_BONUS = 0.3
 class Query:
     """A question as the indexes are asked: its terms, its vector with the model's row key, and what may be seen.
 
-    `literal` is what no index holds (tokens.unindexed).
+    `literal` is what no index holds (search_terms.unindexed).
     """
 
     terms: Sequence[str]
@@ -153,13 +153,13 @@ class Pool:
 
 def expand_terms(rows: Rows, question: str, *, places: Sequence[int] | None) -> list[str]:
     """The terms to search for: the question's own, then the other names, old and new, of what it names."""
-    terms = tokens.question_terms(question)
+    terms = search_terms.question_terms(question)
     named = [word for word in question.split() if ranking.names_something(word)][:MOST_TERMS]
     renames = supersession.renamed(rows, None if places is None else list(places), of=named) if named else {}
     for old, new in renames.items():
         for name, other in ((new, old), (old, new)):
             if mentions_name(question, name):
-                terms += [term for term in tokens.query_terms(other) if term not in terms]
+                terms += [term for term in search_terms.query_terms(other) if term not in terms]
     return terms[:MOST_TERMS]
 
 

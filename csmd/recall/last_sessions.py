@@ -12,7 +12,7 @@ from csmd.extraction.digest import OUTCOME_WORDS
 from csmd.extraction.work import CHECKS
 from csmd.memory import supersession
 from csmd.recall.compose import Block, Note
-from csmd.store import belief_changes, curations, digests, receipts, sessions, tombstones
+from csmd.store import curations, digests, journal, receipts, sessions, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import display, prose
 from csmd.text.sentence import bare_order, ends_with_question, has, is_passing, opens, parse
@@ -34,7 +34,7 @@ HOW_ENDED, WHY_CHANGED = "what the last sessions came to", "why something was ch
 #: A later commit that has so much of an open end's words did it.
 DONE_SHARE = 0.6
 #: What is known by name of what failed: another error says little of how a session ended.
-_CHECKS = frozenset(name for name, _ in CHECKS)
+_CHECKS = CHECKS
 #: What somebody said, of what a digest tells.
 SAID = frozenset({"goal", "open", "last", "reason", "stands"})
 #: What csmd tells of a session by guess: nothing of it is told of one that a language model was asked about.
@@ -222,7 +222,7 @@ def read_session_summaries(rows: Rows, *, places: Sequence[int], session_id: str
     named = sessions.named(rows, [row.session_seq for row in latest])
     judged = curations.judged(rows, projects=own)
     stands = curations.stands(rows, [row.session_seq for row in latest])
-    holds, closed = _holds_still(rows, own, key), belief_changes.closed_items(rows)
+    holds, closed = _holds_still(rows, own, key), journal.closed_items(rows)
     summaries: list[SessionSummary] = []
     for row in latest:
         session = named[row.session_seq]

@@ -15,7 +15,7 @@ from importlib import resources
 
 from csmd import wire
 from csmd.cache import cached
-from csmd.text import sentence, tokens
+from csmd.text import search_terms, sentence, tokens
 
 #: An identifier, a file or a value: code, a dotted, snake or camel case name, a digit.
 _IDENTIFIER = re.compile(r"`[^`\n]+`|\w[_./]\w|[a-z][A-Z]|\d")
@@ -208,4 +208,4 @@ def best_mean(values: Sequence[float], *, of: int = BEST_OF_SESSION) -> float:
 @cached(1024)
 def stems(text: str) -> frozenset[str]:
     """The stems by which a statement is compared with a question."""
-    return frozenset(map(tokens.stem, tokens.query_terms(text)))
+    return frozenset(map(tokens.stem, search_terms.query_terms(text)))

@@ -25,7 +25,7 @@ from csmd.store import failures, memories, passages, search, topics
 from csmd.store.passages import Passage
 from csmd.store.search import DigestRow, TurnNeighbours, TurnRow
 from csmd.store.sqlite import Rows
-from csmd.text import display, prose, sentence, similarity, tokens
+from csmd.text import display, prose, search_terms, sentence, similarity, tokens
 from csmd.values import Hit, Memory
 
 #: Most characters of a hit, and the share of them that the turn that matched gets next to others, if it needs so much.
@@ -102,7 +102,10 @@ def find(
     terms = hybrid_search.expand_terms(rows, question, places=projects)
     terms = list(dict.fromkeys([*terms, *query.find_literals(question)]))
     asked = Query(
-        terms=terms[: hybrid_search.MOST_TERMS], literal=tokens.unindexed(question), places=projects, narrow=within
+        terms=terms[: hybrid_search.MOST_TERMS],
+        literal=search_terms.unindexed(question),
+        places=projects,
+        narrow=within,
     )
     weigh = lens.weigher(rows, lens.find(rows, asking))
     summaries = _weighed(_find_summaries(rows, asked, degraded), weigh) if kind in ("all", "session") else []
@@ -165,7 +168,7 @@ def is_close(hits: Sequence[Hit], question: str) -> bool:
 
     If not, the nearest are shown all the same.
     """
-    if tokens.unindexed(question):
+    if search_terms.unindexed(question):
         return bool(hits)
     words, is_question = tokens.content_stems(question), _is_question(question)
     if is_question:  # "where do we keep orders" asks about orders

@@ -12,7 +12,7 @@ from csmd.store import cursors, fulltext, passages, vectors
 from csmd.store.core import Store
 from csmd.store.passages import Passage
 from csmd.store.sqlite import Rows
-from csmd.text import prose, tokens
+from csmd.text import prose, search_terms, tokens
 from csmd.vocabulary import PROMPTS
 
 Stems = frozenset[str]
@@ -271,12 +271,12 @@ class PairFinder:
         return self._near[seq]
 
     def _sharing(self, own: Passage, rarity: Mapping[str, float]) -> list[int]:
-        terms = sorted(tokens.question_terms(own.text), key=lambda term: -rarity.get(tokens.stem(term), 0.0))
+        terms = sorted(search_terms.question_terms(own.text), key=lambda term: -rarity.get(tokens.stem(term), 0.0))
         hits = fulltext.text_hits(self._rows, "passage", terms[:MOST_TERMS], projects=[own.project_seq], limit=SHARING)
         return [int(seq) for seq, _ in hits]
 
     def _rarity(self, text: str) -> dict[str, float]:
-        words = {tokens.stem(word): word for word in tokens.query_terms(text)}
+        words = {tokens.stem(word): word for word in search_terms.query_terms(text)}
 
         def count(stems: Sequence[str]) -> dict[str, float]:
             counts = {stem: fulltext.rows_with(self._rows, "passage", words[stem], most=COUNTED) for stem in stems}

@@ -99,7 +99,7 @@ def recall_failure(rows: Rows, *, places: Sequence[int], session_id: str, failed
 
     `kept_bytes` is how much of a tool's output is stored: no more of it is compared.
     """
-    output = display.cut_middle(failed.said, limit=kept_bytes)
+    output = display.cut_middle(failed.output, limit=kept_bytes)
     seen = failure_reports.observed_failure(failed.tool, failed.command, output, at="", uuid="")
     if seen is None:
         return NOTHING

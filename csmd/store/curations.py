@@ -1,24 +1,24 @@
-"""Which sessions a language model was asked about, and what it said their memories are worth telling."""
+"""Sessions that a language model was asked about, its answers, and its judgements of memories."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from typing import NamedTuple
 
-from csmd.store import belief_changes, cursors, memories
+from csmd.store import cursors, memories, memory_deletion
 from csmd.store.digests import ON_THIS_SIDE
 from csmd.store.sqlite import Rows, in_keys
 
-#: The link from a memory to the note that is told in its place.
+#: The link from a memory to the note that is shown in its place.
 CURATED_AS = "curated_as"
 #: The stage that counts how often kept answers were dropped.
 ANSWERS = "answers"
-#: The origin of a memory that was made of a model's answer.
+#: The origin of a memory made from a model's answer.
 CURATED = "curated"
 
 
 class Ended(NamedTuple):
-    """A session that has ended and waits to be asked about, from a turn on."""
+    """A session that has ended and waits to be asked about."""
 
     seq: int
     id: str
@@ -27,11 +27,11 @@ class Ended(NamedTuple):
     turns: int
     last_at: str
     asked_upto: int
-    """Up to which turn it was asked about before; 0 for never."""
+    """The turn up to which it was asked about before; 0 for never."""
 
 
 class Said(NamedTuple):
-    """A prompt that the user typed in a session, with its place and the end of what the assistant said before it."""
+    """A prompt that the user typed in a session, and the end of what the assistant said before it."""
 
     ordinal: int
     uuid: str
@@ -40,14 +40,14 @@ class Said(NamedTuple):
     before: str
 
 
-#: Characters of the end of an assistant's message.
+#: Characters at the end of an assistant's message that are read.
 END = 600
 
 
 def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ended]:
-    """The sessions of people that ended since a time, were digested to their end and not asked about since; the newest first.
+    """Returns the sessions of people that ended since a time, are fully digested and were not asked about since; newest first.
 
-    One has ended where the host said so, or where nothing was said in it between `quiet_before` and `now`.
+    A session has ended if the host said so, or if it had no turn between `quiet_before` and `now`.
     """
     return rows.read(
         Ended,
@@ -66,7 +66,7 @@ def waiting(rows: Rows, *, since: str, quiet_before: str, now: str) -> list[Ende
 
 
 def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
-    """(ordinal, row key, uuid of the turn) of the memories that a session was the first to state, past what was asked about."""
+    """Returns (ordinal, row key, uuid of the turn) of the memories first stated in a session since it was last asked about."""
     return rows.all(
         "select st.ordinal, m.seq, p.uuid from memories m "  # noqa: S608
         "join provenance p on p.memory_seq = m.seq and p.role = 'states' and p.session_id = m.session_id "
@@ -83,7 +83,7 @@ def stated_memories(rows: Rows, ended: Ended) -> list[tuple[int, int, str]]:
 
 
 def prompts(rows: Rows, ended: Ended) -> list[Said]:
-    """What the user typed in a session, past what was asked about, in order."""
+    """Returns the user's prompts in a session since it was last asked about, in order."""
     return rows.read(
         Said,
         "select st.ordinal, t.uuid, t.at, t.text, coalesce((select substr(b.text, -:end) from session_turn sb "  # noqa: S608
@@ -101,7 +101,7 @@ def prompts(rows: Rows, ended: Ended) -> list[Said]:
 
 
 def judged(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
-    """The sessions of some projects of which a model has judged memories."""
+    """Returns the sessions of some projects whose memories a model has judged."""
     judged_ids = rows.all(
         "select s.id from curations c join sessions s on s.seq = c.session_seq "  # noqa: S608
         f"where {in_keys('s.project_seq', projects)} and exists (select 1 from memories m join judgements j "
@@ -111,7 +111,7 @@ def judged(rows: Rows, *, projects: Collection[int]) -> frozenset[str]:
 
 
 def is_of_one_project(rows: Rows, ended: Ended) -> bool:
-    """Whether all that was said in a session was said in its own project: its digest tells of no other."""
+    """Whether all turns of a session are of its own project, so that its digest tells of no other."""
     return not rows.all(
         "select 1 from session_turn st join turns t on t.seq = st.turn_seq where st.session_seq = :session "
         "and t.project_seq <> :project limit 1",
@@ -121,7 +121,7 @@ def is_of_one_project(rows: Rows, ended: Ended) -> bool:
 
 
 def note_of(rows: Rows, memory_seq: int) -> str:
-    """The id of the memory that is told in a memory's place; "" for none."""
+    """Returns the id of the note that is shown in a memory's place; "" for none."""
     return rows.text(
         "select n.id from links l join memories n on n.seq = l.to_seq "
         "where l.from_seq = :seq and l.relationship = 'curated_as' order by l.created_at desc limit 1",
@@ -132,14 +132,14 @@ def note_of(rows: Rows, memory_seq: int) -> str:
 def note_asked(
     rows: Rows, ended: Ended, *, questions: int, candidates: int, notes: int, dropped: str, now: str
 ) -> None:
-    """Notes that a session was asked about as far as it goes, and with what result; its kept answers are carried out."""
+    """Records that a session was asked about up to its end, with what result, and deletes its kept answers."""
     rows.delete("kept_answers", session_seq=ended.seq)
     figures = {"questions": questions, "candidates": candidates, "notes": notes, "dropped": dropped}
     rows.upsert("curations", "session_seq", session_seq=ended.seq, turns=ended.turns, at=now, **figures)
 
 
 def kept_answer(rows: Rows, session_seq: int, question_hash: str) -> str | None:
-    """What was answered to this question about a session and is not carried out yet; None for nothing."""
+    """Returns the kept answer to a question about a session; None for none."""
     sql = "select text from kept_answers where session_seq = :session and question_hash = :hash"
     return rows.value(sql, session=session_seq, hash=question_hash)  # type: ignore[no-any-return]
 
@@ -152,29 +152,29 @@ def keep_answer(rows: Rows, session_seq: int, *, question_hash: str, text: str, 
 
 
 def drop_answers(rows: Rows) -> None:
-    """Drops all kept answers, and those that are under way: any of them may tell of what is forgotten, purged or redacted."""
+    """Drops all kept answers, and those awaited: any of them may contain what was forgotten, purged or redacted."""
     rows.run("delete from kept_answers")
     cursors.move_cursor(rows, ANSWERS, "dropped", answer_drops(rows) + 1)
 
 
 def answer_drops(rows: Rows) -> int:
-    """How often kept answers were dropped."""
+    """Returns how often kept answers were dropped."""
     return cursors.cursor(rows, ANSWERS, "dropped")
 
 
 def drop_old_answers(rows: Rows, *, before: str) -> None:
-    """Drops the answers from before a time: their sessions are not asked about any more."""
+    """Drops the answers from before a time, whose sessions are not asked about any more."""
     rows.run("delete from kept_answers where at < :before", before=before)
 
 
 def note_stands(rows: Rows, memory_seq: int, *, uuid: str, ended: Ended, at: str) -> None:
-    """Notes that a memory says in what state a session left the work."""
+    """Records that a memory says in what state a session left the work."""
     where = {"session_seq": ended.seq, "turns": ended.turns, "at": at}
     rows.upsert("stands", "memory_seq, uuid", memory_seq=memory_seq, uuid=uuid, **where)
 
 
 def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, str]]:
-    """Session -> (in what state it left the work, when that was said), of those that did not go on since."""
+    """Returns session -> (the state in which it left the work, when that was said), of those without later turns."""
     newest = rows.all(
         "select s.id, m.text, m.created_at from stands x join sessions s on s.seq = x.session_seq and s.turns = x.turns "  # noqa: S608
         f"join memories m on m.seq = x.memory_seq where {in_keys('x.session_seq', session_seqs)} "
@@ -184,7 +184,7 @@ def stands(rows: Rows, session_seqs: Collection[int]) -> dict[str, tuple[str, st
 
 
 def take_back(rows: Rows, turn_seq: int) -> None:
-    """Removes what a model made of whole sessions that list a turn, of which the words have changed: it may tell of them."""
+    """Deletes what a model made of the sessions of a turn whose text has changed, because it may contain that text."""
     drop_answers(rows)
     made = rows.column(
         "select m.seq from session_turn st join stands x on x.session_seq = st.session_seq "
@@ -193,10 +193,10 @@ def take_back(rows: Rows, turn_seq: int) -> None:
         curated=CURATED,
     )
     for memory in memories.by_seqs(rows, made).values():
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
 
 def judge(rows: Rows, memory_seq: int, *, uuid: str, tell: str, at: str) -> None:
-    """Notes what a memory is worth telling; a later judgement takes the place of an earlier one."""
+    """Records when a memory is worth showing; replaces an earlier judgement."""
     rows.delete("judgements", memory_seq=memory_seq)
     rows.insert("judgements", memory_seq=memory_seq, uuid=uuid, tell=tell, at=at)

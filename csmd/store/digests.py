@@ -209,8 +209,8 @@ def take_back(rows: Rows, turn_seq: int) -> None:
 
 def clear(rows: Rows, session_seq: int) -> None:
     """Removes a session's digests, links and outcomes, and the cursors that would keep them away."""
-    for table in ("digests", "self_capabilities", "self_continuity"):
-        rows.run(f"delete from {table} where session_seq = :session", session=session_seq)  # noqa: S608
+    rows.delete("digests", session_seq=session_seq)
+    rows.delete("self_capabilities", session_seq=session_seq)
     rows.run("delete from session_links where to_seq = :session or from_seq = :session", session=session_seq)
     rows.run(
         "delete from candidate_evidence where session_id = (select s.id from sessions s where s.seq = :session) "
@@ -251,7 +251,7 @@ class Behind(NamedTuple):
 
 
 class LinkRow(NamedTuple):
-    """A stored link; `from_id` is "" for a gap."""
+    """A stored link; `from_id` is "" for a session that was not captured, `evidence` are uuids of turns."""
 
     seq: int
     from_id: str
@@ -261,6 +261,7 @@ class LinkRow(NamedTuple):
     about: str
     weight: float
     at: str
+    evidence: tuple[str, ...]
 
 
 def sessions_to_compare(rows: Rows, *, limit: int) -> list[Behind]:
@@ -327,10 +328,7 @@ def replace_links(rows: Rows, to_seq: int, made: Sequence[Any], kinds: Mapping[s
         seq = known.pop(tuple(same.values()), 0) or rows.insert_keyed(
             "session_links", to_seq=to_seq, kind=kinds[link.rule], weight=link.weight, **same
         )
-        rows.update("session_links", seq, weight=link.weight)
-        rows.delete("session_link_evidence", link_seq=seq)
-        for uuid in link.evidence:
-            rows.insert("session_link_evidence", link_seq=seq, uuid=uuid)
+        rows.update("session_links", seq, weight=link.weight, evidence=" ".join(sorted(set(link.evidence))))
     for seq in known.values():
         rows.delete("session_links", seq=seq)
 
@@ -339,17 +337,12 @@ def links_of_session(rows: Rows, session_seq: int, *, projects: Sequence[int] | 
     """The links from and to a session, whose other end is in these projects (None: in any), the surest first."""
     return rows.read(
         LinkRow,
-        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at) "  # noqa: S608
+        "select l.seq, coalesce(f.id, ''), t.id, l.rule, l.kind, l.about, l.weight, coalesce(s.started_at, t.started_at), l.evidence "  # noqa: S608
         "from session_links l join sessions t on t.seq = l.to_seq left join sessions f on f.seq = l.from_seq "
         "left join sessions s on s.seq = case when l.to_seq = :session then l.from_seq else l.to_seq end "
         f"where (l.to_seq = :session or l.from_seq = :session) and (l.from_seq = 0 or {in_keys('s.project_seq', projects)}) order by l.weight desc, l.seq",
         session=session_seq,
     )
-
-
-def link_evidence(rows: Rows, link_seq: int) -> list[str]:
-    """The uuids that a link rests on."""
-    return rows.column("select uuid from session_link_evidence where link_seq = :seq order by uuid", seq=link_seq)
 
 
 def link_counts(rows: Rows, *, projects: Sequence[int] | None) -> dict[str, int]:
@@ -368,12 +361,6 @@ def replace_outcomes(rows: Rows, session_seq: int, ended: Sequence[Any], *, at: 
     for outcome in ended:
         how = {"capability": outcome.capability, "outcome": outcome.outcome, "why": outcome.why, "uuid": outcome.uuid}
         rows.insert("self_capabilities", session_seq=session_seq, at=at, **how)
-    rows.delete("self_continuity", session_seq=session_seq)
-    rows.run(
-        "insert into self_continuity (session_seq, host, version, model, since, until) "
-        "select s.seq, s.host, s.version, s.model, s.started_at, s.last_at from sessions s where s.seq = :session",
-        session=session_seq,
-    )
 
 
 def outcomes_counted(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[Any, ...]]:
@@ -389,9 +376,9 @@ def continuity(rows: Rows, *, projects: Sequence[int] | None) -> list[tuple[str,
     found: list[tuple[str, str, str, str, int]] = []
     for column in ("model", "version"):
         found += rows.all(
-            f"select '{column}', c.{column}, min(c.since), max(c.until), count(*) from self_continuity c "  # noqa: S608
-            f"join sessions s on s.seq = c.session_seq and {in_keys('s.project_seq', projects)} "
-            f"group by c.{column} having c.{column} <> '' order by min(c.since), c.{column}"
+            f"select '{column}', s.{column}, min(s.started_at), max(s.last_at), count(*) from sessions s "  # noqa: S608
+            f"where s.parent = '' and s.{column} <> '' and {in_keys('s.project_seq', projects)} "
+            f"group by s.{column} order by min(s.started_at), s.{column}"
         )
     return found
 

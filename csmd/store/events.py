@@ -278,7 +278,7 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
         "select s.id, s.path, s.started_at from sessions s where s.parent = '' and s.path <> '' "
         "and s.started_at >= :began and s.last_at >= :lively and s.last_at <= :now "
         "and not exists (select 1 from events e where e.session_id = s.id) "
-        "and not exists (select 1 from unheard u where u.session_id = s.id) "
+        "and s.unreported_at = '' "
         "and exists (select 1 from session_turn p join turns t on t.seq = p.turn_seq "
         "join session_turn q on q.session_seq = p.session_seq and q.ordinal > p.ordinal "
         "join turns a on a.seq = q.turn_seq where p.session_seq = s.seq and t.kind in ('user', 'relayed') "
@@ -288,11 +288,11 @@ def live_sessions(rows: Rows, *, began: str, lively: str, answered: str, now: st
 
 
 def unreported_sessions(rows: Rows) -> list[UnreportedSession]:
-    """Those that are noted, the first first."""
+    """The sessions marked as unreported, the earliest first."""
     return rows.read(
         UnreportedSession,
-        "select u.session_id, coalesce(s.path, ''), u.at, u.after_event from unheard u "
-        "left join sessions s on s.id = u.session_id order by u.at, u.session_id",
+        "select id, path, unreported_at, unreported_after from sessions where unreported_at > '' "
+        "order by unreported_at, id",
     )
 
 
@@ -307,19 +307,19 @@ def latest_events(rows: Rows, host: str) -> list[tuple[int, str, str]]:
 
 
 def note_unreported(rows: Rows, sessions: Sequence[str], *, at: str) -> None:
-    """Records sessions that no hook has reported until now."""
+    """Marks sessions that no hook has reported until now."""
+    sql = (
+        "update sessions set unreported_at = :at, unreported_after = (select coalesce(max(seq), 0) from events) "
+        "where id = :session and unreported_at = ''"
+    )
     for session in sessions:
-        sql = (
-            "insert into unheard (session_id, at, after_event) "
-            "select :session, :at, coalesce(max(seq), 0) from events where true on conflict (session_id) do nothing"
-        )
         rows.run(sql, session=session, at=at)
 
 
 def drop_unreported(rows: Rows, sessions: Sequence[str]) -> None:
-    """Takes the notes on these sessions away."""
+    """Removes these sessions' marks."""
     for session in sessions:
-        rows.delete("unheard", session_id=session)
+        rows.run("update sessions set unreported_at = '', unreported_after = 0 where id = :session", session=session)
 
 
 MOST_VERSIONS = 40

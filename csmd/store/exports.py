@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from csmd.store import belief_changes, files, memories, projects, topics, workspaces
+from csmd.store import belief_changes, files, memories, projects, row_images, topics, workspaces
 from csmd.store.sqlite import Rows, as_value, in_keys
 from csmd.values import Link, Project, Provenance
 from csmd.vocabulary import NEVER
@@ -37,7 +37,7 @@ def seqs(rows: Rows, places: Sequence[int] | None) -> list[int]:
 def record(rows: Rows, seq: int) -> dict[str, Any]:
     """All that is kept of one memory, as JSON knows it."""
     ident = rows.text("select id from memories where seq = :seq", seq=seq)
-    image = belief_changes.image_of(rows, ident)
+    image = row_images.memory_values(rows, ident)
     assert image is not None
     text, state, more = image
     columns, project = state["columns"], int(state["columns"]["project_seq"])
@@ -149,7 +149,7 @@ def add_annotations(rows: Rows, seq: int, ident: str, item: Mapping[str, Any], *
     `renamed` maps the ids of the records to those that they have here.
     """
     for table in ("symptoms", "refutations"):
-        belief_changes.restore_annotations(rows, seq, table, item[table])
+        row_images.restore_annotations(rows, seq, table, item[table])
     put_scene(rows, seq, item)
     for name, by, weight in item["tags"]:
         topics.tag(rows, seq, name, by=by, weight=weight)

@@ -12,7 +12,7 @@ from functools import cache, partial
 from typing import Literal, NamedTuple
 from unicodedata import normalize as form
 
-from csmd.store import curations, dreams, markdown_pages, memories, tombstones
+from csmd.store import curations, journal, markdown_pages, memories, tombstones
 from csmd.store.sqlite import Rows
 from csmd.text import similarity, tokens
 from csmd.values import Memory
@@ -80,14 +80,14 @@ class _Source(NamedTuple):
 
 
 _IN_ROWS = (
-    "select change_seq from dream_rows where seq > :after and seq <= :upto and (item like :word or state like :word "
+    "select set_seq from changed_rows where seq > :after and seq <= :upto and (item like :word or state like :word "
     "or more like :word or state_after like :word or more_after like :word)"
 )
 _IN_REASONS = (
-    "select seq from dream_changes where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
+    "select seq from change_sets where seq > :after and seq <= :upto and (evidence like :word or reason like :word)"
 )
 _IN_FILES = (
-    "select seq from dream_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
+    "select seq from changed_files where seq > :after and seq <= :upto and (before like :word or after like :word)"
 )
 _IN_DIGESTS = (
     "select d.session_seq, i.text from digest_items i join digests d on d.seq = i.digest_seq where i.seq > :after "
@@ -98,10 +98,10 @@ _IN_GOTCHAS = (
     "where m.seq > :after and m.seq <= :upto and m.category = 'gotcha' and m.text like :word"
 )
 _SOURCES: Mapping[str, _Source] = {
-    "dream_rows": _Source(500, "changes", True, False, _IN_ROWS),
-    "dream_changes": _Source(2000, "changes", True, False, _IN_REASONS),
+    "changed_rows": _Source(500, "changes", True, False, _IN_ROWS),
+    "change_sets": _Source(2000, "changes", True, False, _IN_REASONS),
     # An editor may have lost the comment that names the memory: then its line has one of its words.
-    "dream_files": _Source(20, "files", True, True, _IN_FILES),
+    "changed_files": _Source(20, "files", True, True, _IN_FILES),
     "digest_items": _Source(1000, "sessions", False, True, _IN_DIGESTS),
     "statements": _Source(1000, "sessions", False, True, _IN_GOTCHAS),
 }
@@ -142,7 +142,7 @@ def erase_traces(rows: Rows, memory: Memory, places: Places) -> Places:
         if last > after:
             everything = _look(rows, memory, table, everything, after, last)
     for change in sorted(everything.changes):
-        dreams.erase_change(rows, change)
+        journal.erase(rows, change)
     markdown_pages.mark_days_due(rows, [source.uuid for source in memory.provenance], sorted(everything.sessions))
     return everything
 
@@ -152,7 +152,7 @@ def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) 
     place_of = cache(lambda path: markdown_pages.place_of(rows, path))
     is_unsaid = cache(lambda place, words: markdown_pages.is_forgotten(rows, words, place=place, key=key))
     for seq in sorted(places.files):
-        row = rows.one("select path, before, after from dream_files where seq = :seq", seq=seq)
+        row = rows.one("select path, before, after from changed_files where seq = :seq", seq=seq)
         if row is None:  # its action went with the memory
             continue
         path, *images = row
@@ -164,7 +164,7 @@ def erase_from_files(rows: Rows, memory: Memory, places: Places, *, key: bytes) 
             for image in images
         )  # fmt: skip
         if cut_before or cut_after:
-            rows.update("dream_files", seq, before=before, after=after)
+            rows.update("changed_files", seq, before=before, after=after)
 
 
 def _last(rows: Rows, table: str) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from csmd.errors import SchemaTooNew, StoreError
+from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
 from csmd.store import migrate, passages, recovery, tombstones, vectors
 from csmd.store.sqlite import Rows, full_text_tables, open_rows
 from csmd.text.display import amount
@@ -300,7 +300,7 @@ class Inspection(NamedTuple):
 
 
 def inspect(path: Path) -> Inspection:
-    """What is wrong with the database in a file, a scratch copy; SchemaTooNew for one that is only newer."""
+    """What is wrong with the database in a file, a scratch copy; SchemaTooNew or SchemaTooOld for one of another version."""
     if path.is_dir():
         return Inspection(["a directory is where the database belongs"])
     if not path.exists() or not path.stat().st_size:
@@ -317,7 +317,7 @@ def inspect(path: Path) -> Inspection:
             derived = [] if behind else indexes(rows)
             between = [] if behind or wrong else content(rows) + altered(rows)
             return Inspection([*wrong, *between, *derived], only_indexes=not wrong and not between)
-    except SchemaTooNew:
+    except (SchemaTooNew, SchemaTooOld):
         raise
     except StoreError as error:
         return Inspection([error.what.removeprefix(f"{path} ")])

@@ -454,7 +454,7 @@ def clear_days(rows: Rows, session_seq: int) -> None:
 
 
 def _without_images(rows: Rows, day: str) -> None:
-    sql = "delete from dream_files where path like :markdown or path like :data"
+    sql = "delete from changed_files where path like :markdown or path like :data"
     rows.run(sql, markdown=f"memory/%daily/{day}.md", data=f"memory/%daily/{day}.yaml")
 
 

@@ -5,54 +5,67 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from csmd.errors import Damaged, SchemaTooNew
+from csmd.errors import Damaged, SchemaTooNew, SchemaTooOld
 from csmd.store import files
 from csmd.store.sqlite import REPAIR_HINT, Rows
 
 FOLDER = Path(__file__).parent / "migrations"
-#: Added to the name of a copy that is not whole yet.
+#: Brings a database whose latest migration is LAST_BEFORE_SCHEMA to the state of the first file, which has all tables.
+UPGRADE, LAST_BEFORE_SCHEMA = "upgrade_0022.sql", "0022_graph_counts"
+#: Added to the name of a copy that is not complete yet.
 UNFINISHED = ".unfinished"
 
 
 def available() -> list[tuple[str, str]]:
-    """(name, SQL) of every migration, in order."""
-    return [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("*.sql"))]
+    """(name, SQL) of every migration, in order; the first creates the whole schema."""
+    return [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(FOLDER.glob("[0-9]*.sql"))]
 
 
 def applied(rows: Rows) -> list[str]:
-    """The names of the migrations that this database has had."""
+    """The names of the migrations that were applied to this database."""
     has_table = rows.value("select count(*) from sqlite_schema where type = 'table' and name = 'migrations'")
     return rows.column("select name from migrations order by name") if has_table else []
 
 
 def is_of_csmd(rows: Rows) -> bool:
-    """Whether a database is csmd's: blank, or with the first migration."""
+    """Whether a database is csmd's: blank, or with the migrations table and the first migration of any version."""
     if not rows.value("select count(*) from sqlite_schema"):
         return True
     columns = {row[1] for row in rows.all("pragma table_info(migrations)")}
-    return columns >= {"name", "applied_at"} and available()[0][0] in applied(rows)
+    return columns >= {"name", "applied_at"} and not {available()[0][0], "0001_initial"}.isdisjoint(applied(rows))
 
 
 def pending(rows: Rows) -> list[tuple[str, str]]:
-    """What is still to be applied; SchemaTooNew when a newer csmd has been here, Damaged for another's database."""
+    """The (name, SQL) to apply.
+
+    Raises SchemaTooNew for a database of a newer csmd, SchemaTooOld for one that this version cannot upgrade, and
+    Damaged for another program's.
+    """
     if not is_of_csmd(rows):
-        raise Damaged("the file in the database's place is of another program", hint=REPAIR_HINT)
-    done = applied(rows)
-    names = [name for name, _ in available()]
-    foreign = sorted(set(done) - set(names))
-    if foreign:
+        raise Damaged("the database file belongs to another program", hint=REPAIR_HINT)
+    done, migrations = applied(rows), available()
+    names = [name for name, _ in migrations]
+    unknown = sorted(name for name in set(done).difference(names) if name > names[0])
+    if unknown:
         raise SchemaTooNew(
-            f"the database has had the migration {foreign[-1]}, which this csmd does not know",
+            f"the database has had the migration {unknown[-1]}, which this csmd does not know",
             hint="upgrade csmd, or restore the backup made before the upgrade",
         )
-    return [(name, sql) for name, sql in available() if name not in done]
+    if done and names[0] not in done:
+        if LAST_BEFORE_SCHEMA not in done:
+            raise SchemaTooOld(
+                f"{rows.connection.filename}: its latest migration is {done[-1]}, which is too old for this csmd",
+                hint="run the csmd of commit 1975a6a7 once, which upgrades the database, then this one again",
+            )
+        migrations[0] = names[0], (FOLDER / UPGRADE).read_text(encoding="utf-8")
+    return [(name, sql) for name, sql in migrations if name not in done]
 
 
 def _copy_to(rows: Rows, backup: Path) -> None:
-    """Copies the database into one private file, whole on the disk before it takes the place of the previous copy."""
+    """Copies the database into one private file, which replaces the previous copy when it is complete on the disk."""
     unfinished = backup.with_name(f"{backup.name}{UNFINISHED}")
-    unfinished.unlink(missing_ok=True)  # of a start that was killed
-    # SQLite writes into an empty file that is there: so it is nobody else's to read at any time.
+    unfinished.unlink(missing_ok=True)  # left by a start that was killed
+    # SQLite fills an existing empty file, so the copy is never readable by others.
     os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     rows.run("vacuum into :path", path=str(unfinished))
     files.to_disk(unfinished)
@@ -61,7 +74,7 @@ def _copy_to(rows: Rows, backup: Path) -> None:
 
 
 def migrate(rows: Rows, *, now: str, backup: Path | None = None) -> list[str]:
-    """Applies what is pending and returns its names; a database with data is copied to `backup` first."""
+    """Applies the pending migrations and returns their names; copies a database with data to `backup` first."""
     todo = pending(rows)
     if todo and backup is not None and applied(rows):
         _copy_to(rows, backup)

@@ -14,16 +14,16 @@ from csmd.errors import BadInput
 from csmd.privacy.fingerprints import PURGED, Needle, check_text, clean, words
 from csmd.privacy.redaction import KNOWN_AGAIN
 from csmd.store import (
-    belief_changes,
     candidates,
     checkpoints,
     curations,
     cursors,
     digests,
-    dreams,
     failures,
+    journal,
     markdown_pages,
     memories,
+    memory_deletion,
     projects,
     team,
     tombstones,
@@ -49,12 +49,12 @@ _COLUMNS: dict[Way, str] = {
     "turn": "turns.text",
     "memory": "memories.text",
     "drop": "passages.text statements.text scenes.text candidates.fingerprint checkpoint_raw_captures.text topics.name "
-    "lens_topics.name packets.subject answer_befores.text answer_befores.more dream_rows.text dream_rows.more dream_rows.text_after "
-    "dream_rows.more_after dream_files.path dream_files.before dream_files.after pages.path errors.command "
+    "lens_topics.name packets.subject changed_rows.text changed_rows.more changed_rows.text_after "
+    "changed_rows.more_after changed_files.path changed_files.before changed_files.after pages.path errors.command "
     "errors.message error_fixes.files error_fixes.text symptoms.text kept_answers.text",
     "rewrite": "candidates.text candidates.reason digests.text digest_items.text session_links.about checkpoints.note "
     "checkpoint_items.text goals.text self_capabilities.why belief_changes.before belief_changes.after "
-    "belief_changes.reason dreams.error dream_changes.reason pages.text pages.also pages.held projects.root projects.name "
+    "belief_changes.reason dreams.error change_sets.reason pages.text pages.also pages.held projects.root projects.name "
     "projects.remote sessions.cwd sessions.title aliases.path instructions.text instructions.root",
     "hide": "files.path elsewhere.path directories.path instructions.path",
     "empty": "sessions.path",
@@ -173,14 +173,9 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
         rewrite_turn(rows, seq, new, key)
     elif way == "memory" and not in_place:
         _delete_memories(rows, [seq])
-    elif table == "answer_befores":  # what could bring the text back goes, and half an undo is none
-        rows.run(
-            "delete from answer_befores where answer_seq in (select answer_seq from answer_befores where seq = :seq)",
-            seq=seq,
-        )
-    elif table == "dream_rows":  # likewise, of one action
-        for action in rows.column("select change_seq from dream_rows where seq = :seq", seq=seq):
-            dreams.erase_change(rows, action)
+    elif table == "changed_rows":  # what could bring the text back goes, and half an undo is none
+        for change_set in rows.column("select set_seq from changed_rows where seq = :seq", seq=seq):
+            journal.erase(rows, change_set)
     elif way == "drop" and (not in_place or (table == "statements" and _stated_already(rows, seq, new, key))):
         rows.run(f"delete from {table} where seq = :seq", seq=seq)  # noqa: S608
     else:
@@ -192,7 +187,7 @@ def change(rows: Rows, table: str, column: str, seq: int, new: str, key: bytes, 
 
 def _delete_memories(rows: Rows, seqs: Sequence[int]) -> None:
     for memory in memories.by_seqs(rows, seqs).values():
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
 
 def _stated_already(rows: Rows, seq: int, new: str, key: bytes) -> bool:
@@ -232,7 +227,7 @@ def _forgotten(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
     part = rows.column(sql, after=after, limit=LOOKED_AT)
     for memory in memories.by_seqs(rows, part).values():
         if memories.by_id(rows, memory.id) is not None and _is_forgotten(rows, memory, key):
-            belief_changes.delete_memory(rows, memory)
+            memory_deletion.delete_memory(rows, memory)
             total += 1
     if after == 0:
         for seq, text, gate, authority, project, at in rows.all(
@@ -269,7 +264,7 @@ def _is_forgotten(rows: Rows, memory: Memory, key: bytes) -> bool:
 
 #: Columns with a session's id; of `stream` and of a sub-agent's id it is the beginning.
 SESSION_IDS = (
-    "sessions.id sessions.parent events.session_id events.stream unheard.session_id memories.session_id "
+    "sessions.id sessions.parent events.session_id events.stream memories.session_id "
     "provenance.session_id candidate_evidence.session_id injections.session_id context_log.session_id goals.session_id"
 ).split()
 
@@ -355,7 +350,8 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
     if len(listed) == CHANGED:
         return len(listed), False
     changed = len(listed) + rows.run(
-        "update sessions set path = '', cwd = '', title = '' where seq = :seq and (path <> '' or cwd <> '' or title <> '')",
+        "update sessions set path = '', cwd = '', title = '', version = '', model = '', unreported_at = '' "
+        "where seq = :seq and path || cwd || title || version || model || unreported_at <> ''",
         seq=seq,
     )
     rows.run(
@@ -365,9 +361,9 @@ def _purge_session(rows: Rows, seq: int, ident: str, key: bytes) -> tuple[int, b
     )
     changed += rows.delete("usage", session_seq=seq) + rows.delete("stands", session_seq=seq)
     changed += checkpoints.clear(rows, seq) + checkpoints.clear_session_goals(rows, ident)
-    for table in ("injections", "events", "unheard", "context_log"):
+    for table in ("injections", "events", "context_log"):
         changed += rows.run(f"delete from {table} where session_id = :id", id=ident)  # noqa: S608
-    belief_changes.drop_sources(rows, "session_id = :id", id=ident)
+    memory_deletion.drop_sources(rows, "session_id = :id", id=ident)
     return changed, True
 
 
@@ -402,7 +398,7 @@ def purge_turn(rows: Rows, seq: int, key: bytes) -> None:
     # What was quoted of it: a passage is known by its turn and where it begins there.
     sql = "delete from injection_items where memory_id = :uuid or substr(memory_id, 1, length(:passage)) = :passage"
     rows.run(sql, uuid=uuid, passage=f"{uuid}#")
-    belief_changes.drop_sources(rows, "uuid = :uuid", uuid=uuid)
+    memory_deletion.drop_sources(rows, "uuid = :uuid", uuid=uuid)
 
 
 def rewrite_turn(rows: Rows, seq: int, text: str, key: bytes) -> None:
@@ -443,8 +439,9 @@ def _purge_name(rows: Rows, seq: int, since: str, key: bytes) -> int:
     newer = rows.value("select 1 from sessions where project_seq = :seq and started_at > :since", seq=seq, since=since)
     if made > since or newer is not None:
         return 0
-    for table in ("aliases", "instructions", "candidates", "answers"):
+    for table in ("aliases", "instructions", "candidates"):
         rows.run(f"delete from {table} where project_seq = :seq", seq=seq)  # noqa: S608
+    journal.erase_project(rows, seq)
     for directory, path in rows.all("select seq, path from directories where project_seq = :seq", seq=seq):
         hidden = tombstones.hidden_name("file", path, key)
         rows.update("directories", directory, path=hidden)
@@ -466,7 +463,7 @@ def _links(rows: Rows, key: bytes, after: int) -> tuple[int | None, int]:
 
 #: In this order: what goes as a whole before what is looked through, and pages when it is known which memories are left.
 PASSES: tuple[Pass, ...] = (
-    belief_changes.purge_answer_images, dreams.purge_dreams, _links, _sessions_so_named, _sessions, _turns, _projects,
+    journal.purge_answers, journal.purge_actions, _links, _sessions_so_named, _sessions, _turns, _projects,
     *(partial(_column, table, column) for table, column in sorted(WAYS)), markdown_pages.purge_pages, _hide_session_names, _rename_workspaces,
 )  # fmt: skip
 

@@ -10,7 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from csmd.store import belief_changes, candidates, checkpoints, cursors, digests, markdown_pages, memories
+from csmd.store import (
+    belief_changes,
+    candidates,
+    checkpoints,
+    cursors,
+    digests,
+    markdown_pages,
+    memories,
+    memory_deletion,
+)
 from csmd.store.sqlite import Rows, in_keys
 from csmd.vocabulary import TOOL_KINDS
 
@@ -153,7 +162,7 @@ def _take_back(rows: Rows, seq: int) -> None:
     uuid, kind = rows.all("select uuid, kind from turns where seq = :seq", seq=seq)[0]
     made = memories.memories_by_turn(rows, [uuid]).get(uuid, ())
     own = [memory.seq for memory in made if not belief_changes.is_of_person(rows, memory)]
-    belief_changes.drop_sources(rows, f"uuid = :uuid and {in_keys('memory_seq', own)}", uuid=uuid)
+    memory_deletion.drop_sources(rows, f"uuid = :uuid and {in_keys('memory_seq', own)}", uuid=uuid)
     memories.forget_scenes(rows, uuid)
     rows.delete("statements", turn_seq=seq)
     rows.delete("passages", turn_seq=seq)

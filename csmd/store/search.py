@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from csmd.store import memories
 from csmd.store.fulltext import SEARCHED, rows_with, text_hits
 from csmd.store.sqlite import IS_LISTED, Rows, as_value, in_keys, listed
+from csmd.values import Memory
 from csmd.vocabulary import TurnKind
 
 #: So many passages are looked for to find one turn each.
@@ -48,6 +50,13 @@ def turns_by_seq(rows: Rows, seqs: Sequence[int]) -> dict[int, TurnRow]:
         listed=listed(seqs),
     )
     return {turn.seq: turn for turn in turns}
+
+
+def memories_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[Memory]:
+    """The memories that contain any of `terms`, the best match first; `projects` None is all."""
+    hits = [int(seq) for seq, _ in text_hits(rows, "memory", terms, projects=projects, limit=limit)]
+    by_seq = memories.by_seqs(rows, hits)
+    return [by_seq[seq] for seq in hits]
 
 
 def turns_matching(rows: Rows, terms: Sequence[str], *, projects: Sequence[int] | None, limit: int) -> list[int]:

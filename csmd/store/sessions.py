@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, get_args
 
 from csmd.privacy.fingerprints import PURGED
-from csmd.store import belief_changes, candidates, checkpoints, digests, failures, markdown_pages
+from csmd.store import candidates, checkpoints, digests, failures, markdown_pages, memory_deletion
 from csmd.store.sqlite import Rows, in_keys
 from csmd.values import SaidTurn
 from csmd.vocabulary import TurnKind
@@ -350,10 +350,15 @@ def tokens_injected(rows: Rows, ident: str) -> tuple[int, int]:
     return rows.one(sql, id=ident) or (0, 0)
 
 
+#: The kind of the tombstones with the hashed names of transcripts that a tool wrote.
+TAMPERED = "tampered"
+
+
 def note_tampered(rows: Rows, names: Iterable[str], *, at: str, hashed: Callable[[str], str]) -> None:
     """Remembers transcripts that a tool wrote at a time, by the hashes of their file names; the first time counts."""
     for name in names:
-        if rows.insert("tampered", "on conflict (name_hash) do nothing", name_hash=hashed(name), at=at):
+        conflict = "on conflict (kind, hash, part_of) do nothing"
+        if rows.insert("tombstones", conflict, kind=TAMPERED, hash=hashed(name), created_at=at):
             for seq, ident in _read_since(rows, name, at):
                 _take_back(rows, seq, ident)
 
@@ -373,12 +378,12 @@ def _read_since(rows: Rows, name: str, at: str) -> list[tuple[int, str]]:
 
 def is_tampered(rows: Rows, name: str) -> bool:
     """Whether a transcript of this hashed name was written by a tool."""
-    return rows.exists("select 1 from tampered where name_hash = :name", name=name)
+    return rows.exists("select 1 from tombstones where kind = :kind and hash = :name", kind=TAMPERED, name=name)
 
 
 def _take_back(rows: Rows, session_seq: int, ident: str) -> None:
     """Removes the statements and packets of a session, and the memories that have no other source."""
-    belief_changes.drop_sources(
+    memory_deletion.drop_sources(
         rows,
         "session_id = :id and uuid in "
         "(select t.uuid from statements st join turns t on t.seq = st.turn_seq where st.session_seq = :seq)",

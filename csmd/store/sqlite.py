@@ -21,7 +21,7 @@ import apsw
 from csmd import wire
 from csmd.cache import cached
 from csmd.errors import ConfigError, Damaged, DeadlineExceeded, IndexDamaged, KeyMissing, StoreError
-from csmd.text import prose, tokens
+from csmd.text import prose, search_terms
 
 BUSY_TIMEOUT_MS = 5000
 #: An interrupt between two statements stops neither: after a deadline it is repeated this often.
@@ -167,7 +167,7 @@ def copy_into(connection: apsw.Connection, target: Path, *, encrypted: bool) -> 
 
 def _indexed(*values: Any) -> str:
     text, at = values  # what is no text is not indexed: a damaged row
-    return tokens.indexed(text, str(at)) if isinstance(text, str) else ""
+    return search_terms.indexed(text, str(at)) if isinstance(text, str) else ""
 
 
 def _passages(*values: Any) -> str:

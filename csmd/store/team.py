@@ -1,6 +1,6 @@
 """The server that a team shares memories on, which projects are shared, what waits to be sent, and what colleagues said.
 
-What waits is noted by triggers, in the transaction of the change (migrations/0019_team.sql).
+What waits is noted by triggers, in the transaction of the change (migrations/0023_schema.sql).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from csmd.store import belief_changes, memories
+from csmd.store import memories, memory_deletion
 from csmd.store.sqlite import Rows, column_values, columns
 
 #: What `readers` of a share say for everybody on the server.
@@ -262,7 +262,7 @@ def drop_memory(rows: Rows, place: Place, remote_id: str) -> None:
     """Removes a colleague's memory, where it is here."""
     seq = known_memory(rows, place, remote_id)
     for memory in memories.by_seqs(rows, [] if seq is None else [seq]).values():
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
 
 def note_author(rows: Rows, place: Place, seq: int, remote_id: str) -> None:

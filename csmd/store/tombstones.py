@@ -15,9 +15,9 @@ from csmd.vocabulary import Authority
 
 #: Rows that one transaction of a walk over a table looks at.
 LOOKED_AT = 400
-#: memory, near: a statement's words, and all but a few of them. secret: what was known as one in a session, its place.
-#: The others: what was purged.
-Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret"]
+#: memory, near: a statement's words, and all but a few of them. secret: a secret of the session whose hash is `place`.
+#: tampered: the name of a transcript that a tool wrote (store/sessions.py). The others: what was purged.
+Kind = Literal["memory", "near", "text", "turn", "session", "project", "file", "secret", "tampered"]
 
 
 def forget(

@@ -45,8 +45,8 @@ def due_projects(rows: Rows) -> list[Due]:
     """The projects whose topics are to be looked for again."""
     return rows.read(
         Due,
-        "select d.project_seq, d.changes, (select count(*) from memories m where m.project_seq = d.project_seq) "
-        "from topics_due d order by d.project_seq",
+        "select p.seq, p.topics_due, (select count(*) from memories m where m.project_seq = p.seq) "
+        "from projects p where p.topics_due > 0 order by p.seq",
     )
 
 
@@ -100,7 +100,8 @@ def replace_tags(rows: Rows, project: int, tags: Iterable[Tag]) -> None:
 
 def mark_done(rows: Rows, looked: Due) -> None:
     """Notes that a project's topics are found; changed meanwhile, it stays due."""
-    rows.delete("topics_due", project_seq=looked.project_seq, changes=looked.changes)
+    sql = "update projects set topics_due = 0 where seq = :seq and topics_due = :changes"
+    rows.run(sql, seq=looked.project_seq, changes=looked.changes)
 
 
 def tag(rows: Rows, memory_seq: int, name: str, *, by: str, weight: float = 1.0) -> bool:

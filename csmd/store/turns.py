@@ -733,37 +733,37 @@ def move_to_agent(rows: Rows, seq: int, kind: TurnKind, *, searchable: int, sess
 
 
 def recheck_turn(rows: Rows, seq: int) -> None:
-    """Has a turn's statements looked at once more, and takes back what else was made of it."""
+    """Schedules a review of a turn's statements, and removes everything else that was made of it."""
     candidates.take_back_packets(rows, str(rows.value("select uuid from turns where seq = :seq", seq=seq)))
     digests.take_back(rows, seq)
     checkpoints.take_back(rows, seq)
-    rows.insert("speakers_due", "on conflict do nothing", turn_seq=seq)
+    rows.update("turns", seq, speaker_due=1)
 
 
 def speakers_due(rows: Rows, *, limit: int) -> list[Prompt]:
-    """The next turns whose speakers are to be looked at."""
+    """The next turns whose speaker is to be reviewed."""
     return rows.read(
         Prompt,
-        "select t.seq, t.uuid, t.kind, t.text, s.parent from speakers_due d join turns t on t.seq = d.turn_seq "
-        "join sessions s on s.seq = t.session_seq order by d.turn_seq limit :limit",
+        "select t.seq, t.uuid, t.kind, t.text, s.parent from turns t join sessions s on s.seq = t.session_seq "
+        "where t.speaker_due = 1 order by t.seq limit :limit",
         limit=limit,
     )
 
 
 def is_speaker_due(rows: Rows) -> bool:
-    """Whether the speaker of a turn is to be looked at."""
-    return rows.exists("select 1 from speakers_due limit 1")
+    """Whether the speaker of any turn is to be reviewed."""
+    return rows.exists("select 1 from turns where speaker_due = 1 limit 1")
 
 
 def settle_speaker(rows: Rows, prompt: Prompt) -> None:
-    """Notes that the speaker of a turn was looked at."""
-    rows.delete("speakers_due", turn_seq=prompt.seq)
+    """Marks the speaker of a turn as reviewed."""
+    rows.update("turns", prompt.seq, speaker_due=0)
 
 
 def corrected_speakers(rows: Rows, counters: Mapping[str, int]) -> dict[str, int]:
     """Counts of corrected speakers, and how many turns still wait to be checked."""
     names = {"prompts": CORRECTED, "lowered": LOWERED, "archived": ARCHIVED}
-    left = rows.number("select count(*) from speakers_due")
+    left = rows.number("select count(*) from turns where speaker_due = 1")
     return {**{name: counters.get(counter, 0) for name, counter in names.items()}, "left": left}
 
 

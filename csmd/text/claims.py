@@ -27,7 +27,7 @@ class Against(NamedTuple):
     """
 
     what: frozenset[str]
-    beside: frozenset[str]
+    context: frozenset[str]
     is_qualified: bool = False
 
 
@@ -78,13 +78,13 @@ class Claims:
 def parse(text: str) -> Claims:
     """What a statement says."""
     words, _, asks = clauses.read(text)
-    found: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
+    matches: dict[str, list[PhraseMatch]] = {word_class: [] for word_class in _CLASSES}
     for phrase in find(_PHRASES, words):
-        found[phrase.word_class].append(phrase)
-    instead = tuple(chain.from_iterable(map(_instead, found["instead"])))
-    gone = (*_removed(words), *chain.from_iterable(map(_gone, found["gone"])))
+        matches[phrase.word_class].append(phrase)
+    instead = tuple(chain.from_iterable(map(_instead, matches["instead"])))
+    gone = (*_removed(words), *chain.from_iterable(map(_gone, matches["gone"])))
     against = _union(*(claim.what for claim in (*_denied(words, asides=True), *instead)))
-    unused = stems(phrase.holes["OLD"][0] for phrase in found["unused"])
+    unused = stems(phrase.holes["OLD"][0] for phrase in matches["unused"])
     copula = next((at for at, word in enumerate(words) if word.plain in COPULA), 0)
     plain, every = frozenset(word.plain for word in words), stems(words)
     return Claims(
@@ -95,11 +95,11 @@ def parse(text: str) -> Claims:
         denied=tuple(_denied(words)),
         instead=instead,
         gone=() if asks else tuple(filter(None, gone)),
-        prefers=() if asks else tuple(chain.from_iterable(map(_prefers, found["prefer"]))),
-        changes=tuple(change for phrase in found["changed"] for change in _changes(phrase, unused)),
+        prefers=() if asks else tuple(chain.from_iterable(map(_prefers, matches["prefer"]))),
+        changes=tuple(change for phrase in matches["changed"] for change in _changes(phrase, unused)),
         slots=tuple(clauses.slots(words)),
         renames=renames.find_renames(text),
-        named=frozenset(renames.name_of(phrase.holes["NAME"][:1]) for phrase in found["called"]),
+        named=frozenset(renames.name_of(phrase.holes["NAME"][:1]) for phrase in matches["called"]),
         topic=stems(words[:copula]),
         turns=plain & TURNED.keys(),
         adds=not plain.isdisjoint(WORDS["adds"]),
@@ -126,12 +126,12 @@ def denied_stems(text: str) -> frozenset[str]:
 
 
 def _main(words: Sequence[Word]) -> frozenset[str]:
-    found: set[str] = set()
+    main_stems: set[str] = set()
     for word in words:
-        if len(found) >= 2 and (word.plain in (";", "(", ":", ".", "!") or word.plain in WORDS["depend"]):
+        if len(main_stems) >= 2 and (word.plain in (";", "(", ":", ".", "!") or word.plain in WORDS["depend"]):
             break
-        found |= {word.stem} - {""}
-    return frozenset(found)
+        main_stems |= {word.stem} - {""}
+    return frozenset(main_stems)
 
 
 def _before(words: Sequence[Word], at: int) -> frozenset[str]:

@@ -92,7 +92,7 @@ def opposites(word_class: str, form: Callable[[str], str]) -> dict[str, frozense
     """Maps each word of a class of pairs to its opposites, both in the same form."""
     pairs = [tuple(map(form, pair.split("/"))) for pair in WORDS[word_class]]
     both = [*pairs, *(pair[::-1] for pair in pairs)]
-    return {word: frozenset(other for one, other in both if one == word) for word, _ in both}
+    return {word: frozenset(other for first, other in both if first == word) for word, _ in both}
 
 
 _WEAK_STEMS, _UNITS = roots("weak"), roots("unit")
@@ -153,11 +153,11 @@ def _fit(steps: Sequence[Step], words: Sequence[Word], at: int) -> tuple[int, Ho
             range(first, min(at + MOST_HELD, len(words)) + 1) if rest else range(max(first, len(words)), len(words) + 1)
         )
         for end in ends:
-            if (found := _fit(rest, words, end)) is not None:
-                return found[0], {step.hole: words[at:end], **found[1]}
+            if (fitted := _fit(rest, words, end)) is not None:
+                return fitted[0], {step.hole: words[at:end], **fitted[1]}
         return None
-    if at < len(words) and words[at].plain in step.words and (found := _fit(rest, words, at + 1)) is not None:
-        return found
+    if at < len(words) and words[at].plain in step.words and (fitted := _fit(rest, words, at + 1)) is not None:
+        return fitted
     return _fit(rest, words, at) if step.is_optional else None
 
 
@@ -327,15 +327,15 @@ def parts(text: str) -> tuple[str, ...]:
 
     A heading, which ends with a colon, is left out.
     """
-    found: list[str] = []
+    split_parts: list[str] = []
     for part in (part for row in _CUTS.split(text) for sentence in prose.sentences(row) for part in _joined(sentence)):
-        if part.endswith(":") and not found:
+        if part.endswith(":") and not split_parts:
             continue
-        if found and (match(_CONTINUING, [*words_of(part), _word(".")], 0) or not _says_something(part)):
-            found[-1] = f"{found[-1]} {part}"
+        if split_parts and (match(_CONTINUING, [*words_of(part), _word(".")], 0) or not _says_something(part)):
+            split_parts[-1] = f"{split_parts[-1]} {part}"
         elif part.strip():
-            found.append(part.strip())
-    return tuple(filter(_says_something, found))
+            split_parts.append(part.strip())
+    return tuple(filter(_says_something, split_parts))
 
 
 def _joined(sentence: str) -> Sequence[str]:
@@ -388,18 +388,18 @@ class Slot(NamedTuple):
 
 def slots(words: Sequence[Word]) -> list[Slot]:
     """Every value behind a preposition, a copula or "use", with the verb before it; adverbs of time are values too."""
-    found: list[Slot] = []
+    values: list[Slot] = []
     for at, (plain, word, *_) in enumerate(words):
         if plain in WORDS["when"]:
-            found.append(Slot(_verb(words, at), "time", frozenset((word,))))
+            values.append(Slot(_verb(words, at), "time", frozenset((word,))))
         way = "means" if plain == "use" else "is" if plain in COPULA else WAYS.get(plain, "")
         value = stems_until(words[at + 1 :], _VALUE_ENDS, most=4) if way else frozenset[str]()
         behind = [word.plain in WAYS or word.plain in WORDS["when"] for word in words[at + 1 : at + 3]]
         is_participle = way == "is" and behind == [False, True]  # "is kept for": the verb, not a value
         if value and not is_participle:
             verb = "" if way == "is" or plain == "use" else _verb(words, at)
-            found.append(Slot(verb, way, value))
-    return found
+            values.append(Slot(verb, way, value))
+    return values
 
 
 def _verb(words: Sequence[Word], at: int) -> str:
@@ -411,13 +411,13 @@ def stems_until(
     words: Iterable[Word], ends: frozenset[str], *, most: int = 99, leaving: frozenset[str] = frozenset()
 ) -> frozenset[str]:
     """The stems of at most `most` words before one of `ends`, those of `leaving` left out."""
-    found: list[str] = []
+    values: list[str] = []
     for word in words:
-        if word.plain in ends or len(found) >= most:
+        if word.plain in ends or len(values) >= most:
             break
         if word.stem and word.plain not in leaving:
-            found.append(word.stem)
-    return frozenset(found)
+            values.append(word.stem)
+    return frozenset(values)
 
 
 def has_number(words: Iterable[str]) -> bool:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from csmd import data
+from csmd.text.renames import find_renames
 from csmd.text.switches import find_switch, holds_now, may_switch
 
 _WORDS, _OF_SENTENCES = data.word_table("decision_words.txt"), data.word_table("sentence_words.txt")
@@ -39,6 +40,7 @@ def decides(text: str, words: Sequence[str]) -> bool:
         (not request and _foresees(words))
         or _wants_throughout(words)
         or (may_switch(words) and find_switch(text) is not None)
+        or (not request and words[:1] != ("rename",) and find_renames(text) != ())
     ):
         return True
     is_now = any(word in ("now", "again") for word in words[-2:])
@@ -73,6 +75,8 @@ def _foresees(words: Sequence[str]) -> bool:
         rest = tuple(word for word in words[start:] if word not in _SKIPPED)
         if rest[:1] == ("be",) and rest[1:2] and _holds(rest[1]) and rest[1].endswith("ing"):
             return len(rest) > 2 and rest[2] not in _ONE
+        if rest[:1] == ("be",) and rest[1:2] and (_NUMBER.fullmatch(rest[1]) or _holds(rest[1])):
+            return True
         if rest[:1] == ("be",):
             return not _HOW.isdisjoint(rest[1:]) or (
                 len(rest) == 2 and rest[1].endswith("s") and named[-1].endswith("s")
@@ -83,8 +87,8 @@ def _foresees(words: Sequence[str]) -> bool:
 
 
 def _holds(verb: str) -> bool:
-    """Whether a verb says what is so as long as it is: keep, storing."""
-    base = verb.removesuffix("ing")
+    """Whether a verb says what is so as long as it is: keep, storing, stored."""
+    base = verb.removesuffix("ing").removesuffix("ed")
     return not _WORDS["hold"].isdisjoint((verb, base, f"{base}e", base[:-1]))
 
 

@@ -144,17 +144,21 @@ def _parse(text: str, speaker: Speaker) -> Sentence:
     refutes = any(
         _phrase(_REFUSALS, all_words[at : at + 4]) for at in range(min(loose, len(all_words)))
     ) or _is_refused(language, head)
-    lasting = _lasting(language, _without_indirect_question(words) if language == "en" else words, head, refutes)
+    claiming, is_of_moment = _without_passing_bans(words, head, refutes) if language == "en" else (words, False)
+    is_of_moment = is_of_moment or _has("moment", language, words, head)
+    lasting = _lasting(language, _without_indirect_question(claiming) if language == "en" else claiming, head, refutes)
     settles = language == "en" and speaker == "user" and not _ends_talk(words) and decides(head, words)
     if settles and lasting not in RULES:
         lasting = "choice"
+    is_of_moment = is_of_moment or (lasting not in ("rule", "taste") and _halts(all_words))
     first = next((word for word in all_words if word[0].isalnum()), "")
     return Sentence(
         text=text, body=_from(text, tokens, strict), core=core, language=language,
-        words=words, lasting=lasting, kind=_kind(head, core, all_words, words, language, lasting, speaker),
+        words=words, lasting=lasting,
+        kind=_kind(head, core, all_words, words, language, lasting, speaker, is_of_moment=is_of_moment),
         refutes=refutes, remembers=remembers, goes_on=language == "en" and first.partition("'")[0] in _WORDS["goes_on.en"],
         opens_with_question=language == "en" and _opens_with_question(words),
-        is_of_moment=_has("moment", language, words, head),
+        is_of_moment=is_of_moment,
         is_musing=any(_phrase(_WORDS["musing.en"], all_words[at : at + 4]) for at in range(min(3, len(all_words)))),
         settles=settles,
     )  # fmt: skip
@@ -304,7 +308,9 @@ def language_of(text: str) -> str:
     scores = {language: len(words & function) for language, function in _FUNCTION.items()}
     best = max(scores, key=lambda language: scores[language])
     telling = [word for word in words & _FUNCTION[best] if len(word) > 1]
-    english = len(words & _ENGLISH - _words_of(best))  # "do", "me" and "was" belong to several languages
+    english = sum(
+        len(word) > 1 for word in words & _ENGLISH - _words_of(best)
+    )  # "do", "me" and "was" belong to several languages
     is_sure = len(telling) >= LEAST_FUNCTION or (len(telling) == 1 and english == 0)
     if is_sure and (len(telling) > english or (len(telling) == english and not text.isascii())):
         return best
@@ -315,8 +321,8 @@ def language_of(text: str) -> str:
 
 def is_mostly_not_english(texts: Sequence[str]) -> bool:
     """Whether most of some texts whose language is known are of another one than English."""
-    known = [language for text in texts if (language := language_of(text[:MOST_READ]))]
-    return 2 * sum(language != "en" for language in known) > len(known)
+    languages = [language for text in texts if (language := language_of(text[:MOST_READ]))]
+    return 2 * sum(language != "en" for language in languages) > len(languages)
 
 
 @cached(32)
@@ -348,9 +354,9 @@ def _behind_lead(words: Sequence[str], language: str, leads: Sequence[frozenset[
             continue
         ahead = words[at : at + 5]
         taken = max(_phrase(phrases, ahead) for phrases in leads)
-        asked = _phrase(_WORDS["remember"], ahead)
-        if asked and words[at + asked : at + asked + 1] and words[at + asked] not in _WORDS["recall"]:
-            taken, remembers = max(taken, asked), True
+        request = _phrase(_WORDS["remember"], ahead)
+        if request and words[at + request : at + request + 1] and words[at + request] not in _WORDS["recall"]:
+            taken, remembers = max(taken, request), True
         if not taken:
             taken = max(_phrase(_WORDS["interjection"], ahead), _phrase(_WORDS["refutes"], ahead))
             if not taken and language != "en" and words[at] in DIALOGUE:
@@ -401,6 +407,8 @@ def _kind(
     language: str,
     lasting: Lasting,
     speaker: Speaker,
+    *,
+    is_of_moment: bool,
 ) -> Kind:
     if _PRINTED.search(head) or _is_data(head):
         return "printed"
@@ -417,8 +425,8 @@ def _kind(
         return "reports"
     marked = ends_with_question(head)
     if language != "en":
-        return _kind_in(language, words, head, marked, lasting)
-    if (kind := _asked_or_ordered(words, marked, lasting)) is not None:
+        return _kind_in(language, words, head, marked, lasting, is_of_moment=is_of_moment)
+    if (kind := _asked_or_ordered(words, marked, lasting, is_of_moment=is_of_moment)) is not None:
         return kind
     return "states"
 
@@ -435,12 +443,12 @@ def _is_data(head: str) -> bool:
 def _is_status(plain: Sequence[str]) -> bool:
     """Whether a sentence says nothing but that checks passed."""
     checks, passes = _WORDS["checks.en"], _WORDS["passes.en"]
-    said = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
+    telling = [word for word in plain if not word.isdigit() and word not in _WORDS["beside_checks.en"]]
     return (
         len(plain) <= STATUS_WORDS
         and _WORDS["inquire.en"].isdisjoint(plain[:1])  # "check tests are green" asks for it
-        and not passes.isdisjoint(said)
-        and all(word in checks or word in passes for word in said)
+        and not passes.isdisjoint(telling)
+        and all(word in checks or word in passes for word in telling)
     )
 
 
@@ -471,7 +479,9 @@ def ends_with_question(head: str) -> bool:
     return remark is not None and head[: remark.start()].rstrip()[-1:] in _QUESTION_MARKS and remark.start() > 0
 
 
-def _kind_in(language: str, words: Sequence[str], head: str, marked: bool, lasting: Lasting) -> Kind:
+def _kind_in(
+    language: str, words: Sequence[str], head: str, marked: bool, lasting: Lasting, *, is_of_moment: bool
+) -> Kind:
     """The kind of a sentence that is not English."""
     if marked or head.startswith("¿"):
         return "asks"
@@ -482,12 +492,12 @@ def _kind_in(language: str, words: Sequence[str], head: str, marked: bool, lasti
     may_last = lasting in RULES and not _has("now", language, words, head)
     if language in _SPACED and not may_last and _begins(f"order.{language}", words):
         return "orders"
-    if lasting == "ban" and _is_of_now(language, words, head):
+    if lasting == "ban" and (is_of_moment or _has_now(language, words, head)):
         return "orders"
     return "states"
 
 
-def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> Kind | None:
+def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting, *, is_of_moment: bool) -> Kind | None:
     """Whether an English sentence asks or orders; None for neither."""
     if not words:
         return None
@@ -514,9 +524,12 @@ def _asked_or_ordered(words: Sequence[str], marked: bool, lasting: Lasting) -> K
         and not (first == "don't" and second == "you")  # "don't you dare"
     ):
         return "asks"
-    if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not _has("condition", "en", words, ""):
+    is_bound = _has("condition", "en", words, "") and first not in _WORDS["halts"]  # "wait until ..." is soon over
+    if _is_verb(words[:1]) and not _is_noun(words) and lasting not in RULES and not is_bound:
         return "orders"
-    if lasting == "ban" and _is_of_now("en", words, ""):
+    if lasting == "ban" and (is_of_moment or _has_now("en", words, "")):
+        return "orders"
+    if is_of_moment and first in ("don't", "dont", "do", "never"):
         return "orders"
     if first[0] == "`" and " " in first and not second[:1].isalnum():  # a command, and what it is for
         return "orders"
@@ -575,30 +588,137 @@ def _is_noun(words: Sequence[str]) -> bool:
     return False
 
 
-def _is_of_now(language: str, words: Sequence[str], head: str) -> bool:
-    """Whether a ban is of the moment: "don't commit yet"."""
+def _has_now(language: str, words: Sequence[str], head: str) -> bool:
+    """Whether a ban says that it holds now: "don't commit again"."""
     text = " ".join(words).replace("from now on", "")
-    return _has("moment", language, words, head) or _has("now", language, text.split(), head)
+    return _has("now", language, text.split(), head)
+
+
+# --- bans of the moment
+
+#: The words with which an order forbids, and the subjects that only tell what they do not do.
+_FORBIDDING = frozenset("don't dont can't cannot".split())
+_TELLING = frozenset("i it they he she this that there".split())
+#: What stands before the participle of what somebody tells of.
+_PERFECT = frozenset("have has had i've we've you've they've it's i'd we'd i we you they".split())
+_CLAUSE_MARKS = frozenset(",;:.!?-–—()") | {"and", "but", "so", "because"}
+#: The things at hand that a ban of the moment is about.
+_HANDY = frozenset("it this that them these those".split())
+
+
+def _without_passing_bans(words: tuple[str, ...], head: str, refutes: bool) -> tuple[tuple[str, ...], bool]:
+    """The words of an English sentence without negations that forbid nothing for good, and whether it is about the moment."""
+    is_of_moment = False
+    kept = []
+    for at, word in enumerate(words):
+        before, rest = words[at - 1] if at else "", words[at + 1 :]
+        is_split = (word, *rest[:1]) in (("do", "not"), ("can", "not"))
+        passes = False
+        if word == "never" and _is_experience(before, rest):
+            is_of_moment = is_of_moment or not at or rest[:1][0] in _WORDS["experienced.en"]
+            continue
+        if word == "never":
+            passes = before == "it" or not rest or rest[0] in _CLAUSE_MARKS
+        elif word in _FORBIDDING or is_split:
+            passes = before in _TELLING or (before == "you" and "can" in word)
+            if not passes and before not in ("we", "you"):
+                passes = _is_at_hand(rest[is_split:])
+                is_of_moment = is_of_moment or passes
+        elif (word, *rest[:1]) == ("no", "need"):
+            passes = is_of_moment = True
+        if not passes and (before, word) != ("no", "need"):
+            kept.append(word)
+    is_of_moment = is_of_moment or _leads_to_errand(words) or (refutes and _picks_at_hand(words))
+    return tuple(kept), is_of_moment and not _has("unfailing", "en", kept, head)
+
+
+def _is_experience(before: str, rest: Sequence[str]) -> bool:
+    """Whether "never" between these words tells what did not happen so far, and is no rule: "never seen that"."""
+    is_told = not before or before in _PERFECT
+    return bool(rest) and (
+        rest[0] == "mind" or (is_told and (rest[0].endswith("ed") or rest[0] in _WORDS["experienced.en"]))
+    )
+
+
+def _is_at_hand(words: Sequence[str]) -> bool:
+    """Whether what is forbidden has no object, or one that is only pointed at: "don't push", "don't open it there"."""
+    verb, *rest = _clause(words) or [""]
+    if not verb or verb in ("call", "name") or _has("as_elsewhere", "en", words, ""):
+        return False
+    return verb in _WORDS["needless.en"] or all(word in _WORDS["pointing.en"] for word in rest) or rest[0] in _HANDY
+
+
+def _clause(words: Sequence[str]) -> Sequence[str]:
+    """The words up to the end of their clause."""
+    return words[: next((at for at, word in enumerate(words) if word in _CLAUSE_MARKS), len(words))]
+
+
+def _picks_at_hand(words: Sequence[str]) -> bool:
+    """Whether an English sentence picks one of several things at hand: "the other one"; "as in the other files" does not."""
+    return _has("picks", "en", words, "") and not _has("as_elsewhere", "en", words, "")
+
+
+def _leads_to_errand(words: Sequence[str]) -> bool:
+    """Whether the reason behind a comma is what the speaker is about to do: "leave it as it is, I'll rebase it"."""
+    for at, word in enumerate(words[:-2]):
+        if word == ",":
+            verb = next((word for word in words[at + 2 :] if word not in ("still", "just", "also", "not", "am")), "")
+            if words[at + 1] == "i'll" or (words[at + 1] in ("i'm", "i") and verb.endswith("ing")):
+                return True
+    return False
+
+
+def _is_standing_wish(words: Sequence[str]) -> bool:
+    """Whether an order about things of a kind gives as its reason how the speaker always works or is: "..., I skim"."""
+    order = _clause(words)
+    reason = words[len(order) + 1 :]
+    return (
+        (_is_verb(words) or words[:1] == ("be",))
+        and words[len(order) : len(order) + 1] == (",",)
+        and len(reason) > 1
+        and reason[0] in ("i", "i'm", "we", "we're")
+        and _WORDS["at_hand.en"].isdisjoint(word.partition("'")[0] for word in order)
+        and _WORDS["one_time.en"].isdisjoint(reason)
+        and not reason[1].endswith("ing")
+    )
+
+
+def _halts(all_words: Sequence[str]) -> bool:
+    """Whether a sentence opens with a word that stops what is going on: "stop, ..."."""
+    size = _phrase(_WORDS["halts"], all_words[:4])
+    return size > 0 and (len(all_words) == size or not all_words[size][0].isalnum())
+
+
+def _stops_habit(words: Sequence[str]) -> bool:
+    """Whether a sentence ends a habit: "stop summarising what you did", and not "stop running the server"."""
+    is_habit = words[:1] == ("stop",) and words[1:2] != () and words[1].endswith("ing")
+    return is_habit and words[2:3] != () and words[2] != "the" and words[2] not in _HANDY
 
 
 # --- whether it lasts
 
 
 def _lasting(language: str, words: Sequence[str], head: str, refutes: bool) -> Lasting:
-    if language == "en" and _ends_talk(tuple(words)):
+    if language == "en" and (_ends_talk(tuple(words)) or (refutes and _picks_at_hand(words))):
         return ""
+    if language == "en" and _stops_habit(words):
+        return "ban"
     if language == "en" and words[:1] == ("no",) and len(words) > 2 and _WORDS["nothing.en"].isdisjoint(words):
         return "ban"
-    if language == "en" and refutes and words and words[0] in _WORDS["choose.en"]:
+    if language == "en" and refutes and words and words[0] in _WORDS["choose.en"] and words[1:2] != ("it",):
         return "choice"
-    return next(
+    lasting: Lasting = next(
         (
             name
             for name in LASTING
-            if _has(name, language, words, head) and not (name == "role" and is_of_program(words))
+            if _has(name, language, words, head)
+            and not (name == "role" and is_of_program(words))
+            and not (name == "ban" and _has("tells", language, words, head))
         ),
         "",
     )
+    is_wish = lasting not in RULES and language == "en" and _is_standing_wish(words)
+    return "taste" if is_wish else lasting
 
 
 #: The subject of a sentence about a role is named within this number of words.
@@ -693,6 +813,11 @@ def states_something(text: str) -> bool:
     )
 
 
+def is_of_several(sentence: Sentence) -> bool:
+    """Whether an order is one of several people to themselves: "let's only do the first for now"."""
+    return bool(_phrase(_WORDS["of_several.en"], sentence.words))
+
+
 def _decides(words: Sequence[str]) -> bool:
     """Whether an order decides something for good: "let's drop the importer", "use tabs"; "let's check it" does not."""
     size = _phrase(_WORDS["of_several.en"], words)
@@ -735,14 +860,14 @@ def holds_only_redacted(text: str) -> bool:
     """
     if "[redacted:" not in text:
         return False
-    beside = 0
+    count = 0
     for clause in _CLAUSE_END.split(text):
         value, *behind = _REDACTED.split(clause)
         words = [word for word, _ in _tokens(value) if word[0].isalnum()]
         is_value = bool(behind) and (not words or words[-1] in _COPULA)
         tails = [word for part in behind for word, _ in _tokens(part) if word[0].isalnum()]
-        beside += sum(word not in _ENGLISH for word in (tails if is_value else [*words, *tails]))
-    return beside < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
+        count += sum(word not in _ENGLISH for word in (tails if is_value else [*words, *tails]))
+    return count < (LEAST_LAID_DOWN if parse(text).lasting else LEAST_BESIDE_SECRET)
 
 
 def request_in(text: str) -> str:

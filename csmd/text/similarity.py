@@ -83,22 +83,22 @@ def _gist(text: str) -> Gist:
 _gist_of_short = cached(2048)(_gist)
 
 
-def overlap(one: Gist, other: Gist) -> float:
+def overlap(first: Gist, other: Gist) -> float:
     """The share of the words of two texts that both have, 0-1; 0 where one turns the other round."""
-    if not one.stems or one.turns != other.turns:
+    if not first.stems or first.turns != other.turns:
         return 0.0
-    return len(one.stems & other.stems) / len(one.stems | other.stems)
+    return len(first.stems & other.stems) / len(first.stems | other.stems)
 
 
-def is_twin(one: Gist, other: Gist) -> bool:
+def is_twin(first: Gist, other: Gist) -> bool:
     """Whether two texts share so much of their words that one is enough for a reader."""
-    return overlap(one, other) >= TWIN_OVERLAP
+    return overlap(first, other) >= TWIN_OVERLAP
 
 
-def answers_another(one: str, other: str) -> bool:
+def answers_another(first: str, other: str) -> bool:
     """Whether two texts are answers ("question -> answer") to different questions."""
-    asked = [gist(text.rpartition(ARROW)[0]) for text in (one, other) if ARROW in text]
-    return len(asked) == 2 and not is_twin(*asked) and asked[0] != asked[1]
+    questions = [gist(text.rpartition(ARROW)[0]) for text in (first, other) if ARROW in text]
+    return len(questions) == 2 and not is_twin(*questions) and questions[0] != questions[1]
 
 
 def share(part: frozenset[str], whole: frozenset[str]) -> float:
@@ -106,13 +106,13 @@ def share(part: frozenset[str], whole: frozenset[str]) -> float:
     return len(part & whole) / len(part) if part else 0.0
 
 
-def repeats(one: str, other: str, *, within: bool = False) -> bool:
+def repeats(first: str, other: str, *, within: bool = False) -> bool:
     """Whether one text repeats the other: a word more or less, but none in another's place and nothing turned round.
 
     "Use two spaces" and "use four spaces" share most of their words and do not say the same. `within`: or the other one has
     all its words among more; where the order of words matters, in that order.
     """
-    left, right = gist(one), gist(other)
+    left, right = gist(first), gist(other)
     is_part, is_longer = left.stems <= right.stems, right.stems <= left.stems
     is_same = (is_part or is_longer) and overlap(left, right) >= SAME_SHARE
     is_within = within and is_part and left.turns == right.turns and len(left.stems) >= LEAST_WITHIN
@@ -240,13 +240,13 @@ def required_words(text: str) -> frozenset[str]:
     )
 
 
-def _says_all_of(one: str, other: str) -> bool:
+def _says_all_of(first: str, other: str) -> bool:
     """Whether one text says everything that the other says: the same, or the same and more that limits nothing."""
     required = required_words(other)
-    if not required <= required_words(one):
+    if not required <= required_words(first):
         return False
-    long, short = _clauses(one), _clauses(other)
-    (_, why, asks), (_, other_why, other_asks) = clauses.read(one), clauses.read(other)
+    long, short = _clauses(first), _clauses(other)
+    (_, why, asks), (_, other_why, other_asks) = clauses.read(first), clauses.read(other)
     size = len(short)
     if not 0 < size <= len(long) or any(map(_differs, long[: size - 1], short)):
         return False
@@ -261,8 +261,8 @@ def _says_all_of(one: str, other: str) -> bool:
     return not (more and last.head[1]) and not any(map(_Clause.may_limit, more))
 
 
-def _differs(one: _Clause, other: _Clause) -> bool:
-    return one[:2] != other[:2]
+def _differs(first: _Clause, other: _Clause) -> bool:
+    return first[:2] != other[:2]
 
 
 @cached(4096)
@@ -271,7 +271,7 @@ def _clauses(text: str) -> tuple[_Clause, ...]:
     words = clauses.read(text).words
     denies = any(word.plain in _DENIALS or word.plain == "only" or word.plain.endswith("n't") for word in words)
     empty = WORDS["empty"] if denies else WORDS["empty"] | WORDS["weight"]
-    found: list[_Clause] = []
+    clauses_read: list[_Clause] = []
     fronted: list[Word] = []
     own: list[Word] = []
     join = ""
@@ -282,12 +282,12 @@ def _clauses(text: str) -> tuple[_Clause, ...]:
             own.append(word)
         if not own or not (joins or ends):
             continue
-        if not found and not fronted and own[0].plain in _OPENING and word.plain == ",":
+        if not clauses_read and not fronted and own[0].plain in _OPENING and word.plain == ",":
             fronted, own = own, []
             continue
-        found += _clause(join, fronted, own, empty)
+        clauses_read += _clause(join, fronted, own, empty)
         fronted, own, join = [], [], word.plain if joins and word.plain != "and" else ""
-    return (*found, *(_clause(join, [], fronted, empty) if fronted else []))
+    return (*clauses_read, *(_clause(join, [], fronted, empty) if fronted else []))
 
 
 def _clause(join: str, fronted: list[Word], words: list[Word], empty: frozenset[str]) -> list[_Clause]:
@@ -380,10 +380,10 @@ def _replacement(older: str, newer: str, renames: Mapping[str, str]) -> Comparis
     replacement.
     """
     of_parts = (_replacement_by_part(older, part, renames) for part in dict.fromkeys((newer, *clauses.parts(newer))))
-    found = [how for how in of_parts if how is not None]
-    if found and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
-        return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=found[0].reasons)
-    return max(found, key=lambda how: how.confidence, default=None)
+    comparisons = [how for how in of_parts if how is not None]
+    if comparisons and 0 < len(clauses.mentioned_parts(older, newer)) < len(clauses.parts(older)):
+        return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=comparisons[0].reasons)
+    return max(comparisons, key=lambda how: how.confidence, default=None)
 
 
 def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> Comparison | None:
@@ -395,14 +395,14 @@ def _replacement_by_part(older: str, newer: str, renames: Mapping[str, str]) -> 
     only_before, only_after = before.stems - after.stems, after.stems - before.stems
     if before.asks or (_ENVIRONMENTS & only_before and _ENVIRONMENTS & only_after):
         return None
-    found = _signals(before, after, parse(older))
+    signals = _signals(before, after, parse(older))
     switch = find_switch(newer)
     if switch is not None and _is_left_as_named(renamed, before, switch):
-        found["left"] = True
-    certain = sorted((name for name, is_certain in found.items() if is_certain), key=lambda name: -SIGNALS[name])
+        signals["left"] = True
+    certain = sorted((name for name, is_certain in signals.items() if is_certain), key=lambda name: -SIGNALS[name])
     if certain:
         return Comparison(relation="replaces", confidence=SIGNALS[certain[0]], reasons=tuple(certain))
-    return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=tuple(found)) if found else None
+    return Comparison(relation="may replace", confidence=DOUBTFUL, reasons=tuple(signals)) if signals else None
 
 
 def _is_left_as_named(older: str, before: Claims, switch: Switch) -> bool:
@@ -421,28 +421,28 @@ def _signals(before: Claims, after: Claims, unfollowed: Claims) -> dict[str, boo
     """Finds the signals of a replacement: signal -> whether the subject certainly is the same."""
     if any(old in unfollowed.named for old, _ in after.renames):
         return {"renamed": True}
-    found: dict[str, bool] = {}
+    signals: dict[str, bool] = {}
     if any(
         change.thing <= before.stems and any(_changes_value(change, slot, before) for slot in before.slots)
         for change in after.changes
     ):
-        found["changed"] = True
+        signals["changed"] = True
     if any(_likes_better(liked, other, before) for liked, other in after.prefers):
-        found["prefers"] = True
+        signals["prefers"] = True
     for what in after.gone:
         if what <= before.positive:
             if before.topic == what or 2 * len(what) >= len(before.stems):
-                found["gone"] = True
+                signals["gone"] = True
             elif what & before.names or any(slot.value == what for slot in before.slots):
-                found.setdefault("gone", False)
+                signals.setdefault("gone", False)
     shared = before.stems & after.stems
     if len(shared) < SAME_SUBJECT * min(len(before.stems), len(after.main)):
-        return found
+        return signals
     if any(_says_instead(claim, before) for claim in after.instead):
-        found["says-instead"] = True
+        signals["says-instead"] = True
     if any(_denies(claim, before) for claim in after.denied):
-        found["denied"] = True
-    return found | _opposite(before, after, shared) | _other_value(before, after)
+        signals["denied"] = True
+    return signals | _opposite(before, after, shared) | _other_value(before, after)
 
 
 def _changes_value(change: Change, slot: Slot, before: Claims) -> bool:
@@ -472,29 +472,29 @@ def _says_instead(claim: Against, before: Claims) -> bool:
     """`X instead of Y`: Y is in the older one, with the words that are beside it in the newer."""
     if not claim.what <= before.positive:
         return False
-    if claim.beside and claim.beside <= before.stems - before.positive:
+    if claim.context and claim.context <= before.stems - before.positive:
         return True  # "use black, not ruff": what is wanted now is what the older one spoke against
-    beside = len(claim.beside & before.stems)
-    if not beside and len(claim.beside) <= 1 and _is_all(claim.what, before):
+    shared = len(claim.context & before.stems)
+    if not shared and len(claim.context) <= 1 and _is_all(claim.what, before):
         return True  # "use pytest instead of unittest" speaks of no subject, and the older one of little else
     special = len(claim.what) > 1 or claim.what & before.names
-    return (beside >= 2 and beside >= BESIDE_PLAIN * len(claim.beside)) or (
-        bool(special) and 1 <= beside >= BESIDE_SPECIAL * len(claim.beside)
+    return (shared >= 2 and shared >= BESIDE_PLAIN * len(claim.context)) or (
+        bool(special) and 1 <= shared >= BESIDE_SPECIAL * len(claim.context)
     )
 
 
 def _is_all(what: frozenset[str], before: Claims) -> bool:
     """Whether a statement says by what something is done, or where ("we deploy to Fly.io"), and hardly what."""
-    beside, slots = before.positive - what - _ALWAYS, [slot for slot in before.slots if slot.value == what]
+    rest, slots = before.positive - what - _ALWAYS, [slot for slot in before.slots if slot.value == what]
     placed = {slot.verb for slot in slots if slot.way == "place"} & _HOLDING if what <= before.names else None
-    return bool(placed and beside <= placed) or (len(beside) <= 2 and any(slot.way == "means" for slot in slots))
+    return bool(placed and rest <= placed) or (len(rest) <= 2 and any(slot.way == "means" for slot in slots))
 
 
 def _denies(claim: Against, before: Claims) -> bool:
     """A negation: the older one affirms just what is denied, of the same subject; without a subject nearly all of it."""
     if claim.is_qualified or not claim.what <= before.positive:
         return False
-    return claim.beside <= before.stems and len(claim.what | claim.beside) >= MOST_OF_IT * len(before.main)
+    return claim.context <= before.stems and len(claim.what | claim.context) >= MOST_OF_IT * len(before.main)
 
 
 def _opposite(before: Claims, after: Claims, shared: frozenset[str]) -> dict[str, bool]:
@@ -539,9 +539,9 @@ def _kind_of_value(changed: frozenset[str], into: frozenset[str], before: Claims
     return "value" if numbers[0] == numbers[1] else ""
 
 
-def _same_subject(one: frozenset[str], other: frozenset[str]) -> bool:
+def _same_subject(first: frozenset[str], other: frozenset[str]) -> bool:
     """Whether what is left of two statements is one subject: of what one says more, the other has no counterpart."""
-    both = one & other
-    if not both or (one - other and other - one):
+    both = first & other
+    if not both or (first - other and other - first):
         return False
-    return len(both) >= SAME_REST * max(len(one), len(other))
+    return len(both) >= SAME_REST * max(len(first), len(other))

@@ -1,4 +1,4 @@
-"""Tools on compaction: what was left out of turns, what that saved, and whether the figures are right."""
+"""Tools on compaction: the text left out of turns, the tokens saved, and an audit of both."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from csmd.paths import is_file
 from csmd.store import compactions, search, turns
 from csmd.store.compactions import Compaction, Total
 from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.present import as_json, find_session, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between
 
 TOOLS = Tools()
-
 MOST = 1000
 SIZES = ("bytes_before", "bytes_after", "tokens_before", "tokens_after")
 
@@ -26,7 +25,7 @@ def _report(
 ) -> Json:
     """Report on compaction savings: the outcome of each trimmed or dropped turn, and tokens saved in all.
 
-    `reduction` is of all that was compressed, `average_reduction` the mean of each; both in percent.
+    `reduction` is the total reduction, `average_reduction` the mean over turns; both in percent.
     """
     stream = find_session(rows, session, asking).id if session else ""
     totals = compactions.totals(rows, projects=seen, session=stream)
@@ -49,7 +48,7 @@ def _by_outcome(totals: Sequence[Total]) -> dict[str, int]:
 
 
 def _sums(totals: Sequence[Total]) -> Json:
-    """What those that were compressed took before and after, and saved."""
+    """Bytes and tokens before and after, and tokens saved, over all compressed turns."""
     done = [row for row in totals if row.outcome == "compressed"]
     sums = {name: sum(getattr(row, name) for row in done) for name in SIZES}
     saved = sums["tokens_before"] - sums["tokens_after"]
@@ -69,7 +68,7 @@ def _audit(
 ) -> Generator[None, None, Json]:
     """Audit compaction telemetry: recount it from the turns, and read the last `verify` again from their transcripts.
 
-    Lists at most `limit` problems; those whose transcript is gone are none.
+    Lists at most `limit` problems. A transcript that is gone is not a problem.
     """
     recounted, problems = Counter[str](), list[Json]()
     after = compactions.FIRST
@@ -100,7 +99,7 @@ def _audit(
 
 
 def _reread(ctx: ToolContext, rows: Rows, left_out: Sequence[Compaction]) -> Generator[None, None, Json]:
-    """How many turns their transcripts give back byte for byte, of how many no transcript has them, which say something else."""
+    """Counts turns whose transcript still has the same text or is gone; lists those whose transcript differs."""
     same, changed = 0, list[str]()
     gone = 0
     for row in left_out:

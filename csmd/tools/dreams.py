@@ -1,28 +1,31 @@
 """Tools on dreams: gates, plan, run, diff, undo, history.
 
-A plan or a dream shows only projects that the caller may see, and how much is left out. Markdown that a dream wrote
-is about all projects: with walls it is shown to a person only.
+A plan or a dream shows only projects that the caller may see, and how many actions are left out. Pages that a dream wrote
+are about all projects; if there are walls, only a person is shown them.
 """
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from csmd.curator import curate
-from csmd.dream import narrator, page_files, steps, undo
+from csmd.dream import dream_undo, narrator, page_files, steps
 from csmd.dream.actions import Action, Fact, Tally
 from csmd.errors import BadInput, CsmdError
-from csmd.store import dreams, ledger
+from csmd.store import dream_scopes, dreams, journal, ledger, projects, workspaces
 from csmd.store.dreams import Dream
+from csmd.store.journal import ChangedFile, ChangedRow, ChangeSet
+from csmd.store.row_images import Image
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import markdown
+from csmd.tools.declaration import Json, ToolContext, Tools, between, places, resolve_id
 from csmd.tools.present import as_json, roots
-from csmd.tools.registry import Json, ToolContext, Tools, between, places, resolve_id
 from csmd.vocabulary import INDEX
 
 TOOLS = Tools()
@@ -31,15 +34,15 @@ MOST = 1000
 
 
 def dream_json(rows: Rows, dream: Dream) -> Json:
-    """A dream, with how many actions of each kind it did."""
+    """Returns a dream, with how many actions of each kind it did."""
     names = "id why state begun_at ended_at undone_at sessions error"
-    return as_json(dream, names, did=dreams.change_counts(rows, dream.seq))
+    return as_json(dream, names, did=journal.action_counts(rows, dream.seq))
 
 
 def count_facts(read: steps.Read) -> steps.Steps[Mapping[int, Sequence[Fact]]]:
-    """Counts facts over journal and packets for a plan to go by; by project."""
+    """Counts the facts that a plan is made from, by project."""
     facts: dict[int, Sequence[Fact]] = {}
-    for place in read(dreams.dream_places):
+    for place in read(dream_scopes.dream_places):
         facts[place.seq] = read(partial(narrator.count_facts, project=place.seq))
         yield
     return facts
@@ -75,7 +78,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
         "did": dict(sorted(Counter(action.kind for action in actions).items())),
         "actions": [_action(action, root_of) for action in actions],
         "projects": [_tally(tally, root_of) for tally in plan.tallies if seen is None or tally.project_seq in seen],
-        # The name of a page tells of its project; those two are everybody's and have none.
+        # A page's name reveals its project, except those of these two.
         "files": [
             asdict(file)
             for file, on in files
@@ -87,7 +90,7 @@ def _plan(ctx: ToolContext, rows: Rows, project: str = "", asking: str = "") -> 
 
 
 def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now: str) -> Json | None:
-    """What a dream would ask of the language model that was added, of what may be seen; None where there is none."""
+    """Returns the questions that a dream would ask the configured language model, of visible projects; None without a model."""
     provider = ledger.asked_provider(rows)
     if provider is None:
         return None
@@ -105,7 +108,7 @@ def _questions(ctx: ToolContext, rows: Rows, seen: Sequence[int] | None, *, now:
 
 def _action(action: Action, root_of: dict[int, str]) -> Json:
     memory, other, fact = action.memory, action.other, action.fact
-    # Whose sureness and tier an action tells: of a merge those of the memory that stays.
+    # Confidence and tier of a merge are those of the memory that stays.
     subject = other if action.kind == "merge" else memory
     return {
         "phase": action.phase,
@@ -155,20 +158,74 @@ def _diff(
     dream, seen = _find(rows, id_), places(rows, "", asking)
     did: list[Json] = []
     number, last = 0, max(offset, 0) + limit if limit else math.inf
-    for change in undo.diff(rows, dream.id, among=seen):
+    for change in changes_json(rows, dream.id, among=seen):
         if seen is None or by_person or not change["files"]:
             number += 1
             did += [change] if offset < number <= last else []
         yield
-    total = sum(dreams.change_counts(rows, dream.seq).values())
+    total = sum(journal.action_counts(rows, dream.seq).values())
     return {"dream": dream_json(rows, dream), "did": did, "hidden": total - number}
+
+
+def changes_json(rows: Rows, ident: str, *, among: Sequence[int] | None = None) -> Iterator[Json]:
+    """Yields what a dream did in these projects (None: in all) and in files, as JSON, in order.
+
+    Of an action that a purge erased only the reason is left. CsmdError if there is no such dream.
+    """
+    dream = dreams.by_id(rows, ident)
+    if dream is None:
+        raise CsmdError(f"there is no dream {ident!r}", hint="csmd dream history")
+    for seq in journal.actions(rows, dream.seq):
+        action, written = journal.change_set(rows, seq), journal.files_of_set(rows, seq)
+        if among is None or written or action.project_seq in among:
+            yield _change_set_json(rows, action, journal.changed_rows(rows, seq), written)
+
+
+def _change_set_json(
+    rows: Rows, change: ChangeSet, changed: Sequence[ChangedRow], written: Sequence[ChangedFile]
+) -> Json:
+    return {
+        "kind": change.kind,
+        "project": projects.name_of(rows, workspaces.merged_into(rows, change.project_seq) or change.project_seq),
+        "reason": change.reason, "evidence": change.evidence.split(), "at": change.at, "undone_at": change.undone_at,
+        "touched": [
+            {"item": row.was.item, "before": _side_json(row.was), "after": _side_json(row.then), "kept": row.kept}
+            for row in changed
+        ],
+        "files": [
+            {"path": file.path, "diff": unified_diff(file.path, file.before, file.after), "kept": file.kept}
+            for file in written
+        ],
+        "purged": not changed and not written,
+    }  # fmt: skip
+
+
+def _side_json(image: Image) -> Json | None:
+    """Returns a memory or candidate before or after an action, None if it did not exist; a candidate's tier is its status."""
+    content = image.content
+    if not content:
+        return None
+    return {
+        "text": str(content["text"]), "confidence": float(content["confidence"]),
+        "tier": str(content.get("tier") or content.get("status", "")),
+        "superseded_by": str(content.get("superseded_by", "")),
+        "sources": len(content.get("sources") or content.get("evidence") or ()),
+        "links": [f"{kind} {other}" for _, other, kind, *_ in image.outgoing_links],
+    }  # fmt: skip
+
+
+def unified_diff(path: str, before: str | None, after: str | None) -> str:
+    """Returns a file's change as a unified diff; a missing file is /dev/null."""
+    old, new = ("/dev/null" if text is None else path for text in (before, after))
+    lines = difflib.unified_diff((before or "").splitlines(), (after or "").splitlines(), old, new, lineterm="")
+    return "\n".join(lines)
 
 
 @TOOLS.add("csm_dream_undo", mutates=True)
 def _undo(ctx: ToolContext, rows: Rows, id_: str, dry_run: bool = True) -> Json:
     """Take a dream back, and every one since; gives a job, with `dry_run` says which."""
     dream = _find(rows, id_)
-    chain = undo.plan_undo(rows, dream.id)
+    chain = dream_undo.plan_undo(rows, dream.id)
     if dry_run:
         return {"dry_run": True, "dreams": [dream_json(rows, dream) for dream in chain]}
     return {"dry_run": False, "job": ctx.submit("undo", order={"dream": dream.id})}
@@ -182,7 +239,7 @@ def _history(ctx: ToolContext, rows: Rows, limit: int = 20, offset: int = 0) -> 
 
 
 def _find(rows: Rows, typed: str) -> Dream:
-    """The dream that is meant by its id or the beginning of it, `last` for the latest."""
+    """Returns the dream with an id or its beginning, or the latest for `last`."""
     if typed == "last":
         latest = dreams.history(rows, limit=1)
         if not latest:

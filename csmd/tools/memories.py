@@ -1,4 +1,4 @@
-"""Tools on memories: list, show, save, forget, supersede; brief and recall."""
+"""Tools on memories: list, show, save, forget, supersede."""
 
 from __future__ import annotations
 
@@ -15,16 +15,28 @@ from csmd.errors import BadInput, CsmdError
 from csmd.extraction.classifier import CATEGORIES_OF, classify
 from csmd.memory import confidence, remember, supersession
 from csmd.privacy.redaction import redact
-from csmd.recall import advisory, brief, checkpoint, prompt, query, results, visibility, work_notes
+from csmd.recall import brief, query, results, visibility
 from csmd.recall.visibility import is_visible
-from csmd.store import belief_changes, failures, forget, memories, projects, receipts, search, team, tombstones, topics
+from csmd.store import (
+    belief_changes,
+    failures,
+    forget,
+    journal,
+    memories,
+    projects,
+    receipts,
+    search,
+    team,
+    tombstones,
+    topics,
+)
 from csmd.store.sqlite import Rows
 from csmd.text import display
 from csmd.text.tokens import keyed_hash
 from csmd.tools import present
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, leave_to_review, places
 from csmd.tools.present import (
     as_json,
-    brief_json,
     brief_memory,
     find_memory,
     find_session,
@@ -33,27 +45,21 @@ from csmd.tools.present import (
     roots,
     sources,
 )
-from csmd.tools.registry import QUERY_VECTOR_S, Json, Places, ToolContext, Tools, between, leave_to_review, places
-from csmd.values import Brief, Link, Memory, Provenance, Statement
+from csmd.values import Link, Memory, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, NEVER, OWNER, Category, Gate, MemdirType, MemoryType
 
-MEMORIES = Tools()
-SUPERSEDE = Tools()
-SHOW = Tools()
-
+TOOLS = Tools()
 #: Memories that are named beside a new one: those that it may replace, and those that only speak of the same.
 DOUBTFUL, RELATED = 5, 2
 #: A memory's id or the beginning of it.
 _ID = re.compile(r"(?:m[0-9a-f]*)?")
-
-
 #: Memories of one page of a list; what a list may be limited to.
 MOST_LISTED, ALL = 200, 2**31
 #: Filter of a list -> what it may be.
 FILTERS: dict[str, tuple[str, ...]] = {
     "gate": get_args(Gate), "category": get_args(Category), "type": get_args(MemoryType), "state": ("active", "replaced"),
 }  # fmt: skip
-#: The types of a memory: csmd's own, and Claude Code's, each with the category of what is saved as such.
+#: Claude Code's types of memory -> the category of what is saved as one.
 HOST_TYPES: dict[MemdirType, Category] = {
     "user": "preference", "feedback": "convention", "project": "fact", "reference": "fact",
 }  # fmt: skip
@@ -62,12 +68,12 @@ ALL_TYPES: tuple[str, ...] = (*get_args(MemoryType), *HOST_TYPES)
 SURE_BY_PERSON, SURE_BY_ASSISTANT = 0.95, 0.8
 
 
-@MEMORIES.add("csm_memory_list")
+@TOOLS.add("csm_memory_list")
 def _list(
     ctx: ToolContext, rows: Rows, seen: Places = None, asking: str = "", limit: int = 0, offset: int = 0, gate: str = "",
     category: str = "", type_: str = "", session: str = "", state: str = "", since: str = "", until: str = "",
 ) -> Json:  # fmt: skip
-    """List memories: all, the surest first; with a limit or a filter the last said first, with what replaced what."""
+    """List memories: all, surest first; with a limit or a filter latest first, with replacements."""
     words = {"gate": gate, "category": category, "type": type_, "state": state}
     if not (limit or session or since or until or any(words.values())):
         return {"memories": memories_json(rows, memories.list_memories(rows, projects=seen))}
@@ -90,7 +96,7 @@ def _list(
 
 
 def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
-    """The memory to forget by its id; BadInput for words, with the memory that says just them."""
+    """The memory with an id; BadInput for words, naming the memory with exactly that text."""
     if _ID.fullmatch(ident):
         return find_memory(rows, ident, asking)
     same = memories.all_by_hash(rows, keyed_hash(display.squeeze(redact(ident, Counter())), key))
@@ -107,7 +113,7 @@ def _typed(rows: Rows, ident: str, key: bytes, asking: str) -> Memory:
 
 
 def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
-    """CsmdError where the user has csmd look away: what a model saves there is no more to be kept than what is said."""
+    """Raises CsmdError if csmd is paused or a directory is left out: a model must not save anything then."""
     if ctx.paused():
         raise CsmdError("csmd is paused: nothing is kept that no person states", hint="`csmd resume` in a terminal")
     named = [place for place in directories if place]
@@ -115,19 +121,19 @@ def refuse_where_left_out(ctx: ToolContext, *directories: str) -> None:
         raise CsmdError("the user has left this directory out: nothing is kept that no person states")
 
 
-@MEMORIES.add("csm_memory_save", mutates=True)
+@TOOLS.add("csm_memory_save", mutates=True)
 def _save(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "", pin: bool = False,
     type_: str = "", confidence: float = 0.0, by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Remember a statement; what it is and how sure (0 to 1) its words tell, unless `type` and `confidence` do."""
+    """Remember a statement; its words give type and confidence (0 to 1), unless the parameters do."""
     body = normalise_typed_text(text)
     if not by_person:
         refuse_where_left_out(ctx, project, asking)
     statement, of_type = _typed_statement(body, type_, confidence, by_person=by_person)
     now, key = ctx.now(), ctx.store.hash_key
     source = Provenance(uuid=f"cli:{secrets.token_hex(8)}", session_id=redact(session, Counter()), at=now)
-    places(rows, project, asking)  # a wall keeps out what would be put behind it as well
+    places(rows, project, asking)  # a wall also keeps out new memories from outside
     directory = redact(project, Counter())
     place = project_identity.entering(rows, project_identity.identified(directory)) if directory else None
     behind = 0 if place else project_identity.wall(rows, asking)
@@ -141,27 +147,29 @@ def _save(
         if by_person:
             remember.unforget(writing, statement, project=home, key=key)
 
-        # What a model saves by itself confirms nothing: each call is a new source, so it could make anything sure.
-        def keep() -> tuple[str, bool]:
-            return remember.remember(
+        new = False
+
+        # A model's own save does not confirm: each call is a new source, so it could make anything certain.
+        def keep() -> str:
+            nonlocal new
+            ident, new = remember.remember(
                 writing, statement, source, project=home, origin="stated" if by_person else "model_saved", key=key,
                 pinned=pin and by_person, type_=of_type,
             )  # fmt: skip
+            if not ident and by_person:
+                raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
+            return ident
 
-        touched = belief_changes.changed_by(writing, keep) if by_person else []
-        ident, new = keep()
-        if by_person and ident:
-            belief_changes.put_answer(
-                writing, item=ident, answer="remember", made=ident, was="", project=home, touched=touched, now=now
-            )
+        if by_person:
+            ident = journal.record_answer(writing, keep, kind="remember", item="", project=home, now=now).made
+        else:
+            ident = keep()
         memory = memories.by_id(writing, ident)
         return memory, new, _related_json(writing, memory) if memory and new else [], home
 
     memory, new, related, home = ctx.store.write(write)
     ctx.poke()
     if memory is None:
-        if by_person:
-            raise CsmdError("a part of this text was purged", hint="`csmd forget --lift` lets purged text in again")
         raise CsmdError("the user made csmd forget this text", hint="say it again with `csmd remember` in a terminal")
     return {
         "id": memory.id, "new": new, "text": statement.text, "authority": statement.authority,
@@ -173,7 +181,7 @@ def _save(
     }  # fmt: skip
 
 
-@MEMORIES.add("csm_memory_lesson", mutates=True)
+@TOOLS.add("csm_memory_lesson", mutates=True)
 def _lesson(
     ctx: ToolContext, rows: Rows, text: str, project: str = "", asking: str = "", session: str = "",
     confidence: float = 0.0, by_person: bool = False,
@@ -183,9 +191,9 @@ def _lesson(
 
 
 def _typed_statement(body: str, type_: str, sure: float, *, by_person: bool) -> tuple[Statement, MemoryType | None]:
-    """What is saved, and its type where it is not the one that its words tell; `sure` 0 for what they tell.
+    """The statement to save, and its type if that is not what its words give; `sure` 0 leaves confidence to the words.
 
-    An assistant makes nothing surer than it would be without a word from it.
+    An assistant may lower the confidence, not raise it.
     """
     if type_ and type_ not in ALL_TYPES:
         raise BadInput(f"{type_!r} is no type of memory", hint=f"choose one of {', '.join(ALL_TYPES)}")
@@ -213,12 +221,12 @@ def _typed_statement(body: str, type_: str, sure: float, *, by_person: bool) -> 
 
 
 def _own_host_type(type_: str) -> str:
-    """The host's type that a category tells: a reference is a project's fact with an address."""
+    """The assistant's type for a category: a reference is a project fact with an address."""
     return "project" if type_ == "reference" else type_
 
 
 def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
-    """What a new memory has replaced, may replace, or is similar to; with the rest if only a part was replaced."""
+    """Memories that a new one has replaced, may replace, or resembles; with the rest of one replaced in part."""
     relations = supersession.find_related(rows, new_memory)
     near = [("replaced", memory) for memory in relations.replaced]
     near += [("doubtful", memory) for memory in relations.doubtful[:DOUBTFUL]]
@@ -233,12 +241,12 @@ def _related_json(rows: Rows, new_memory: Memory) -> list[Json]:
 
 
 def _rest(rows: Rows, ident: str) -> Json | None:
-    """The memory that holds what was left of one of which a part was replaced."""
+    """The memory with the remaining text of one that was replaced in part; None for none."""
     rest = supersession.rest_of(rows, ident)
     return as_json(rest, "id text") if rest else None
 
 
-@MEMORIES.add("csm_memory_delete", mutates=True)
+@TOOLS.add("csm_memory_delete", mutates=True)
 def _forget(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", by_person: bool = False
 ) -> Generator[None, None, Json]:
@@ -248,20 +256,18 @@ def _forget(
     pages = yield from forget.find_places(rows, target)
 
     def write(writing: Rows) -> tuple[Memory, list[Memory]]:
-        memory = find_memory(writing, target.id, asking)  # as it is now: the user may have stated it meanwhile
+        memory = find_memory(writing, target.id, asking)  # read again: the user may have stated it meanwhile
         if memory.authority == "user" and not by_person:
             raise CsmdError(
                 f"{memory.id} was said by the user, and only a person at a terminal can make csmd forget it",
                 hint=f"type `csmd forget {memory.id}` in a terminal",
             )
         leave_to_review(writing, memory, by_person=by_person)
-        known = pages if memory.text == target.text else forget.NOWHERE
-        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=known)
-        if by_person:  # which `csmd undo` then names, instead of taking back what was done before
-            belief_changes.put_answer(
-                writing, item=memory.id, answer=belief_changes.FORGET, made="", was="", project=memory.project_seq, touched=[],
-                now=ctx.now(),
-            )  # fmt: skip
+        quoted_in = pages if memory.text == target.text else forget.NOWHERE
+        remember.forget(writing, memory, key=key, now=ctx.now(), by_person=by_person, quoted_in=quoted_in)
+        if by_person:  # so that `csmd undo` names it instead of undoing the answer before it
+            home = memory.project_seq
+            journal.record_answer(writing, str, kind=journal.FORGET, item=memory.id, project=home, now=ctx.now())
         same = memories.all_by_hash(writing, keyed_hash(memory.text, key))
         return memory, [other for other in same if is_visible(writing, other.project_seq, asking=asking)]
 
@@ -276,53 +282,11 @@ def _forget(
     }  # fmt: skip
 
 
-def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
-    """The rows that a session in a project sees."""
-    return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
-
-
-@MEMORIES.add("csm_memory_context")
-def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """The brief a new session would get."""
-    settings, seen = ctx.config.settings, visible_places(rows, project, asking)
-    goals = checkpoint.goals_block(rows, seen, "")
-    composed = brief.session_brief(
-        rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
-        goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
-    )  # fmt: skip
-    if settings.stages_advisory:
-        lines = advisory.read_lines(rows, places=seen)
-        composed = advisory.append_advisory(composed, lines, max_tokens=settings.brief_max_tokens)
-    return brief_json(ctx, composed)
-
-
-@MEMORIES.add("csm_memory_recall")
-def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
-    """What would be added to a prompt."""
-    settings = ctx.config.settings
-    made = prompt.recall(
-        rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
-        max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
-        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key, asking=project,
-    )  # fmt: skip
-    return brief_json(ctx, made)
-
-
-@MEMORIES.add("csm_memory_file_recall")
-def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
-    """What is known of a file."""
-    most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
-    made: Brief = work_notes.recall_file(
-        rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
-    )
-    return brief_json(ctx, made)
-
-
-@SUPERSEDE.add("csm_memory_supersede", mutates=True)
+@TOOLS.add("csm_memory_supersede", mutates=True)
 def _supersede(
     ctx: ToolContext, rows: Rows, old: str, new: str = "", undo: bool = False, asking: str = "", by_person: bool = False
 ) -> Json:
-    """Have one memory supersede another, or undo that."""
+    """Replace one memory with another, or undo that."""
     if not new and not undo:
         raise BadInput("csm_memory_supersede needs the memory that holds", hint="give new=ID, or undo=true")
     old_id = find_memory(rows, old, asking).id
@@ -330,7 +294,7 @@ def _supersede(
     by = supersession.PERSON if by_person else supersession.ASSISTANT
 
     def write(writing: Rows) -> Json:
-        memory = find_memory(writing, old_id, asking)  # as it is now
+        memory = find_memory(writing, old_id, asking)  # read again inside the write
         if memory.authority == "user" and not by_person:
             raise CsmdError(
                 f"{memory.id} was said by the user, and only a person at a terminal can settle whether it holds",
@@ -344,16 +308,18 @@ def _supersede(
             memory = supersession.undo(writing, memory, by=by, now=now)
         else:
             newer, old = find_memory(writing, new_id, asking), memory
+            if newer.superseded_by and newer.superseded_by != old.id:
+                current = f"csmd supersede {old.id} {newer.superseded_by}"
+                raise BadInput(f"{newer.id} was itself replaced by {newer.superseded_by}", hint=current)
 
-            def replace() -> Memory:
-                return supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+            def replace() -> str:
+                supersession.supersede(writing, old, newer, by=by, now=now, key=ctx.store.hash_key)
+                return new_id
 
-            touched = belief_changes.changed_by(writing, replace)
-            memory = replace()
-            belief_changes.put_answer(
-                writing, item=memory.id, answer="supersede", made=new_id, was="" if by_person else supersession.RULE,
-                project=memory.project_seq, touched=touched, now=now,
-            )  # fmt: skip
+            journal.record_answer(
+                writing, replace, kind="supersede", item=old_id, project=memory.project_seq, by=by, now=now
+            )
+            memory = find_memory(writing, old_id, asking)
         return as_json(
             memory, "id text confidence undone superseded_by was_superseded_by rest", undone=undo, was_superseded_by=was,
             rest=_rest(writing, memory.id),
@@ -367,7 +333,7 @@ TELLINGS, BESIDE = 3, 3
 
 
 def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
-    """In whose words a memory was asked for, and what was said against it, as far as who asks may see it."""
+    """Symptoms that users reported for an error, and reasons against a memory, as far as the caller may see them."""
     reported = failures.symptoms_of(rows, [memory.seq]).get(memory.seq, [])
     against = failures.refutations_of(rows, memory.seq)
     turns = search.turns_of_uuids(rows, [uuid for uuid, *_ in [*reported, *against]])
@@ -377,15 +343,15 @@ def failure_notes(rows: Rows, memory: Memory, asking: str) -> Json:
         for uuid, seq in turns.items()
         if seq in project_of and is_visible(rows, project_of[seq], asking=asking)
     }  # fmt: skip
-    reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # of each the last time
+    reasons = {reason: (uuid, at) for uuid, at, reason in against if uuid in seen}  # the latest of each reason
     return {
-        "symptoms": [{"uuid": uuid, "at": at, "text": said} for uuid, at, said in reported if uuid in seen],
+        "symptoms": [{"uuid": uuid, "at": at, "text": text} for uuid, at, text in reported if uuid in seen],
         "refuted": [{"uuid": uuid, "at": at, "reason": reason} for reason, (uuid, at) in reasons.items()],
     }
 
 
 def _start(rows: Rows, memory: Memory, asking: str) -> Json:
-    """Whether the next session's start is told a memory, why, and for how many sessions more (None: for good)."""
+    """Whether the next session's start shows a memory, why, and for how many more sessions (None: for good)."""
     worth = brief.worth_at_start(
         rows, memory, [memory.project_seq] if asking in ("", OWNER) else visibility.scopes(rows, asking)
     )
@@ -393,14 +359,14 @@ def _start(rows: Rows, memory: Memory, asking: str) -> Json:
     return {"told": worth.value > 0, "why": worth.why, "sessions_left": left}
 
 
-@SHOW.add("csm_memory_show")
+@TOOLS.add("csm_memory_show")
 def _show(
     ctx: ToolContext, rows: Rows, id_: str, asking: str = "", start: bool = True, only_fading: bool = False
 ) -> Json:
     """Show one memory: where it was said, what supports and contradicts it, how sure it is.
 
-    Without `start` its rank at sessions' starts is left out: that compares it with everything they could be shown. With
-    `only_fading`, only that rank and how long prompts are shown it are added to the memory itself.
+    Without `start` its rank at sessions' starts is left out, which compares it with all other memories. With
+    `only_fading` the answer is the memory, that rank, and how long prompts are shown it.
     """
     memory = find_memory(rows, id_, asking)
     today = projects.active_day(rows, memory.project_seq)
@@ -411,14 +377,14 @@ def _show(
     changes = belief_changes.changes_of(rows, memory.id)
     confirmed_on = projects.active_day(rows, memory.project_seq, on=memory.confirmed_at[:10])
     factors = confidence.factors(memory, today=today, confirmed_on=confirmed_on, lowered=_lowered(changes))
-    told, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
+    injections, times = receipts.injections_of(rows, memory.id, limit=TELLINGS)
     return {
         **memories_json(rows, [memory])[0],
         "version": memory.version,
         "sources": sources(rows, memory, asking),
         "topics": [asdict(topic) for topic in topics.of_memories(rows, [memory.seq]).get(memory.seq, [])],
         "beside": _about_the_same(rows, memory, asking),
-        "links": [found for link in memories.links_of(rows, memory.id) if (found := _link(rows, link, memory, asking))],
+        "links": [row for link in memories.links_of(rows, memory.id) if (row := _link(rows, link, memory, asking))],
         "sure": {
             "today": round(sum(factor.effect for factor in factors), 4),
             "factors": [{**asdict(factor), "effect": round(factor.effect, 4)} for factor in factors],
@@ -429,7 +395,7 @@ def _show(
             "times": times,
             "last": [
                 as_json(receipt, "receipt=id session_id event at")
-                for receipt in told
+                for receipt in injections
                 if is_visible(rows, receipt.project_seq, asking=asking)
             ],
         },
@@ -440,14 +406,14 @@ def _show(
 
 
 def _about_the_same(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """The memories nearest by their topics that hold and may be seen; linked ones with their link."""
+    """Current memories with the most similar topics that the caller may see."""
     seqs = results.find_same_topic(rows, memory.seq, projects=visibility.find_visible_places(rows, asking=asking))
     others = memories.by_seqs(rows, seqs)
     return [brief_memory(others[seq]) for seq in seqs if not others[seq].superseded_by][:BESIDE]
 
 
 def _lowered(changes: list[belief_changes.Change]) -> float:
-    """What contradictions that stand have taken of a memory's confidence."""
+    """How much confidence a memory has lost to contradictions that were not undone."""
     lost = 0.0
     for change in changes:
         before, after = belief_changes.confidence_in(change.before), belief_changes.confidence_in(change.after)
@@ -458,7 +424,7 @@ def _lowered(changes: list[belief_changes.Change]) -> float:
 
 
 def _change(change: belief_changes.Change) -> Json:
-    """One change as it is told: how sure it was before and after (0-1, None where that is no part of it), and by what."""
+    """A change of a memory: confidence before and after (0 to 1, None if unchanged), reason, and author."""
     return as_json(
         change, "change sure_before sure_after superseded_by reason by at undone_at",
         sure_before=belief_changes.confidence_in(change.before), sure_after=belief_changes.confidence_in(change.after),
@@ -467,7 +433,7 @@ def _change(change: belief_changes.Change) -> Json:
 
 
 def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
-    """By what a memory is superseded, when, why and by whose word; {} where it holds."""
+    """What replaced a memory, when, why, and on whose word; {} if it is current."""
     new = memories.by_id(rows, memory.superseded_by) if memory.superseded_by else None
     if new is None or not is_visible(rows, new.project_seq, asking=asking):
         return {}
@@ -477,14 +443,14 @@ def _superseded(rows: Rows, memory: Memory, asking: str) -> Json:
 
 
 def _link(rows: Rows, link: Link, memory: Memory, asking: str) -> Json | None:
-    """A link with the memory at its other end; None for one behind a wall."""
+    """A link with the memory at its other end; None if that is behind a wall."""
     other = memories.by_id(rows, link.to_id if link.from_id == memory.id else link.from_id)
     if other is None or not is_visible(rows, other.project_seq, asking=asking):
         return None
     return {**asdict(link), "other": brief_memory(other)}
 
 
-@SHOW.add("csm_candidate_show")
+@TOOLS.add("csm_candidate_show")
 def _candidate(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Show one candidate with its evidence."""
     return present.candidate_json(rows, present.find_candidate(rows, id_, asking), asking)

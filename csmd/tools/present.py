@@ -1,4 +1,4 @@
-"""Values as the JSON of answers; ids by their beginning."""
+"""Turns values into the JSON of answers, and finds them by the beginning of an id."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from csmd.store.search import TurnRow
 from csmd.store.sessions import Session
 from csmd.store.sqlite import Rows, ids_like
 from csmd.text import display, prose
-from csmd.text.tokens import content_words, query_terms
-from csmd.tools.registry import Json, ToolContext, resolve_id
+from csmd.text.search_terms import query_terms
+from csmd.text.tokens import content_words
+from csmd.tools.declaration import Json, ToolContext, resolve_id
 from csmd.values import Brief, Candidate, Memory
 
 #: Turns on each side of the one that states a memory, and characters of each.
@@ -35,9 +36,9 @@ CANDIDATE = (
 
 
 def as_json(value: Any, names: str, **more: Any) -> Json:
-    """The named attributes of a value in this order, `key=attribute` for one under another name; then `more`.
+    """The named attributes of a value, in this order, then `more`; `key=attribute` renames one.
 
-    What `more` gives for one of the names takes its place. Tuples become lists, dataclasses objects.
+    A value in `more` replaces the attribute of that name. Tuples become lists, dataclasses objects.
     """
     fields: Json = {}
     for name in names.split():
@@ -53,7 +54,7 @@ def _plain(value: Any) -> Any:
 
 
 def check_words(arguments: Mapping[str, str], allowed: Mapping[str, Sequence[str]]) -> None:
-    """BadInput for a filter ("" for none) that is none of the words that it may be."""
+    """Raises BadInput for a filter that is not one of its allowed words; "" means no filter."""
     for name, value in arguments.items():
         if value and value not in allowed[name]:
             raise BadInput(f"there is no {name} {value[:60]!r}", hint=f"choose one of {', '.join(allowed[name])}")
@@ -65,14 +66,14 @@ def roots(rows: Rows) -> dict[int, str]:
 
 
 def lines_of(uuids: Sequence[str]) -> list[str]:
-    """The transcript's lines of the first turns, at most four: further turns of one line are numbered."""
+    """The uuids of the transcript lines of the first turns, at most four; turns of one line share a uuid."""
     return list(dict.fromkeys(uuid.partition("/")[0] for uuid in uuids))[:4]
 
 
 def refuse_secrets(typed: str) -> str:
-    """Typed text to be kept, on one line; BadInput for a text with a secret in it.
+    """Puts typed text on one line; BadInput if it holds a secret.
 
-    It is refused, not redacted: the user learns of the secret, and half a sentence is of no use.
+    It is refused rather than redacted, so that the user learns of the secret.
     """
     counts: Counter[str] = Counter()
     redact(typed, counts)
@@ -85,7 +86,7 @@ def refuse_secrets(typed: str) -> str:
 
 
 def normalise_typed_text(typed: str) -> str:
-    """Typed text to be remembered, on one line; BadInput for nothing, too much, or a secret in it."""
+    """Puts text to be remembered on one line; BadInput if it is empty, too long, or holds a secret."""
     body = refuse_secrets(typed)
     if not content_words(body):
         raise BadInput("there is nothing to remember in that text", hint="say it in a sentence")
@@ -101,7 +102,7 @@ def normalise_typed_text(typed: str) -> str:
 
 
 def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
-    """A memory by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    """A memory by its id or the beginning of it; BadInput for none, or one behind a wall."""
     memory = memories.by_id(rows, resolve_id(ident, ids_like(rows, "memories", ident)))
     if memory is None or not is_visible(rows, memory.project_seq, asking=asking):
         raise BadInput(f"there is no memory {ident!r}", hint="`csmd memories` lists them with their ids")
@@ -109,7 +110,7 @@ def find_memory(rows: Rows, ident: str, asking: str) -> Memory:
 
 
 def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
-    """Memories as `csmd memories --json` shows them; `project` is "" for one that holds everywhere."""
+    """Memories as `csmd memories --json` shows them; `project` is "" for one that applies everywhere."""
     root_of, days = roots(rows), dict[int, int]()
     listed = []
     for memory in shown:
@@ -127,14 +128,14 @@ def memories_json(rows: Rows, shown: Iterable[Memory]) -> list[Json]:
 
 
 def brief_memory(memory: Memory) -> Json:
-    """A memory as it is shown beside another: what it says, who said it, when and where first."""
+    """A memory in short: its text, who said it first, when, and where."""
     source = memory.provenance[0]
     names = "id text authority author confidence at=created_at uuid session_id superseded_by"
     return as_json(memory, names, uuid=source.uuid, session_id=source.session_id)
 
 
 def sources(rows: Rows, memory: Memory, asking: str) -> list[Json]:
-    """The turns that state or confirm a memory, the first with the sentence in its passage and the turns around it."""
+    """The turns that state or confirm a memory; the first with the turns around it."""
     turns = _turns(rows, [source.uuid for source in memory.provenance], asking)
     listed: list[Json] = []
     for source in memory.provenance:
@@ -153,7 +154,7 @@ def _turns(rows: Rows, uuids: list[str], asking: str) -> dict[str, TurnRow]:
 
 
 def _passage(turn: TurnRow | None, statement: str) -> Json:
-    """The speaker, the passage of a statement, and the sentence of that passage that is most similar to it."""
+    """The speaker, the passage around a statement, and the sentence in it most similar to the statement."""
     if turn is None:
         return {"speaker": "", "text": "", "sentence": ""}
     passage = prose.passage(turn.text, query_terms(statement), limit=PASSAGE)
@@ -161,7 +162,7 @@ def _passage(turn: TurnRow | None, statement: str) -> Json:
 
 
 def _likest(passage: str, statement: str) -> str:
-    """The part of a passage that says a statement: its very words, else the sentence with most of them; "" for none."""
+    """The part of a passage that holds a statement: its exact words, else the sentence that shares most; "" for none."""
     if statement in passage:
         return statement
     words = set(content_words(statement))
@@ -175,7 +176,7 @@ def _likest(passage: str, statement: str) -> str:
 
 
 def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]]:
-    """The turns before and after one, cut."""
+    """The turns before and after one, shortened."""
     before, after = search.surrounding_turns(rows, turn.seq, each=AROUND)
     turns = search.turns_by_seq(rows, [*before, *after])
 
@@ -193,7 +194,7 @@ def turns_around(rows: Rows, turn: TurnRow, asking: str) -> dict[str, list[Json]
 
 
 def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
-    """A candidate by its id or the beginning of it; one behind a wall is none for who asks from elsewhere."""
+    """A candidate by its id or the beginning of it; BadInput for none, or one behind a wall."""
     candidate = candidates.by_id(rows, resolve_id(ident, ids_like(rows, "candidates", ident)))
     if candidate is None or not is_visible(rows, candidate.project_seq, asking=asking):
         raise BadInput(f"there is no candidate {ident!r}", hint="`csmd review` lists what waits for you")
@@ -201,7 +202,7 @@ def find_candidate(rows: Rows, ident: str, asking: str) -> Candidate:
 
 
 def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
-    """A candidate with its evidence and the memories it is about, the one that would stay first."""
+    """A candidate with its evidence and its memories, first the one that would stay."""
     named = [memories.by_id(rows, ident) for ident in candidate.memory_ids]
     about = [memory for memory in named if memory is not None and is_visible(rows, memory.project_seq, asking=asking)]
     if review_answers.ABOUT[candidate.kind] == "pair":
@@ -215,7 +216,7 @@ def candidate_json(rows: Rows, candidate: Candidate, asking: str) -> Json:
 
 
 def find_session(rows: Rows, ident: str, asking: str) -> Session:
-    """A session by its id or the beginning of it; BadInput when none that may be seen, or several, begin so."""
+    """A session by its id or the beginning of it; BadInput for none that the caller may see, or several."""
     session = sessions.by_id(rows, resolve_id(ident, sessions.ids_like(rows, ident) if ident else []))
     if session is None or not is_visible(rows, session.project_seq, asking=asking):
         raise BadInput(f"there is no session {ident!r}", hint="`csmd session list` shows them with their ids")
@@ -223,7 +224,7 @@ def find_session(rows: Rows, ident: str, asking: str) -> Session:
 
 
 def brief_json(ctx: ToolContext, injection: Brief) -> Json:
-    """An injection; its tokens counted exactly where the tokenizer's data is there. While csmd is paused there is none."""
+    """An injection as JSON, with exact tokens if the tokenizer's data is installed; empty while csmd is paused."""
     if ctx.paused():
         degraded = ["paused: no session is told anything"]
         return {"text": "", "tokens": 0, "items": [], "degraded": degraded, "paused": True}

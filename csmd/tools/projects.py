@@ -1,6 +1,6 @@
-"""Tools on projects: list, alias, merge, split, workspace, lens.
+"""Tools on projects: list, alias, merge, split, lens.
 
-What changes which facts are seen where needs a person at a terminal: an assistant lowers no wall.
+Changes of what is visible where need a person at a terminal, so that no assistant lowers a wall.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from csmd.store import files, projects, tombstones, workspaces
 from csmd.store.projects import Moved
 from csmd.store.sqlite import Rows
 from csmd.store.workspaces import Lens, ProjectSummary
+from csmd.tools.declaration import Json, ToolContext, Tools
 from csmd.tools.present import refuse_secrets
-from csmd.tools.registry import Json, ToolContext, Tools
 
 TOOLS = Tools()
-
 NAME_LIMIT = 60
 
 
 class _Rehearsed(Exception):
-    """Takes back the writes of a rehearsal."""
+    """Raised to roll back the writes of a dry run."""
 
 
 @TOOLS.add("csm_project_list")
@@ -59,7 +58,7 @@ def _project(row: ProjectSummary) -> Json:
 def _alias(
     ctx: ToolContext, rows: Rows, place: str, other: str = "", remove: bool = False, by_person: bool = False
 ) -> Json:  # fmt: skip
-    """Have a directory count to a project."""
+    """Make a directory part of a project."""
     _need_person(by_person, f"csmd project alias {place}")
     identity = project_identity.identified(_absolute(place))
 
@@ -140,7 +139,7 @@ def _split(
 
 
 def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) -> Json:
-    """Moves rows, or with `dry_run` says what it would move and takes it back."""
+    """Moves rows and counts them; with `dry_run` the move is rolled back."""
     moved: list[Moved] = []
 
     def move(writing: Rows) -> None:
@@ -153,74 +152,6 @@ def _move(ctx: ToolContext, write: Callable[[Rows], Moved], *, dry_run: bool) ->
     return {**asdict(moved[-1]), "dry_run": dry_run}
 
 
-@TOOLS.add("csm_project_workspace", mutates=True)
-def _workspace(
-    ctx: ToolContext, rows: Rows, name: str, places: str, remove: bool = False, by_person: bool = False
-) -> Json:  # fmt: skip
-    """Put projects behind a wall, or take them out."""
-    named = _words(places)
-    _need_person(by_person, f"csmd project lens {name} PATH... --wall")
-    _check_name(name)
-    if not named:
-        raise BadInput("which projects?", hint=f"csmd project lens {name} PATH... --wall")
-
-    def write(writing: Rows) -> Json:
-        if remove:
-            return _leave(writing, name, named, key=ctx.store.hash_key)
-        return _wall_in(writing, name, named, now=ctx.now())
-
-    return ctx.store.write(write)
-
-
-def _words(lines: str) -> list[str]:
-    return [line for line in lines.split("\n") if line]
-
-
-def _check_name(name: str) -> None:
-    if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
-        raise BadInput(
-            f"{name[:NAME_LIMIT]!r} is no name for a workspace", hint=f"choose one of at most {NAME_LIMIT} characters"
-        )
-
-
-def _wall_in(rows: Rows, name: str, named: list[str], *, now: str) -> Json:
-    """Puts projects, and those below their directories, behind a wall."""
-    workspace = workspaces.ensure(rows, name, now=now)
-    brought, roots = 0, []
-    for place in named:
-        project, root = _find_open(rows, place, workspace, now=now)
-        for member in (project, *workspaces.open_below(rows, root)):
-            brought += workspaces.join(rows, workspace, member)
-            roots.append(workspaces.root_of(rows, member))
-    return {"workspace": name, "projects": list(dict.fromkeys(roots)), "memories": brought, "removed": False}
-
-
-def _find_open(rows: Rows, place: str, workspace: int, *, now: str) -> tuple[int, str]:
-    """A project that is behind no wall but that of a workspace, and its directory."""
-    project = find_project(rows, place, make_at=now)
-    there, root = projects.everywhere(rows, project), workspaces.root_of(rows, project)
-    if there not in (0, workspace):
-        other = projects.name_of(rows, there)
-        raise BadInput(
-            f"{root} is in the workspace {other}",
-            hint=f"take it out first: csmd project lens {other} '{root}' --wall --remove",
-        )
-    return project, root
-
-
-def _leave(rows: Rows, name: str, named: list[str], *, key: bytes) -> Json:
-    workspace = workspaces.named(rows, name)
-    roots = []
-    for place in named:
-        project = find_project(rows, place)
-        root = workspaces.root_of(rows, project)
-        if workspace is None or projects.everywhere(rows, project) != workspace:
-            raise BadInput(f"{root} is not in the workspace {name}", hint="`csmd project list` shows who is")
-        workspaces.leave(rows, project, key=key)
-        roots.append(root)
-    return {"workspace": name, "projects": roots, "memories": 0, "removed": True}
-
-
 # --- lenses
 
 MOST_TOPICS = 20
@@ -231,7 +162,7 @@ def _set_lens(
     ctx: ToolContext, rows: Rows, name: str, places: str = "", topics: str = "", wall: bool = False, remove: bool = False,
     by_person: bool = False,
 ) -> Json:  # fmt: skip
-    """Put projects and topics under a lens, which ranks them first there, with `wall` behind its wall; or take them out."""
+    """Put projects and topics under a lens, which ranks them first there; with `wall` also behind a wall; or take them out."""
     _need_person(by_person, f"csmd project lens {name} PATH...")
     _check_name(name)
     named, about = _words(places), [topic_tagging.name_of(refuse_secrets(topic)) for topic in _words(topics)]
@@ -248,8 +179,8 @@ def _set_lens(
 
 
 def _put_under(rows: Rows, name: str, named: list[str], about: list[str], *, wall: bool, ctx: ToolContext) -> Json:
-    moved = _wall_in(rows, name, named, now=ctx.now())["memories"] if wall else 0
     seq = workspaces.ensure(rows, name, now=ctx.now())
+    moved = _wall_in(rows, seq, named, now=ctx.now()) if wall else 0
     for place in () if wall else named:
         project, _ = _find_open(rows, place, seq, now=ctx.now())
         if not projects.everywhere(rows, project):
@@ -271,7 +202,12 @@ def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall
     if view is None or view.is_empty:
         raise BadInput(f"there is no lens {name!r}", hint="`csmd project list` lists them")
     if wall:
-        _leave(rows, name, named, key=ctx.store.hash_key)
+        for place in named:
+            project = find_project(rows, place)
+            if projects.everywhere(rows, project) != seq:
+                root = workspaces.root_of(rows, project)
+                raise BadInput(f"{root} is not behind the wall of {name}", hint="`csmd project list` shows what is")
+            workspaces.leave(rows, project, key=ctx.store.hash_key)
         named = []
     elif not (named or about):
         if view.walled:
@@ -295,6 +231,39 @@ def _take_out(rows: Rows, name: str, named: list[str], about: list[str], *, wall
     return {**_lens_json(left or view), "moved": 0}
 
 
+def _words(lines: str) -> list[str]:
+    return [line for line in lines.split("\n") if line]
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > NAME_LIMIT or not name.isprintable():
+        raise BadInput(
+            f"{name[:NAME_LIMIT]!r} is not a name for a lens", hint=f"choose one of at most {NAME_LIMIT} characters"
+        )
+
+
+def _wall_in(rows: Rows, seq: int, named: list[str], *, now: str) -> int:
+    """Puts projects, and those below their directories, behind a lens's wall; returns how many memories go inside with them."""
+    moved = 0
+    for place in named:
+        project, root = _find_open(rows, place, seq, now=now)
+        moved += sum(workspaces.join(rows, seq, member) for member in (project, *workspaces.open_below(rows, root)))
+    return moved
+
+
+def _find_open(rows: Rows, place: str, seq: int, *, now: str) -> tuple[int, str]:
+    """A project and its directory; BadInput if it is behind the wall of another lens."""
+    project = find_project(rows, place, make_at=now)
+    there, root = projects.everywhere(rows, project), workspaces.root_of(rows, project)
+    if there not in (0, seq):
+        other = projects.name_of(rows, there)
+        raise BadInput(
+            f"{root} is behind the wall of {other}",
+            hint=f"take it out first: csmd project lens {other} '{root}' --wall --remove",
+        )
+    return project, root
+
+
 def _lens_json(view: Lens) -> Json:
     return {
         "name": view.name, "walled": list(view.walled), "ranked": list(view.ranked), "topics": list(view.topics),
@@ -316,7 +285,7 @@ def _absolute(place: str) -> str:
 
 
 def find_project(rows: Rows, word: str, *, make_at: str = "") -> int:
-    """The project of a path, an id or a name; with `make_at`, a time, also a directory where nothing was said yet."""
+    """Finds a project by path, id or name; with `make_at` (a time) a directory without turns becomes one."""
     if word.startswith("/"):
         seq = project_identity.find_row(rows, word)
         if seq is None and make_at:

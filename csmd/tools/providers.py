@@ -14,11 +14,10 @@ from csmd.recall import visibility
 from csmd.store import ledger, projects
 from csmd.store.ledger import ProviderRow
 from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, ToolContext, Tools, between
 from csmd.tools.present import as_json
-from csmd.tools.registry import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
-
 NAMES = ("assistant", "ollama", "openai")
 _VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _LOOPBACK = re.compile(r"localhost|127(?:\.\d+){3}|::1")
@@ -43,7 +42,7 @@ def _add(ctx: ToolContext, rows: Rows, name: str, place: str, model: str = "", k
 
 
 def _check_place(place: str, *, has_key: bool) -> str:
-    """A base URL without its last slash; ConfigError for one that is none, or to which a key would go in the clear."""
+    """A base URL without its last slash; ConfigError if it is not a URL, or would take a key unencrypted."""
     parts = urlsplit(place)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
         raise ConfigError(f"{place!r} is no base URL", hint="write e.g. --url http://127.0.0.1:8080/v1")
@@ -78,7 +77,7 @@ def _test(ctx: ToolContext, rows: Rows, name: str = "") -> Json:
 
 @TOOLS.add("csm_provider_remove", mutates=True)
 def _remove(ctx: ToolContext, rows: Rows, name: str) -> Json:
-    """Remove a language model; it is not asked any more, for vectors neither."""
+    """Remove a language model; it is no longer asked, not even for vectors."""
     if not ctx.store.write(lambda writing: ledger.remove_provider(writing, name)):
         raise BadInput(f"no provider {name!r} was added", hint="`csmd provider list` shows them")
     models.remove_endpoints(ctx.config.paths.models, name)
@@ -87,13 +86,13 @@ def _remove(ctx: ToolContext, rows: Rows, name: str) -> Json:
 
 @TOOLS.add("csm_provider_embed", mutates=True, person="have texts sent for vectors")
 def _embed(ctx: ToolContext, rows: Rows, name: str, model: str) -> Json:
-    """Try whether a provider makes vectors by a model, and note it as an embedding model; gives a job."""
+    """Try a provider's embedding model and record it; gives a job."""
     return {"job": ctx.submit("endpoint", order={"name": name, "model": model})}
 
 
 @TOOLS.add("csm_ledger")
 def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Json:
-    """What calls of language models cost, by day, project and purpose."""
+    """Show what calls of language models cost, by day, project and purpose."""
     settings, today = ctx.config.settings, ctx.now()[:10]
     since = (date.fromisoformat(today) - timedelta(days=between(days, MOST_DAYS) - 1)).isoformat()
     seen = visibility.find_visible_places(rows, asking=asking)
@@ -113,5 +112,5 @@ def _ledger(ctx: ToolContext, rows: Rows, days: int = 7, asking: str = "") -> Js
 
 
 def _project(rows: Rows, project: int, seen: Collection[int] | None) -> str:
-    """The name of a project; one behind a wall is not named elsewhere."""
+    """The name of a project; "" if it is behind a wall."""
     return projects.name_of(rows, project) if seen is None or project in seen or not project else "(walled)"

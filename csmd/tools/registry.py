@@ -1,217 +1,92 @@
-"""A tool as a row: name, summary, function; parameters checked by its signature.
+"""The table of all tools: what the daemon can be asked, by name.
 
-A tool runs on a reader's thread: it may wait for the writer or the worker, never for the background thread.
+A new tool is a function declared with `@TOOLS.add(name)` in the module of its subject; a new module gets a row here.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol, TypeVar
+import difflib
 
-from csmd import parameters, wire
-from csmd.capture import project_identity
-from csmd.config import Config
-from csmd.dream.gates import Verdict
-from csmd.embedding.models import Embedder
-from csmd.errors import BadInput, CsmdError
-from csmd.exclusions import Excludes, Pauses
-from csmd.parameters import REQUIRED, Parameter
-from csmd.recall import visibility
-from csmd.recall.hybrid_search import Embed
-from csmd.store import candidates
-from csmd.store.activity import Composition, Lookup
-from csmd.store.core import Lane, Store
+from csmd.errors import BadInput
 from csmd.store.sqlite import Rows
-from csmd.values import Memory
-
-Json = dict[str, Any]
-F = TypeVar("F", bound=Callable[..., Any])
-Params = Mapping[str, Any]
-TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
-#: The directory in which a question is put: behind its wall one sees what is behind it. Every tool takes it.
-ASKING = "asking"
-#: What Cross-Session Memory calls parameters of its tools -> what csmd calls them; both are taken.
-SEED_NAMES: Mapping[str, str] = {
-    "content": "text", "importance": "confidence", "sessionId": "session", "startDate": "since", "endDate": "until",
-    "dryRun": "dry_run",
-}  # fmt: skip
-#: Parameters that are paths.
-PATHS = ("project", "path", ASKING)
-QUERY_VECTOR_S = 8.0
-#: The projects that a question may see, None for all: a tool that takes this has the parameters `project` and `asking`.
-Places = list[int] | None
-
-
-class Task(Protocol):
-    """Work that a client waits for."""
-
-    @property
-    def id(self) -> str:
-        """What it is looked up by."""
-
-
-class Dreams(Protocol):
-    """What tools may ask of who dreams."""
-
-    def state(self, rows: Rows) -> Json:
-        """The gates, the dream under way and the last ones."""
-
-    def verdict(self, rows: Rows) -> Verdict:
-        """What the gates say now."""
-
-    def order(self, why: str, *, awaited: bool) -> Task:
-        """Has a dream begin as soon as may be."""
+from csmd.tools import (
+    beliefs,
+    checkpoints,
+    compaction,
+    dreams,
+    feed,
+    goals,
+    injections,
+    instructions,
+    live_sessions,
+    maintenance,
+    memories,
+    projects,
+    providers,
+    questions,
+    receipts,
+    review,
+    search,
+    session_files,
+    sessions,
+    status,
+    tags_and_links,
+    team,
+    telemetry,
+    work_history,
+)
+from csmd.tools.declaration import Json, Tool, ToolContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
-    """What a tool may use of the running daemon.
-
-    `now` and `before` (seconds ago) give times as csmd writes them, `here` such a time in this machine's zone. `submit`
-    takes the kind and the fields of a task and gives its id, `job` the task of an id. `hint_of_hook` hints at a transcript by
-    an unverified path. `unwritten` gives the lookups that are not in the store yet, `forget_lines` has what was
-    forgotten leave the pages.
-    """
-
-    store: Store
-    config: Config
-    embedder: Embedder
-    excludes: Excludes
-    dreams: Dreams
-    now: Callable[[], str]
-    before: Callable[[float], str]
-    here: Callable[[str], datetime]
-    monotonic: Callable[[], float]
-    pauses: Callable[[], Pauses]
-    read_pauses: Callable[[], bool]
-    query_vector: Callable[..., Embed | None]
-    submit: Callable[..., str]
-    job: Callable[[str], Any]
-    poke: Callable[[], None]
-    hint: Callable[[str], None]
-    hint_of_hook: Callable[[str], None]
-    unwritten: Callable[[], tuple[list[Composition], list[Lookup]]]
-    forget_lines: Callable[[], None]
-    alarms: Callable[[], list[dict[str, str]]]
-    clients: Callable[[Rows], Json]
-    status: Callable[[Rows], Json]
-
-    def paused(self) -> dict[str, str] | None:
-        """The pause that is on: since when, until when ("" until it is resumed), by whom; None when none is."""
-        pauses = self.pauses()
-        on = pauses.current(self.now())
-        return {"since": on[0], "until": on[1], "by": pauses.by} if on else None
+def _list_tools(ctx: ToolContext, rows: Rows) -> Json:
+    return {
+        "tools": [
+            {"name": tool.name, "summary": tool.summary, "mutates": tool.mutates, "parameters": tool.schema()}
+            for tool in TOOLS.values()
+        ]
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """One thing the daemon does when asked.
-
-    `run` takes the context, a reader and the tool's parameters by name; it gives the answer, or steps that come to it:
-    then others are answered in between. `person` is what only a person at a terminal can do with it, "" where anybody
-    may. `lane` is the reader it runs on; None: it asks the store nothing and is answered at once.
-    """
-
-    name: str
-    summary: str
-    run: Callable[..., Any]
-    mutates: bool = field(default=False, kw_only=True)
-    person: str = field(default="", kw_only=True)
-    lane: Lane | None = field(default="main", kw_only=True)
-    parameters: dict[str, Parameter] = field(init=False)
-    """By name, as `run` declares them."""
-
-    def __post_init__(self) -> None:
-        declared: dict[str, Parameter] = {}
-        for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
-            if parameter.annotation == "Places":
-                declared |= {"project": Parameter(str, ""), ASKING: Parameter(str, "")}
-            else:  # one that is named like a word of Python's ends in an underscore in the code
-                default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
-                declared[parameter.name.rstrip("_")] = Parameter(TYPES[parameter.annotation], default)
-        if self.person:
-            declared["by_person"] = Parameter(bool, False)
-        object.__setattr__(self, "parameters", declared)
-
-    def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
-        """Answers in steps (`rows` None for one without a lane); `params` are as `check` gives them."""
-        if self.person:
-            need_person(params["by_person"], self.person)
-        arguments: Json = {}
-        for name, parameter in list(inspect.signature(self.run).parameters.items())[2:]:
-            if parameter.annotation == "Places" and rows is not None:
-                arguments[name] = places(rows, params["project"], params[ASKING])
-            else:
-                arguments[name] = params[name.rstrip("_")]
-        result = self.run(ctx, rows, **arguments)
-        if isinstance(result, Generator):
-            result = yield from result
-        return result
-
-    def schema(self) -> Json:
-        """The JSON schema of its parameters, without what tells where and by whom it is asked."""
-        return parameters.schema({key: of for key, of in self.parameters.items() if key not in (ASKING, "by_person")})
-
-    def check(self, params: Params) -> Json:
-        """The parameters with defaults; text that looks like a number or truth value is taken as one."""
-        own = {key: SEED_NAMES.get(key, key) for key in params}
-        given = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
-        if ASKING not in self.parameters:
-            given.pop(ASKING, None)
-        checked = parameters.check(self.name, self.parameters, given)
-        for key, value in checked.items():
-            if isinstance(value, str):
-                checked[key] = value = wire.clean(value)
-                if key in PATHS and value and not (value.startswith("/") or project_identity.is_of_windows(value)):
-                    raise BadInput(
-                        f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /"
-                    )
-        return checked
+def find_tool(name: str) -> Tool:
+    """The tool of this name; BadInput with similar names if there is none."""
+    if name not in TOOLS:
+        near = difflib.get_close_matches(name[:60], TOOLS, n=2) or [tool for tool in TOOLS if name and name in tool][:3]
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise BadInput(
+            f"unknown tool {name[:60]!r}{meant}", hint="`csmd tool list` shows them; after an upgrade `csmd restart`"
+        )
+    return TOOLS[name]
 
 
-class Tools(list[Tool]):
-    """Tools that are declared by a decorator on their functions."""
-
-    def add(self, name: str, **how: Any) -> Callable[[F], F]:
-        """Makes a function a tool: its summary is the first sentence of the docstring, `how` as of Tool."""
-
-        def declare(run: F) -> F:
-            summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
-            self.append(Tool(name, summary, run, **how))
-            return run
-
-        return declare
-
-
-def need_person(by_person: bool, what: str) -> None:
-    """CsmdError unless a person asks."""
-    if not by_person:
-        raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
-
-
-def leave_to_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
-    """CsmdError where a person is asked whether a memory holds, and none speaks here."""
-    if not by_person and memory.id in candidates.asked_about(rows):
-        raise CsmdError(f"a person is asked whether {memory.id} holds", hint="`csmd review` in a terminal answers it")
-
-
-def resolve_id(typed: str, ids: Sequence[str]) -> str:
-    """The id that is meant by its beginning, of those that begin so; "" for none, BadInput for several."""
-    if typed in ids or not typed:
-        return typed
-    if len(ids) > 1:
-        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type some more of it")
-    return ids[0] if ids else ""
-
-
-def places(rows: Rows, project: str, asking: str) -> Places:
-    """The rows that a question may see; None for all."""
-    return visibility.find_searchable_places(rows, project, asking=asking)
-
-
-def between(number: int, most: int) -> int:
-    """A requested number of rows, limited to at least 1 and at most `most`."""
-    return min(max(number, 1), most)
+#: By name, in the order that `csmd tool list` shows them.
+TOOLS: dict[str, Tool] = {
+    tool.name: tool
+    for tool in (
+        *search.TOOLS,
+        *memories.TOOLS,
+        *injections.TOOLS,
+        *beliefs.UPKEEP,
+        *tags_and_links.TOOLS,
+        *beliefs.HABITS,
+        *review.TOOLS,
+        *sessions.TOOLS,
+        *session_files.TOOLS,
+        *work_history.TOOLS,
+        *checkpoints.TOOLS,
+        *goals.TOOLS,
+        *dreams.TOOLS,
+        *projects.TOOLS,
+        *providers.TOOLS,
+        *team.TOOLS,
+        *instructions.TOOLS,
+        *maintenance.TOOLS,
+        *receipts.TOOLS,
+        *telemetry.TOOLS,
+        *live_sessions.TOOLS,
+        *compaction.TOOLS,
+        *status.TOOLS,
+        *feed.TOOLS,
+        *questions.TOOLS,
+        Tool("csm_tools", "List what can be asked", _list_tools),
+    )
+}

@@ -1,7 +1,7 @@
 """Tools on the graph: topics, tags, links, neighbours, counts.
 
-What a person tags or links stays as they said; an assistant's tag is marked as its own, its link weighs half at most
-and redraws none that is there. What is behind a wall is in no answer.
+A person's tags and links are kept as they are. An assistant's tag is marked as its own; its link weighs at most half
+and does not replace an existing one. Answers leave out what is behind a wall.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ from csmd.recall import results, visibility
 from csmd.store import memories, tombstones, topics
 from csmd.store.sqlite import Rows
 from csmd.text import display
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
 from csmd.tools.memories import ALL_TYPES, refuse_where_left_out
 from csmd.tools.present import as_json, brief_memory, find_memory, memories_json, refuse_secrets, roots
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between
 from csmd.values import Link, Memory
 
 TOOLS = Tools()
-
 MOST, MOST_OF_TOPIC = 200, 5000
 #: What a link may be called: one to three words of letters.
 _RELATIONSHIP = re.compile(r"[^\W\d_]{2,20}(?:_[^\W\d_]{1,20}){0,2}")
-#: Relationships that only csmd draws, and what does so.
+#: Relationships that only csmd itself creates -> the command that does.
 _REPLACES, _KEEPS = (
     "`csmd supersede OLD NEW` has one take another's place",
     "csmd draws it where it keeps a part or a rewording",
@@ -37,7 +36,7 @@ CSMD_DRAWS = {
     "superseded_by": _REPLACES, "supersedes": _REPLACES, "merged_into": "`csmd pipeline merge` merges two",
     "goes_on_as": _KEEPS, "curated_as": _KEEPS,
 }  # fmt: skip
-#: A link of an assistant weighs so much at most.
+#: Highest weight of an assistant's link.
 MOST_BY_ASSISTANT = 0.5
 
 
@@ -64,7 +63,7 @@ def _weigh_tag(
         raise BadInput("there is no topic in that text", hint="name it in a word or three")
 
     def write(writing: Rows) -> Json:
-        memory = find_memory(writing, target.id, asking)  # as it is now
+        memory = find_memory(writing, target.id, asking)  # read again inside the write
         if weight and tombstones.marks(writing, ctx.store.hash_key).spans(name):
             raise CsmdError("a part of that topic was purged", hint="`csmd forget --lift` lets purged text in again")
         by = topics.PERSON if by_person else topics.ASSISTANT
@@ -119,7 +118,7 @@ def _link(
 
 
 def _check_relationship(name: str) -> None:
-    """BadInput for what is no name of a relationship, or one that csmd itself draws."""
+    """Raises BadInput for a malformed name of a relationship, or one that only csmd creates."""
     refuse_secrets(name)
     if name in CSMD_DRAWS:
         raise BadInput(f"{name!r} is no relationship that can be drawn by hand", hint=CSMD_DRAWS[name])
@@ -142,7 +141,7 @@ M = TypeVar("M", Memory, topics.Member)
 
 
 def _surest_first(rows: Iterable[M]) -> list[M]:
-    """Memories in the order in which they are shown: what holds first, then what is pinned or surest."""
+    """Memories in display order: current ones first, then pinned, then by confidence."""
     return sorted(
         rows, key=lambda memory: (bool(memory.superseded_by), not memory.pinned, -memory.confidence, memory.id)
     )
@@ -187,7 +186,7 @@ def _by_type(ctx: ToolContext, rows: Rows, type_: str, seen: Places = None, limi
 
 @TOOLS.add("csm_memory_related")
 def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
-    """What lies one hop beside a memory."""
+    """List what is one hop from a memory."""
     memory, seen = find_memory(rows, id_, asking), visibility.find_visible_places(rows, asking=asking)
     drawn: dict[int, list[Json]] = {}
     for _, other, relationship, weight, outwards in topics.edges(rows, [memory.seq], projects=seen):
@@ -212,7 +211,7 @@ def _related(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
 
 @TOOLS.add("csm_graph_stats")
 def _stats(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
-    """How many memories, topics, relationships and sessions there are."""
+    """Count memories, topics, relationships and sessions."""
     counted, links = topics.graph_counts(rows, seen), topics.relationships(rows, seen)
     edges = {"relates_to": sum(links.values()), "tagged": counted.pop("tagged"), "produced": counted.pop("produced")}
     return {**counted, "relationships": sum(edges.values()), "edges": edges, "links": links}

@@ -7,8 +7,8 @@ from csmd.errors import BadInput
 from csmd.store import projects, team, workspaces
 from csmd.store.sqlite import Rows
 from csmd.store.team import EVERYBODY
+from csmd.tools.declaration import Json, ToolContext, Tools, between
 from csmd.tools.projects import find_project
-from csmd.tools.registry import Json, ToolContext, Tools, between
 
 TOOLS = Tools()
 MOST_HITS = 50
@@ -22,7 +22,7 @@ def _join(ctx: ToolContext, rows: Rows, url: str) -> Json:
 
 @TOOLS.add("csm_team_leave", mutates=True, person="leave a team's server")
 def _leave(ctx: ToolContext, rows: Rows, keep: bool = False) -> Json:
-    """Take what is shared off the team's server (`keep`: leave it there), and forget what colleagues said; gives a job."""
+    """Leave the team's server: remove what is shared (unless `keep`), and forget what colleagues said; gives a job."""
     return {"job": ctx.submit("team", order={"do": "leave", "keep": keep})}
 
 
@@ -63,7 +63,7 @@ def _share(ctx: ToolContext, rows: Rows, project: str, name: str = "", readers: 
 
 @TOOLS.add("csm_team_unshare", mutates=True)
 def _unshare(ctx: ToolContext, rows: Rows, project: str) -> Json:
-    """Share a project no more; what is on the team's server of it is taken off."""
+    """Stop sharing a project, and remove it from the team's server."""
     name = ctx.store.write(lambda writing: team.unshare(writing, find_project(writing, project)))
     if not name:
         raise BadInput(f"{project} is not shared", hint="`csmd team status` shows what is")
@@ -79,7 +79,7 @@ def _status(ctx: ToolContext, rows: Rows) -> Json:
 
 @TOOLS.add("csm_team_search", mutates=True)
 def _search(ctx: ToolContext, rows: Rows, query: str, limit: int = 10, asking: str = "") -> Json:
-    """Search all that one may read on the team's server, from within one's wall; gives a job."""
+    """Search everything readable on the team's server, within the caller's wall; gives a job."""
     wall = projects.name_of(rows, project_identity.wall(rows, asking))
     order = {"do": "search", "query": query, "wall": wall, "limit": between(limit, MOST_HITS)}
     return {"job": ctx.submit("team", order=order)}

@@ -7,29 +7,25 @@ from datetime import date, timedelta
 from csmd.dream import day_report, day_sessions
 from csmd.errors import BadInput
 from csmd.extraction import digest
-from csmd.memory import self_model
-from csmd.memory.self_model import StoredEnding
+from csmd.memory import session_links, work_outcomes
+from csmd.memory.work_outcomes import StoredEnding
 from csmd.recall import advisory, visibility
 from csmd.recall.advisory import Line
 from csmd.store import candidates, digests, failures, memories, sessions
 from csmd.store.sqlite import Rows
-from csmd.tools.memories import visible_places
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between, need_person
+from csmd.tools.injections import visible_places
 from csmd.tools.present import as_json, brief_json, find_session
-from csmd.tools.registry import Json, Places, ToolContext, Tools, between, need_person
 
-DAYS = Tools()
-SELF_MODEL = Tools()
-LIVING_STATE = Tools()
-ERRORS = Tools()
-
+TOOLS = Tools()
 PREVIEW = "counted from how sessions ended; a preview, not durable truth"
-#: Links of a session that are told at most.
+#: Links of a session that are shown.
 MOST_LINKS = 20
 DIGEST = "version why at outcome prompts tool_calls=calls tokens text"
 MOST = 200
 
 
-@DAYS.add("csm_today")
+@TOOLS.add("csm_today")
 def _today(
     ctx: ToolContext,
     rows: Rows,
@@ -52,8 +48,8 @@ def _today(
     return {
         "date": day.isoformat(),
         "projects": [
-            as_json(one, "project wall commits files", entries=[entry._asdict() for entry in one.entries])
-            for one in day_report.sort_projects(projects)
+            as_json(day_of, "project wall commits files", entries=[entry._asdict() for entry in day_of.entries])
+            for day_of in day_report.sort_projects(projects)
         ],
         "text": day_report.render_day(day, projects, with_ids=ids),
     }
@@ -69,19 +65,19 @@ def _day(typed: str, *, today: date) -> date:
 
 
 def _links(rows: Rows, session_seq: int, ident: str, seen: list[int] | None) -> list[Json]:
-    """What a session builds on, and what builds on it, as far as that is seen."""
+    """The sessions that a session builds on, and those that build on it, as far as the caller may see them."""
     return [
         {
             "direction": "builds_on" if link.to_id == ident else "leads_to",
             "session": link.from_id if link.to_id == ident else link.to_id,
-            "kind": link.kind, "rule": link.rule, "reason": self_model.reason(link.rule, link.about),
-            "weight": link.weight, "at": link.at, "evidence": digests.link_evidence(rows, link.seq),
+            "kind": link.kind, "rule": link.rule, "reason": session_links.describe(link.rule, link.about),
+            "weight": link.weight, "at": link.at, "evidence": list(link.evidence),
         }
         for link in digests.links_of_session(rows, session_seq, projects=seen)[:MOST_LINKS]
     ]  # fmt: skip
 
 
-@SELF_MODEL.add("csm_memory_distill", mutates=True)
+@TOOLS.add("csm_memory_distill", mutates=True)
 def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     """Distill a session's tool calls and statements into its digest, now."""
     session = find_session(rows, id_, asking)
@@ -89,7 +85,7 @@ def _distill(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
     return {"id": session.id, "made": True}
 
 
-@SELF_MODEL.add("csm_memory_distilled_view")
+@TOOLS.add("csm_memory_distilled_view")
 def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, asking: str = "", limit: int = 10) -> Json:
     """View distilled summaries: of a session, or the latest of a project."""
     if id_:
@@ -102,7 +98,7 @@ def _view(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, aski
     return {"digests": [{"session": named[row.session_seq], **as_json(row, DIGEST)} for row in latest]}
 
 
-@SELF_MODEL.add("csm_self_model")
+@TOOLS.add("csm_self_model")
 def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     """View how kinds of work ended, with confidence, drift warnings and continuity."""
     counted = [StoredEnding(*row) for row in digests.outcomes_counted(rows, projects=seen)]
@@ -110,7 +106,7 @@ def _self(ctx: ToolContext, rows: Rows, seen: Places = None) -> Json:
     return {
         "note": PREVIEW,
         "sessions": len({ending.session_id for ending in counted}),
-        "capabilities": [as_json(ending, capability) for ending in self_model.capabilities(counted)],
+        "capabilities": [as_json(ending, capability) for ending in work_outcomes.capabilities(counted)],
         "drift": [
             as_json(
                 warning, "id text reason since=created_at", evidence=[evidence.uuid for evidence in warning.evidence]
@@ -136,15 +132,15 @@ def _living_state(ctx: ToolContext, lines: list[Line]) -> Json:
     }
 
 
-@LIVING_STATE.add("csm_living_state_preview")
+@TOOLS.add("csm_living_state_preview")
 def _preview(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """Preview of the living state: recent experience, signals, how work ended, what is held."""
+    """Preview the living state: recent experience, signals, how work ended, beliefs."""
     return _living_state(ctx, advisory.read_lines(rows, places=visible_places(rows, project, asking)))
 
 
-@LIVING_STATE.add("csm_living_state_debug")
+@TOOLS.add("csm_living_state_debug")
 def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
-    """Why each line of the living state is told or not."""
+    """Show why each line of the living state is included or not."""
     lines = advisory.read_lines(rows, places=visible_places(rows, project, asking))
     return {
         **_living_state(ctx, lines),
@@ -153,7 +149,7 @@ def _debug(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json
     }
 
 
-@ERRORS.add("csm_error_list")
+@TOOLS.add("csm_error_list")
 def _errors(ctx: ToolContext, rows: Rows, id_: str = "", seen: Places = None, limit: int = 20) -> Json:
     """List what failed, how often, and what mended it."""
     if not id_:

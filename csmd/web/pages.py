@@ -9,8 +9,8 @@ from html import escape
 from typing import Any, TypeVar, get_args
 
 from csmd.cli import dreams as dream_words
-from csmd.cli import memories as memory_words
-from csmd.cli import sessions as session_words
+from csmd.cli import injections as injection_words
+from csmd.cli import show as memory_words
 from csmd.cli.render import dream_state, many, recording_state
 from csmd.errors import BadInput
 from csmd.text.ages import when
@@ -223,8 +223,8 @@ def list_receipts(visit: Visit) -> Page:
     rows = fitting(shortened[: ROWS // 2])
     return Page("told.html", {
         "rows": rows, "days": _by_day(rows, "at"), "week": listed["week"], "projects": _projects(visit), "offset": offset,
-        "more": len(shortened) > len(rows), "events": memory_words.WHEN_TOLD, "reason": session_words.reason_words,
-        "use": session_words.use_words, "hint": session_words.hint, "states": session_words.STATES,
+        "more": len(shortened) > len(rows), "events": injection_words.WHEN_TOLD, "reason": injection_words.reason_words,
+        "use": injection_words.use_words, "hint": injection_words.hint, "states": injection_words.STATES,
     })  # fmt: skip
 
 

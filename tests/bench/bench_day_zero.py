@@ -32,7 +32,7 @@ import psutil
 from machine import Daemon, Machine, eventually, own_machine
 
 from csmd import client
-from csmd.cli.installation import RECENT
+from csmd.cli.install import RECENT
 from csmd.errors import CsmdError
 
 PROMPT = re.compile(r'"type":"user","message":\{"role":"user","content":"([^"\\<]{40,400})')

@@ -34,6 +34,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +49,12 @@ from csmd.daemon.jobs import Background
 from csmd.dream import day_files
 from csmd.dream import steps as stage
 from csmd.embedding.models import Embedder
-from csmd.memory import remember, topic_tagging, upkeep
-from csmd.store import belief_changes, dreams, files, projects
+from csmd.memory import duplicates, remember, topic_tagging
+from csmd.store import dreams, files, journal, projects, upkeep_queries
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
-from csmd.tools import named
-from csmd.tools.registry import ToolContext
+from csmd.tools.declaration import ToolContext
+from csmd.tools.registry import find_tool
 from csmd.values import Project, Provenance, Statement
 
 #: So many themes and days stand in the example.
@@ -151,8 +152,8 @@ def replayed(
             keep(background.context.config.paths.memory, notes)
         if dreaming:
             print(f"{'actions':44} {', '.join(f'{kind} {count}' for kind, count in sorted(did.items())) or 'none'}")
-        alive = store.read(lambda rows: belief_changes.memories_of_places(rows, None))
-        pairs = list(upkeep.pairs(alive, everywhere={}))
+        alive = store.read(lambda rows: upkeep_queries.memories_of_places(rows, None))
+        pairs = list(chain.from_iterable(duplicates.iter_pairs(alive, everywhere={})))
         exact = sum(pair.exact for pair in pairs)
         print(
             f"{f'memories with {dreaming} dreams':44} {len(alive)}, {exact} say what another one says, {len(pairs) - exact} nearly"
@@ -241,7 +242,7 @@ def dreamt(background: Background, did: Counter[str]) -> float:
             pass
     store.write(lambda rows: dreams.end(rows, dream.seq, state="done", now=now))
     took = time.process_time() - began
-    did.update(store.read(lambda rows: dreams.change_counts(rows, dream.seq)))
+    did.update(store.read(lambda rows: journal.action_counts(rows, dream.seq)))
     return took
 
 
@@ -255,7 +256,7 @@ def steps(store: Store, *, now: str, facts: stage.Facts) -> stage.Steps[int]:
 
 def ask(store: Store, tools: ToolContext, name: str, **params: Any) -> Any:
     """A tool's answer."""
-    tool = named(name)
+    tool = find_tool(name)
     return store.read(lambda rows: run_to_end(tool.answer(tools, rows, tool.check(params))))
 
 

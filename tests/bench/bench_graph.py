@@ -44,7 +44,7 @@ from csmd.recall import results  # noqa: E402
 from csmd.store import fulltext, memories, projects, topics  # noqa: E402
 from csmd.store.core import Store  # noqa: E402
 from csmd.store.sqlite import Rows  # noqa: E402
-from csmd.text import tokens  # noqa: E402
+from csmd.text import search_terms, tokens  # noqa: E402
 from csmd.values import Link, Memory, Provenance  # noqa: E402
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -152,10 +152,10 @@ def writes(graph: Graph, runs: int) -> dict[str, float]:
             rows.run("release written")
 
         texts = graph.texts[: 2 * runs]
-        words = median(timed(lambda text=text: tokens.indexed(text, NOW)) for text in texts)
+        words = median(timed(lambda text=text: search_terms.indexed(text, NOW)) for text in texts)
         for seq, text in enumerate(graph.texts[2 * runs : 2 * runs + 3000]):
             rows.run(insert, seq=seq, text=text)
-        made = [(10**6 + number, tokens.indexed(text, NOW)) for number, text in enumerate(texts)]
+        made = [(10**6 + number, search_terms.indexed(text, NOW)) for number, text in enumerate(texts)]
         kept = median(
             timed(lambda seq=seq, text=text: rows.run(insert, seq=seq, text=text)) for seq, text in made[:runs]
         )
@@ -206,7 +206,7 @@ def reads(graph: Graph, runs: int) -> dict[str, float]:
         return " ".join(words[at] for at in graph.random.integers(0, len(words), WORDS_ASKED))
 
     def recall(rows: Rows, asked: str) -> list[int]:
-        hits = fulltext.text_hits(rows, "memory", tokens.query_terms(asked), projects=[place], limit=10)
+        hits = fulltext.text_hits(rows, "memory", search_terms.query_terms(asked), projects=[place], limit=10)
         return [int(seq) for seq, _ in hits]
 
     def stats(rows: Rows, places: Sequence[int] | None) -> None:

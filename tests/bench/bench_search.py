@@ -40,7 +40,7 @@ from csmd.recall import hybrid_search, results, threads, visibility
 from csmd.recall import prompt as prompts
 from csmd.store import cursors, fulltext, passages, projects, vectors
 from csmd.store.sqlite import Rows, open_rows
-from csmd.text import tokens
+from csmd.text import search_terms
 
 #: Words of a question and of a prompt, in turn; the session that asks, and what is asked is about a turn of its project.
 LENGTHS = (5, 9, 16, 40)
@@ -110,7 +110,7 @@ def questions(rows: Rows, words: Words, count: int, *, mark: str) -> list[Questi
 
 def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) -> None:
     """The queries of the pool."""
-    terms, most = tokens.question_terms(one.text)[: hybrid_search.MOST_TERMS], hybrid_search.POOL
+    terms, most = search_terms.question_terms(one.text)[: hybrid_search.MOST_TERMS], hybrid_search.POOL
     for kind in ("passage", "memory"):
         fulltext.text_hits(rows, kind, terms, projects=places, limit=most)
         vectors.vector_hits(rows, kind, model, one.vector, projects=places, limit=most)
@@ -118,7 +118,7 @@ def bare(rows: Rows, one: Question, places: Sequence[int] | None, model: int) ->
 
 def all_words(rows: Rows, one: Question, places: Sequence[int]) -> None:
     """The words of passages as FTS5 finds them by itself."""
-    terms = tokens.question_terms(one.text)[: hybrid_search.MOST_TERMS]
+    terms = search_terms.question_terms(one.text)[: hybrid_search.MOST_TERMS]
     rows.all(
         "select p.seq, bm25(passages_fts) from passages_fts join passages p indexed by passages_of_projects "
         f"on p.seq = passages_fts.rowid and p.project_seq in ({', '.join(map(str, places))}) "
@@ -219,7 +219,7 @@ def settled(database: Path) -> None:
         newest = int(rows.value("select max(seq) from memories"))
         for subject, position in (("memories", newest), ("sweep", 0), ("day", projects.active_day(rows, 0))):
             cursors.move_cursor(rows, "upkeep", subject, position)
-        rows.run("delete from topics_due")
+        rows.run("update projects set topics_due = 0")
 
 
 def drop_from_memory(database: Path) -> None:

@@ -28,7 +28,7 @@ from csmd.store import cursors, projects, vectors
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, open_rows
 from csmd.store.vectors import vector_table
-from csmd.text import tokens
+from csmd.text import search_terms
 from csmd.text.tokens import STOP_WORDS
 
 DIM, MODEL = 384, "bench@0"
@@ -226,7 +226,7 @@ def _turns(filling: Filling, numbers: Sequence[int]) -> None:
     rows.many(
         "insert into passages_fts (rowid, text) values (:seq, :text)",
         [
-            {"seq": one["seq"], "text": tokens.indexed(text, _at(one["turn"]))}
+            {"seq": one["seq"], "text": search_terms.indexed(text, _at(one["turn"]))}
             for one, text in zip(spans, said, strict=True)
         ],
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -138,20 +137,3 @@ def score(scorer: ModuleType, memories: list[dict[str, Any]], sessions: set[str]
         )
     result: dict[str, Any] = scorer.extract(memories, labels, "", quiet=True)
     return result
-
-
-def found_by(scorer: ModuleType, labels: Any) -> Callable[[str, set[str], str], set[int]]:
-    """The labels that a text of a session, citing some lines, states by the strict rule."""
-
-    def of(session: str, lines: set[str], text: str) -> set[int]:
-        said = scorer.words(text)
-        if len(said) > 45:
-            return set()
-        return {
-            number
-            for number, cited, quote, memory in labels.by.get(session, ())
-            if max((len(words & said) / len(words) for words in (quote, memory) if len(words) >= 3), default=0)
-            >= (0.3 if cited & lines else 0.6)
-        }
-
-    return of

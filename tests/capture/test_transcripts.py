@@ -265,7 +265,7 @@ def test_a_call_that_writes_a_transcript_is_noted_in_a_pause_too(world: World) -
     world.write(call)
     world.tail()
     assert world.said() == []
-    assert world.store.read(lambda rows: rows.value("select count(*) from tampered")) == 1
+    assert world.store.read(lambda rows: rows.value("select count(*) from tombstones where kind = 'tampered'")) == 1
 
 
 def test_nothing_of_an_event_in_a_pause_is_looked_at(world: World) -> None:

@@ -26,7 +26,7 @@ import csmd
 from csmd.cli.main import main
 from csmd.cli.overview import TOPICS
 from csmd.cli.verb_table import SUBJECTS, in_view
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 
 HIT = {"id", "kind", "text", "score", "project", "session_id", "source_uuids", "at", "confidence", "gate", "authority", "author",
        "superseded_by", "superseded_at", "refuted", "edited", "scene", "states"}  # fmt: skip
@@ -138,7 +138,7 @@ def test_the_table_of_verbs_is_what_their_modules_have_and_one_verb_brings_in_it
         "print(*sorted(m.removeprefix('csmd.cli.') for m in sys.modules if m.startswith('csmd.cli.')), file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert set(SUBJECTS) & set(done.stderr.split()) == {"main", "memories"}, done.stderr
+    assert set(SUBJECTS) & set(done.stderr.split()) == {"main", "injections"}, done.stderr
 
 
 def test_help_and_version_cost_no_heavy_import(machine: Machine) -> None:
@@ -221,18 +221,6 @@ def test_help_explains_topics_and_commands_and_names_only_what_there_is(machine:
     assert machine.run("help", "search").stdout == machine.run("search", "--help").stdout
     done = machine.run("help", "nothing")
     assert done.returncode == 1 and "`csmd help` lists the topics" in done.stderr
-
-
-def test_a_former_name_still_works_and_stays_out_of_view(full: Machine) -> None:
-    shown = full.run("--help").stdout
-    for former, now in (
-        ("receipts", "why --list"),
-        ("duplicates", "pipeline duplicates"),
-        ("self", "status --project ."),
-    ):
-        assert full.run(*former.split()).stdout == full.run(*now.split()).stdout
-        assert f"  {former} " not in shown
-    assert full.run("memdir", "scan").stdout == full.run("instructions", "memory").stdout
 
 
 # --- exit codes
@@ -488,7 +476,7 @@ def test_status_answers_as_the_contract_says(full: Machine) -> None:
     found = full.csmd("status", "--json")
     assert {"at", "version", "proto", "home", "alarms", "paused", "service", "daemon", "worker", "socket", "model", "counts",
             "memories", "counters", "corrected", "last_event", "last_read", "spool", "backfill", "jobs", "projects", "live", "told", "watching",
-            "transcripts", "storage", "log", "degraded", "encrypted", "excluded", "service_note", "clients", "dream", "provider", "team", "pages", "hosts"} == set(found)  # fmt: skip
+            "transcripts", "storage", "log", "degraded", "encrypted", "excluded", "service_note", "off_mark", "clients", "dream", "provider", "team", "pages", "hosts"} == set(found)  # fmt: skip
     assert {"pid", "uptime_s", "rss_mb", "cpu_s", "cpu_percent", "cpu_recent_percent"} == set(found["daemon"])
     assert (found["home"], found["spool"], found["jobs"]) == (str(full.home), {"files": 0, "oldest": ""}, [])
     assert found["watching"] == [str(full.assistant / "projects")]
@@ -595,7 +583,7 @@ def test_only_a_person_at_a_terminal_has_what_they_said_forgotten(machine: Machi
         assert (done.returncode, done.stdout) == (1, ""), done
         assert "only a person at a terminal" in done.stderr and f"csmd forget {mine}" in done.stderr
     assert machine.csmd("forget", theirs).startswith("forgotten: ")
-    assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine)
+    assert "forgotten: We deploy on Mondays only." in on_a_terminal(machine, "forget", mine, "--yes")
     assert machine.csmd("memories", "--json")["memories"] == []
 
 
@@ -618,7 +606,7 @@ def test_a_forgotten_memory_stays_away_from_another_import(machine: Machine) -> 
     machine.csmd("sync", "--no-vectors")
     listed = machine.csmd("memories", "--json")["memories"]
     gone = next(row for row in listed if "database_url" in row["text"])
-    assert "forgotten: " in on_a_terminal(machine, "forget", gone["id"])
+    assert "forgotten: " in on_a_terminal(machine, "forget", gone["id"], "--yes")
     copy = machine.root / "copy" / "-p"
     copy.mkdir(parents=True)
     (copy / path.name).write_bytes(path.read_bytes())
@@ -639,8 +627,8 @@ def test_a_fetched_model_is_kept_once(machine: Machine, tiny_model: Path, works:
         (left / "model.onnx").write_bytes(b"of an earlier try")
     command = ["cp", "-r", str(tiny_model)] if works else ["false"]
     program = (
-        "from csmd.cli import intake, main\n"
-        f"intake._fetch_command = lambda folder, name: ['sh', '-c', 'printf %s \"$1\" >&2; shift; exec \"$@\"', 'sh', name, *{command!r}, str(folder)]\n"
+        "from csmd.cli import main, model\n"
+        f"model._fetch_command = lambda folder, name: ['sh', '-c', 'printf %s \"$1\" >&2; shift; exec \"$@\"', 'sh', name, *{command!r}, str(folder)]\n"
         "main.entry()\n"
     )
     machine.paths.models.mkdir(mode=0o700, exist_ok=True)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 from machine import Machine, ask, call_frames
 
-from csmd.cli import memories, render
+from csmd.cli import render, search, show
 from csmd.vocabulary import MemoryType
 
 CART = "The order cache of the cart lives in Redis"
@@ -24,7 +24,7 @@ def held(shared_machine: Machine) -> Machine:
     shared_machine.start()
     walled = shared_machine.project.parent / "bolt"
     walled.mkdir()
-    shared_machine.call("csm_project_workspace", name="bolt", places=str(walled), by_person=True)
+    shared_machine.call("csm_project_lens", name="bolt", places=str(walled), wall=True, by_person=True)
     for said, place in ((CART, shared_machine.project), (SPEED, shared_machine.project), (SECRET, walled)):
         shared_machine.call("csm_memory_save", text=said, project=str(place), asking=str(place), by_person=True)
     return shared_machine
@@ -162,7 +162,7 @@ def test_what_matched_is_marked_and_what_stands_beside_it_says_where(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     render.show(
-        memories.show_hits(
+        search.show_hits(
             {"query": "gateway port", "close": True, "hits": [HIT], "degraded": [], "took_ms": 3.0},
             explain=True,
             everywhere=True,
@@ -190,12 +190,12 @@ def test_what_was_replaced_says_by_what_and_when_and_where_that_stands(capsys: p
         "edited": False,
     }
     value = {"query": "x", "close": True, "hits": [now, HIT], "degraded": [], "took_ms": 3.0}
-    render.show(memories.show_hits(value, explain=False, everywhere=True))
+    render.show(search.show_hits(value, explain=False, everywhere=True))
     assert "superseded by m1234 of 2026-03-01, number 1 here" in " ".join(capsys.readouterr().out.split())
 
 
 def test_a_score_without_features_stands_alone() -> None:
-    assert memories.explain_score({}, 0.6) == memories.explain_score({"asks": 0.0}, 0.6) == "0.60"
+    assert search.explain_score({}, 0.6) == search.explain_score({"asks": 0.0}, 0.6) == "0.60"
 
 
 @pytest.mark.parametrize(
@@ -209,13 +209,13 @@ def test_nothing_found_is_said_with_where_else_to_look(
     capsys: pytest.CaptureFixture[str], everywhere: bool, said: str
 ) -> None:
     found = {"query": "x", "close": False, "hits": [], "degraded": ["vectors: none"], "took_ms": 3.0}
-    render.show(memories.show_hits(found, explain=False, everywhere=everywhere))
+    render.show(search.show_hits(found, explain=False, everywhere=everywhere))
     assert capsys.readouterr().out.splitlines() == [said, "degraded: vectors: none", "3 ms"]
 
 
 def test_a_search_that_found_nothing_close_says_so_before_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     render.show(
-        memories.show_hits(
+        search.show_hits(
             {"query": "x", "close": False, "hits": [HIT], "degraded": [], "took_ms": 3.0},
             explain=False,
             everywhere=True,
@@ -240,7 +240,7 @@ def test_what_stood_before_a_sentence_begins_at_a_word_and_says_that_more_did(
         "speaker": "user", "at": "2026-05-04T08:00:00.000Z", "session_id": "s1", "uuid": "u1", "role": "states",
         "against": False, "sentence": "Use tabs.", "text": f"{before} Use tabs.",
     }  # fmt: skip
-    render.show(memories.evidence_for([turn], most=3))
+    render.show(show.evidence_for([turn], most=3))
     shown = capsys.readouterr().out
     first = re.search(r"… ?([^\s…]+)", shown)
     assert first is not None and re.match(begins, first[1]), shown

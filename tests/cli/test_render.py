@@ -10,7 +10,7 @@ from machine import Machine
 from rich.cells import cell_len
 
 from csmd import config
-from csmd.cli import memories, render, sessions
+from csmd.cli import injections, memories, render
 from csmd.text import ages
 
 WIDTH = 80
@@ -150,8 +150,8 @@ def test_no_list_leaves_out_a_single_memory(amount: int, left: int, capsys: pyte
 
 
 def test_each_hint_of_what_was_told_beside_memories_stays_on_one_line() -> None:
-    for state in sessions.STATES:
-        assert len(sessions.hint(state, "0c5d5b1a-1f43-4a35-9a5e-1f8f7ed6b7a1")) <= WIDTH - 2
+    for state in injections.STATES:
+        assert len(injections.hint(state, "0c5d5b1a-1f43-4a35-9a5e-1f8f7ed6b7a1")) <= WIDTH - 2
 
 
 def test_a_search_names_each_hit_once_with_kind_date_and_score(real: Machine) -> None:

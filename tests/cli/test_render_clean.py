@@ -12,7 +12,7 @@ from machine import Machine
 from terminal import Terminal
 
 from csmd.cli.main import main
-from csmd.cli.verb_table import FORMER, GROUPS, HIDDEN
+from csmd.cli.verb_table import GROUPS, HIDDEN
 
 #: Erases the screen, hides what follows, sets the window's title, asks the terminal, turns the line around, hides words.
 HOSTILE = "\x1b[2J\x1b[8m\x1b]0;owned\x07\x1bP+q544e\x1b\\\x9b5n\x85\u202eright\u2066\u200bzero\U000e0041tag\x7f"
@@ -72,22 +72,20 @@ class Home:
         memory, other = self.memories[:2]
         chosen: dict[str, list[str]] = {
             "search": ["release exporter tabs", "--all-projects"], "remember": [f"Say {HOSTILE} it"], "recall": ["--prompt", f"release {HOSTILE}"],
-            "tool": ["csm_memory_list"], "show": [memory], "receipts": [SESSION], "topics": [], "tag": [memory, f"more{HOSTILE}"],
-            "link": [memory, other], "goal done": [f"no{HOSTILE}"], "done": [], "undo": [], "goal set": [f"go {HOSTILE}"], "supersede": [memory, other], "pin": [memory],
-            "unpin": [memory], "merge": ["--dry-run"], "dream diff": ["1"], "dream undo": [f"no{HOSTILE}"],
+            "tool": ["csm_memory_list"], "show": [memory], "topics": [], "tag": [memory, f"more{HOSTILE}"],
+            "link": [memory, other], "done": [], "undo": [], "goal set": [f"go {HOSTILE}"], "supersede": [memory, other], "pin": [memory],
+            "unpin": [memory], "pipeline merge": ["--dry-run"], "dream diff": ["1"], "dream undo": [f"no{HOSTILE}"],
             "forget": [f"no{HOSTILE}"], "project alias": [f"/nowhere{HOSTILE}", str(self.project), "--yes"], "project merge": [str(self.project), f"/nowhere{HOSTILE}", "--yes"],
-            "project split": [str(self.project), f"/nowhere{HOSTILE}"], "project workspace": [f"w{HOSTILE}", str(self.project)],
+            "project split": [str(self.project), f"/nowhere{HOSTILE}"],
             "project lens": ["work", str(self.project), "--topic", f"release {HOSTILE}"],
             "import": [str(self.foreign)], "export": ["--to", str(self.machine.root / f"out{HOSTILE}")], "config get": [f"no{HOSTILE}"],
-            "memdir load": [f"no{HOSTILE}"], "instructions file": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
-            "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "session tombstone": [SESSION, f"no{HOSTILE}"], "memories": ["--all-projects"],
+            "instructions file": [f"no{HOSTILE}"], "context get": [SESSION], "checkpoint show": ["1"], "checkpoint restore": [f"no{HOSTILE}"],
+            "session export": [SESSION, "--to", "-"], "resume": ["--yes"], "memories": ["--all-projects"],
             "provider add": ["openai", "--url", f"http://127.0.0.1:9/{HOSTILE}", "--model", f"m{HOSTILE}", "--yes"], "provider remove": ["openai"],
             "team join": [f"https://{HOSTILE}", "--yes"], "team share": ["--yes"], "team leave": ["--yes"],
         }  # fmt: skip
         if verb in chosen:
             return chosen[verb]
-        if verb.startswith("session write"):
-            return ["own-1", f"text {HOSTILE}"]
         return [SESSION] if verb.startswith("session ") and verb != "session list" else []
 
 
@@ -104,7 +102,7 @@ def leaves(command: click.Command, path: str = "") -> Iterator[str]:
 
 
 @pytest.mark.invariant("What came from outside never reaches a terminal as anything but letters")
-@pytest.mark.parametrize("group", [*GROUPS.values(), HIDDEN.replace(" pipeline ", " "), FORMER])
+@pytest.mark.parametrize("group", [*GROUPS.values(), HIDDEN])
 def test_no_verb_lets_a_string_from_outside_steer_the_terminal(machine: Machine, group: str) -> None:
     home = Home(machine)
     verbs = [verb for verb in leaves(main) if verb.split()[0] in group.split() and verb not in ELSEWHERE]

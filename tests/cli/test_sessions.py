@@ -99,29 +99,27 @@ def test_status_says_what_is_kept_beyond_the_transcripts(kept: Machine) -> None:
 
 
 def test_a_session_of_ones_own_is_written_withdrawn_and_loaded(kept: Machine) -> None:
-    first = kept.csmd("session", "write-user", "mine", "Hello.").strip()
-    second = kept.csmd("session", "write-assistant", "mine", "Hi!", "--parent", first, "--json")["uuid"]
-    assert "withdrawn" in kept.csmd("session", "tombstone", "mine", second)
-    assert [message["uuid"] for message in kept.call("csm_session_load", id="mine")["messages"]] == [first]
-    kept.csmd("session", "write-summary", "mine", "They greeted.", "--replaces", first)
-    shown = fits(kept.csmd("session", "load", "mine"))
-    assert "They greeted." in shown and "Hello." not in shown and "1 withdrawn" in shown and "1 summarised" in shown
+    def write(kind: str, text: str, **more: Any) -> str:
+        return str(
+            kept.call(f"csm_session_write_{kind}", id="mine", text=text, project=str(kept.project), **more)["uuid"]
+        )
+
+    first = write("user", "I prefer tabs.", by_person=True)
+    second = write("assistant", "Hi!", parent=first)
+    kept.call("csm_session_tombstone", id="mine", uuid=second)
+    loaded = kept.call("csm_session_load", id="mine")["messages"]
+    assert [(message["uuid"], message["by_person"]) for message in loaded] == [(first, True)]
+    kept.call("csm_session_write_summary", id="mine", text="They greeted.", replaces=first)
+    loaded = kept.call("csm_session_load", id="mine")
+    assert [message["text"] for message in loaded["messages"]] == ["They greeted."]
+    assert (loaded["tombstoned"], loaded["replaced"]) == (1, 1)
     (path,) = kept.paths.sessions.glob("*/mine.jsonl")
-    assert kept.csmd("session", "path", "mine").strip() == str(path)
-    refused = kept.run("session", "write-user", "../mine", "Hello.")
-    assert (refused.returncode, refused.stdout) == (1, "") and "cannot be a session's name" in refused.stderr
-
-
-def test_what_is_typed_into_a_session_is_the_persons_and_what_is_piped_is_not(kept: Machine) -> None:
-    words = ("session", "write-user", "typed", "I prefer tabs.")
-    assert Terminal(*words, cwd=kept.project, environment=kept.environment()).ends() == 0
-    kept.csmd("session", "write-user", "typed", "I prefer spaces.")
-    done = kept.run(
-        "tool", "csm_session_write_user", "--param", "id=typed", "--param", "text=x", "--param", "by_person=true"
-    )
-    assert done.returncode == 1
-    loaded = kept.csmd("session", "load", "typed", "--json")["messages"]
-    assert [(m["text"], m["by_person"]) for m in loaded] == [("I prefer tabs.", True), ("I prefer spaces.", False)]
+    assert kept.call("csm_session_path", id="mine")["path"] == str(path)
+    for words, said in ((["id=../mine", "text=Hello."], "cannot be a session's name"),
+                        (["id=typed", "text=x", "by_person=true"], "who speaks")):  # fmt: skip
+        params = [part for word in words for part in ("--param", word)]
+        refused = kept.run("tool", "csm_session_write_user", *params)
+        assert (refused.returncode, refused.stdout) == (1, "") and said in refused.stderr
 
 
 def test_a_day_is_printed_as_markdown_and_on_a_terminal_within_its_width(kept: Machine) -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from cli.test_privacy import typed
+from cli.test_forget import typed
 from machine import Machine
 
 from csmd.text import display
@@ -109,7 +109,7 @@ def test_what_is_only_punctuation_says_that_there_is_nothing_to_search_for(repor
 
 
 def test_show_takes_the_id_of_a_session_and_of_a_receipt_and_their_beginnings(reported: Machine) -> None:
-    receipt = reported.csmd("receipts", "--all-projects", "--json")["receipts"][0]["id"]
+    receipt = reported.call("csm_receipts")["receipts"][0]["id"]
     memory = reported.csmd("memories", "--json")["memories"][0]
     turn = memory["source_uuids"][0]
     for ident, key, value in (

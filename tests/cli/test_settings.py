@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machine import Machine
 
-from csmd.cli import settings
+from csmd.cli import settings, yaml_edits
 from csmd.config import Settings, parse_settings
 from csmd.errors import ConfigError
 
@@ -44,7 +44,7 @@ CASES: dict[str, tuple[str, str, Any, str]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_setting_a_key_leaves_every_other_byte(name: str) -> None:
     before, key, value, after = CASES[name]
-    made = settings.changed(before, key, value)
+    made = yaml_edits.set_key(before, key, value)
     assert made == after
     field = next(field.name for field in fields(Settings) if Settings.key(field.name) == key)
     assert getattr(parse_settings(made, where="x"), field) == value
@@ -64,7 +64,7 @@ def test_setting_a_key_leaves_every_other_byte(name: str) -> None:
     ],
 )
 def test_taking_a_key_out_leaves_every_other_byte(before: str, key: str, after: str) -> None:
-    assert settings.without(before, key) == after
+    assert yaml_edits.remove_key(before, key) == after
 
 
 VALUES = {
@@ -93,11 +93,11 @@ def test_whatever_is_set_and_unset_the_settings_are_those_and_the_remarks_stay(
     default = {Settings.key(f.name): f.default for f in fields(Settings)}
     for key, value in steps:
         if value is None:
-            if key not in settings.names(text):
+            if key not in yaml_edits.key_names(text):
                 continue
-            text, value = settings.without(text, key), default[key]
+            text, value = yaml_edits.remove_key(text, key), default[key]
         else:
-            text = settings.changed(text, key, value)
+            text = yaml_edits.set_key(text, key, value)
         expected[key] = value
         made = parse_settings(text, where="x")
         assert {Settings.key(f.name): getattr(made, f.name) for f in fields(Settings)} == expected
@@ -232,4 +232,4 @@ def test_a_linked_file_is_written_where_it_is(machine: Machine) -> None:
 
 def test_what_is_not_set_cannot_be_unset() -> None:
     with pytest.raises(ConfigError, match="not set"):
-        settings.without("backup.keep: 3\n", "recall.floor")
+        yaml_edits.remove_key("backup.keep: 3\n", "recall.floor")

@@ -91,13 +91,6 @@ def test_what_is_remembered_says_where_it_holds(known: Machine) -> None:
     assert "it holds everywhere" in known.csmd("remember", "I like short answers.", "--all-projects")
 
 
-def test_former_names_of_options_work_and_are_not_listed(known: Machine) -> None:
-    assert "it holds everywhere" in known.csmd("remember", "I like long answers.", "--everywhere")
-    assert "only a person at a terminal" in known.run("today", "--all").stderr
-    for verb_, name in (("remember", "--everywhere"), ("today", "--all ")):
-        assert name not in known.csmd(verb_, "--help")
-
-
 def test_one_project_and_all_of_them_cannot_be_asked_for_at_once(known: Machine) -> None:
     refused = known.run("memories", "--project", str(known.project), "--all-projects")
     assert refused.returncode == 2 and "do not go together" in refused.stderr
@@ -110,7 +103,7 @@ def test_a_sync_that_was_forestalled_says_so(known: Machine) -> None:
 def test_a_session_whose_transcript_is_there_is_not_to_be_overwritten(known: Machine) -> None:
     told = known.run("session", "export", "s1").stderr
     assert "the assistant still has this session" in told and "claude --resume" in told and "put it" not in told
-    known.csmd("session", "write-user", "mine", "Hello.")
+    known.call("csm_session_write_user", id="mine", text="Hello.", project=str(known.project))
     known.sync()
     shown = known.csmd("session", "show", "mine")
     assert "csmd itself" in shown and "claude" not in shown
@@ -134,7 +127,7 @@ def test_every_verb_says_why_no_daemon_runs(machine: Machine) -> None:
 OPENING = [
     ["restore", "latest"], ["resume"], ["config", "set", "privacy.exclude", "[]"], ["config", "unset", "privacy.exclude"],
     ["project", "alias", "/nowhere/a", "."], ["project", "merge", ".", "/nowhere/a"],
-    ["project", "workspace", "w", ".", "--remove"], ["forget", "--lift", "something"],
+    ["project", "lens", "w", ".", "--wall", "--remove"], ["forget", "--lift", "something"],
 ]  # fmt: skip
 named = pytest.mark.parametrize("words", OPENING, ids=lambda words: " ".join(words[:2]))
 

@@ -14,7 +14,17 @@ from typing import Any
 import pytest
 from team_server import TeamServer
 
-from csmd.store import belief_changes, candidates, fulltext, memories, projects, search, topics, vectors
+from csmd.store import (
+    belief_changes,
+    candidates,
+    fulltext,
+    memories,
+    memory_deletion,
+    projects,
+    search,
+    topics,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows, connect
 from csmd.team import postgres
@@ -53,7 +63,7 @@ def sqlite(tmp_path: Path) -> Iterator[Backend]:
     def delete(ident: str) -> None:
         memory = memories.by_id(rows, ident)
         assert memory is not None
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
 
     def vector_hits(vector: bytes, *, limit: int) -> list[Any]:
         nearest = {}

@@ -19,12 +19,12 @@ import pytest
 from csmd.errors import DeadlineExceeded, Refused, StoreError
 from csmd.store import (
     activity,
-    belief_changes,
     core,
     cursors,
     events,
     fulltext,
     memories,
+    memory_deletion,
     projects,
     receipts,
     search,
@@ -285,7 +285,7 @@ def test_a_memory_comes_back_whole_changes_and_is_forgotten(store: Store) -> Non
         memories.update_belief(rows, replace(made, confidence=0.9, pinned=True))
         assert memories.list_memories(rows, projects=None)[0] == replace(made, confidence=0.9, pinned=True, version=2)
         assert len(fulltext.text_hits(rows, "memory", ["tab"], projects=[0], limit=9)) == 1
-        belief_changes.delete_memory(rows, made)
+        memory_deletion.delete_memory(rows, made)
         assert fulltext.text_hits(rows, "memory", ["tab"], projects=None, limit=9) == []
         assert memories.links_of(rows, "m2") == []
         assert memories.insert(rows, memory("m3", "newer"), text_hash="h3") > other
@@ -333,7 +333,7 @@ def test_vectors_find_the_nearest_passages_of_one_model_and_go_with_their_row(st
         assert near == vectors.vector_hits(rows, "memory", model, bytes([10, 1, 1, 1]), projects=[0], limit=2)
         assert vectors.vector_hits(rows, "memory", model, bytes(4), projects=[7], limit=2) == []
         gone = memories.by_seqs(rows, keys)[keys[1]]
-        belief_changes.delete_memory(rows, gone)
+        memory_deletion.delete_memory(rows, gone)
         assert keys[1] not in {
             row[0] for row in vectors.vector_hits(rows, "memory", model, bytes(4), projects=None, limit=9)
         }

@@ -14,11 +14,11 @@ from journal_fixtures import dump
 from csmd.config import Settings
 from csmd.curator import curate
 from csmd.curator.contract import Question
-from csmd.dream import undo
+from csmd.dream import dream_undo
 from csmd.errors import NoThread
 from csmd.memory import remember
 from csmd.recall import brief, prompt
-from csmd.store import belief_changes, candidates, dreams, memories, purge
+from csmd.store import candidates, journal, memories, memory_deletion, purge
 from csmd.store.core import Store, run_to_end
 from csmd.store.dreams import Dream
 from csmd.values import Memory
@@ -70,8 +70,8 @@ def told(store: Store, asked: str) -> str:
     )  # fmt: skip
 
 
-def take_back(store: Store, made: Dream, folder: Path) -> undo.Undone:
-    return run_to_end(undo.undo(store, made.id, home=folder, now=NOW, key=store.hash_key))
+def take_back(store: Store, made: Dream, folder: Path) -> dream_undo.Undone:
+    return run_to_end(dream_undo.undo(store, made.id, home=folder, now=NOW, key=store.hash_key))
 
 
 # --- what comes of an answer
@@ -257,7 +257,7 @@ def test_what_a_note_was_made_of_is_told_again_when_the_note_goes(home: Store) -
     dream(home, lambda sent: answer([{"cites": [label(sent, RULE), label(sent, MONDAYS)], "note": note}]))
     assert note in start(home) and MONDAYS not in start(home)
     rule = all_memories(home)[RULE]
-    home.write(lambda rows: belief_changes.delete_memory(rows, rule))
+    home.write(lambda rows: memory_deletion.delete_memory(rows, rule))
     assert note not in all_memories(home), "it tells of what was forgotten"
     assert MONDAYS in start(home)
 
@@ -452,7 +452,7 @@ def test_a_note_goes_with_what_it_was_made_of_and_that_with_the_note(home: Store
 
 def test_a_note_goes_with_a_turn_that_is_purged(home: Store) -> None:
     dream(home, cite(RULE, NOTE))
-    home.write(lambda rows: belief_changes.drop_sources(rows, "uuid = 's1-0'"))
+    home.write(lambda rows: memory_deletion.drop_sources(rows, "uuid = 's1-0'"))
     assert {RULE, NOTE}.isdisjoint(all_memories(home))
 
 
@@ -474,7 +474,7 @@ def test_twenty_dreams_over_the_same_sessions_change_nothing_after_the_first(hom
     first = dump(home), start(home)
     for _ in range(19):
         made = dream(home, mixed)
-        assert home.read(lambda rows, seq=made.seq: dreams.change_counts(rows, seq)) == {}  # type: ignore[misc]
+        assert home.read(lambda rows, seq=made.seq: journal.action_counts(rows, seq)) == {}  # type: ignore[misc]
     assert (dump(home), start(home)) == first
 
 

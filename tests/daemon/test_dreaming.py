@@ -17,7 +17,7 @@ from csmd.daemon.dream_lock import DreamLock
 from csmd.daemon.dreaming import LOOK_S
 from csmd.daemon.jobs import TOGETHER_S
 from csmd.errors import CsmdError, StoreError
-from csmd.store import dreams
+from csmd.store import dreams, journal
 from csmd.vocabulary import QUIET_S
 
 HOUR = 3600.0
@@ -315,12 +315,12 @@ def test_an_undo_that_was_killed_is_finished_at_the_next_start(parts: Any) -> No
 
     def killed(rows: Any) -> None:
         seq = dreams.begin(rows, why="by itself", sessions=1, now=now_iso()).seq
-        dreams.record_file(
+        journal.record_file(
             rows, seq, reason="x", path="memory/topics/gull.md", before=None, after="of a dream\n", now=now_iso()
         )
         dreams.set_states(rows, [seq], "undoing", now=now_iso())
-        (file,) = dreams.chain_of(rows, [seq], "memory/topics/gull.md")
-        dreams.mark_file(rows, file, kept="", now=now_iso())
+        (file,) = journal.file_history(rows, [seq], "memory/topics/gull.md")
+        journal.mark_file(rows, file, kept="", now=now_iso())
 
     parts.store.write(killed)
     dreaming.resume_dreams(parts.background.context)
@@ -462,7 +462,7 @@ def test_a_page_that_was_edited_since_follows_what_an_undo_brings_back_and_keeps
 
 def test_what_a_dream_does_behind_a_wall_is_told_there_only(parts: Any) -> None:
     project = with_a_double(parts)
-    parts.call("csm_project_workspace", name="acme", places=project, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=project, wall=True, by_person=True)
     inside, outside = (parts.call("csm_dream_plan", asking=place) for place in (project, "/elsewhere"))
     assert (len(inside["actions"]), inside["hidden"]) == (1, 0)
     assert (outside["actions"], outside["hidden"]) == ([], 1)

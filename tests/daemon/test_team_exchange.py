@@ -12,7 +12,7 @@ import pytest
 from machine import Machine, eventually, temporary_directory
 from team_server import PASSWORD, TeamServer
 
-from csmd.cli import privacy
+from csmd.cli import forget
 
 REMOTE = "example.org/acme/shop"
 RULE = "We never deploy the shop on Fridays, the pager is not staffed."
@@ -106,7 +106,7 @@ def test_a_decision_arrives_at_a_colleagues_start_and_at_a_prompt_with_the_name(
     assert PASSWORD.encode() not in held, "the password is read where it is kept"
     on_server = [row[0] for row in team.rows("ann", "select id from memories")]
     gone = ann.call("csm_memory_delete", id=on_server[0], asking=str(ann.project), by_person=True)
-    shown = " ".join(str(line) for line in privacy.show_forgotten(gone))
+    shown = " ".join(str(line) for line in forget.show_forgotten(gone))
     assert "taken off the team's server" in shown and "write-ahead log, replicas and backups" in shown
     eventually(lambda: cyd.received() == 0)
     assert RULE not in cyd.brief()

@@ -22,6 +22,7 @@ from csmd.store import (
     dreams,
     events,
     forget,
+    journal,
     markdown_pages,
     memories,
     projects,
@@ -537,13 +538,13 @@ def test_a_purged_session_leaves_the_files_edited_or_not_and_what_could_bring_it
     def noted(rows):  # type: ignore[no-untyped-def]
         dream = dreams.begin(rows, why="time", sessions=1, now=LATER)
         for name in (path, "memory/archive/daily/2026-03-01.md", "memory/user.md"):
-            dreams.record_file(rows, dream.seq, reason="x", path=name, before="", after=day(memory), now=LATER)
+            journal.record_file(rows, dream.seq, reason="x", path=name, before="", after=day(memory), now=LATER)
 
     store.write(noted)
     purge_now(store, memory, session="s1")
     assert MARK not in day(memory) and "name the journal" in day(memory)
     assert MARK not in (memory / "daily/2026-03-01.yaml").read_text()
-    left = store.read(lambda rows: rows.all("select path from dream_files"))
+    left = store.read(lambda rows: rows.all("select path from changed_files"))
     assert not [path for (path,) in left if "daily" in path], "an undo cannot bring it back"
     settle(store, memory)
     assert "session s1" not in day(memory)
@@ -577,7 +578,7 @@ def test_the_days_over_thirty_days_ago_move_to_the_archive_and_the_journal_knows
                              "daily/2026-03-20.yaml", "daily/notes.md"]  # fmt: skip
     assert (memory / "archive/daily/2026-03-01.md").read_text() == was
     noted = store.read(
-        lambda rows: rows.all("select path, before, after, was_there, is_there from dream_files order by seq")
+        lambda rows: rows.all("select path, before, after, was_there, is_there from changed_files order by seq")
     )
     assert noted[:2] == [
         ("memory/archive/daily/2026-03-01.md", "", was, 0, 1),

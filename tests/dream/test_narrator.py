@@ -15,7 +15,7 @@ from csmd.dream import narrator
 from csmd.dream.actions import CATEGORY, Fact
 from csmd.dream.narrator import Failed
 from csmd.extraction import digest, packets
-from csmd.memory import habits as stage_habits
+from csmd.memory import promotion
 from csmd.store import purge, tombstones
 from csmd.store.core import Store
 from csmd.store.turns import FailureTurn, WorkItem
@@ -329,7 +329,7 @@ def test_a_habit_tells_what_becomes_a_memory_and_a_fact_what_was_counted(store: 
     for number in range(1, 5):
         work(store, number)
     found = told(store)
-    stage_habits.step(store, now=NOW)
+    promotion.step(store, now=NOW)
     habits = {str(name) for (name,) in store.read(lambda rows: rows.all("select fingerprint from candidates"))}
     assert {one for one in habits if not one.startswith("order:")} == {"commands", "procedure:commit"}
     raised = [one for one in found if one.kind in CATEGORY]

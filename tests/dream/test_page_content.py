@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -13,6 +13,7 @@ from csmd.dream import page_content, page_edits, page_format
 from csmd.dream.actions import Fact
 from csmd.dream.page_content import Place
 from csmd.dream.page_format import Page, Read
+from csmd.dream.themes import Theme
 from csmd.extraction.statement_context import REVIEW
 from csmd.hosts.claude import environment
 from csmd.recall import compose
@@ -332,7 +333,7 @@ def test_what_was_said_of_code_that_was_edited_since_stands_apart_and_last_but_w
 
 def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
     notes = {one.id: one for one in (memory(1, "The exporter needs its directory", "fact"),)}
-    theme = page_content.Theme(name="exports", members=frozenset(notes))
+    theme = Theme(name="exports", members=frozenset(notes))
     made = page_content.build_theme_page(theme, "topics/exports.md", list(notes.values()), {1: PLACE})
     assert "- [exports](topics/exports.md): 1 note of gull\n" in page_format.render_page(
         page_content.build_index([made])
@@ -342,13 +343,11 @@ def test_the_index_says_a_name_once_and_a_theme_whose_notes_it_has() -> None:
 @pytest.mark.parametrize(
     ("theme", "topics"),
     [
-        (page_content.Theme(name="exports", also=("dumps",)), ["exports", "dumps"]),
-        (page_content.Theme(name="exports: disks", part="disks"), ["exports", "disks"]),
+        (Theme(name="exports", also=("dumps",)), ["exports", "dumps"]),
+        (Theme(name="exports: disks", part="disks"), ["exports", "disks"]),
     ],
 )
-def test_the_page_of_a_theme_or_of_its_part_names_the_topics_of_its_lines(
-    theme: page_content.Theme, topics: list[str]
-) -> None:
+def test_the_page_of_a_theme_or_of_its_part_names_the_topics_of_its_lines(theme: Theme, topics: list[str]) -> None:
     note = memory(1, "The exporter needs its directory", "fact")
     made = page_content.build_theme_page(theme, "topics/exports.md", [note], {1: PLACE})
     assert page_format.parse_page(page_format.render_page(made)).head["topics"] == topics
@@ -361,93 +360,6 @@ def test_the_users_page_says_that_there_is_nothing_yet() -> None:
     )
     assert "Nothing is known yet" in empty and "Nothing is known yet" not in some
     assert not page_format.parse_page(empty).lines() and not page_format.parse_page(empty).own
-
-
-# --- themes
-
-
-@dataclass(frozen=True)
-class Case:
-    """Topics as `name: memories of project 1 / of project 2`, those that have a page as `name (also): memories`, memories that
-    stand on a project's page; the themes as `name: how many`."""
-
-    tagged: str
-    themes: str
-    paged: str = ""
-    listed: str = ""
-
-
-CASES = {
-    "none": Case("", ""),
-    "too few in two projects": Case("a: 1-2/3", ""),
-    "enough in two projects": Case("a: 1-2/3-4", "a: 4"),
-    "too few in one": Case("a: 1-9/", ""),
-    "enough in one": Case("a: 1-10/", "a: 10"),
-    "all of them on the project's own page": Case("a: 1-10/", "", listed="1-10"),
-    "most of them on the project's own page": Case("a: 1-20/", "", listed="1-16"),
-    "some that stand nowhere else": Case("a: 1-20/", "a: 20", listed="1-15"),
-    "in two projects, all of them listed": Case("a: 1-2/3-4", "a: 4", listed="1-4"),
-    "one that has a page stays": Case("a: 1-2/", "a: 2", paged="a"),
-    "and goes when hardly anything is left": Case("a: 1/", "", paged="a"),
-    "and goes when the project's page tells nearly all": Case("a: 1-12/", "", paged="a", listed="1-11"),
-    "but not before": Case("a: 1-12/", "a: 12", paged="a", listed="1-10"),
-    "one that is not found for a while keeps what stands on its page": Case(
-        "b: 1-10/", "a: 6; b: 10", paged="a: 20-25"
-    ),
-    "one that is found in another project alone keeps what stands on its page": Case(
-        "a: /30-32", "a: 9", paged="a: 1-6"
-    ),
-    "and what is left of it": Case("b: 1-10/", "a: 2; b: 10", paged="a: 20-21,30-31"),
-    "two that are mostly one": Case("a: 1-10/; b: 3-12/", "a: 12"),
-    "one inside another": Case("a: 1-30/; b: 1-10/", "a: 30"),
-    "two that overlap a little": Case("a: 1-10/; b: 9-20/", "a: 10; b: 12"),
-    "two that overlap by less than half and were one": Case("a: 1-10/; b: 5-15/", "a: 15", paged="a (b)"),
-    "two that overlap by less than half and were two": Case("a: 1-10/; b: 5-15/", "a: 10; b: 11", paged="a; b"),
-    "one that has a page gives its name": Case("a: 1-12/; b: 1-10/", "b: 12", paged="b"),
-    "too broad": Case("a: 1-60/; b: 40-60,70-85/", "a: 39; a: b: 21; b: 37"),
-    "not too broad": Case("a: 1-40/; b: 20-40,70-85/", "a: 40; b: 37"),
-    "not too broad any more, but it was": Case("a: 1-40/; b: 20-40,70-85/", "a: 19; a: b: 21; b: 37", paged="a; a: b"),
-    "small enough to be one again": Case("a: 1-30/; b: 10-30,70-85/", "a: 30; b: 37", paged="a; a: b"),
-    "too broad, with too small a part": Case("a: 1-60/; b: 52-60,70-85/", "a: 60; b: 25"),
-    "too small a part, but it was one": Case("a: 1-40/; b: 36-40,70-85/", "a: 35; a: b: 5; b: 21", paged="a; a: b"),
-    "and goes back when hardly anything is left": Case("a: 1-40/; b: 37-40,70-85/", "a: 40; b: 20", paged="a; a: b"),
-    "too broad, with no part": Case("a: 1-60/", "a: 60"),
-    "too broad, with a part that is nearly all": Case("a: 1-60/; b: 10-60/", "a: 60"),
-}
-
-
-def numbers(spans: str) -> list[str]:
-    pairs = (span.partition("-") for span in filter(None, spans.split(",")))
-    return [f"m{number}" for first, _, last in pairs for number in range(int(first), int(last or first) + 1)]
-
-
-def check(case: Case) -> None:
-    tagged: dict[str, list[str]] = {}
-    project_of = dict.fromkeys(numbers("1-29"), 1)
-    for row in filter(None, case.tagged.split("; ")):
-        name, _, rest = row.partition(": ")
-        for project, spans in enumerate(rest.split("/"), start=1):
-            tagged.setdefault(name, []).extend(numbers(spans))
-            project_of |= dict.fromkeys(numbers(spans), project)
-    paged = {}
-    for row in filter(None, case.paged.split("; ")):
-        name, _, spans = row.rpartition(": ") if row[-1].isdigit() else (row, "", "")
-        name, _, also = name.partition(" (")
-        paged[name] = page_content.Theme(
-            name=name, members=frozenset(numbers(spans)), also=tuple(filter(None, [also.rstrip(")")]))
-        )
-    known = page_content.ThemeSources(tagged=tagged, project_of=project_of, paged=paged, listed=numbers(case.listed))
-    found = page_content.choose_themes(known)
-    assert "; ".join(f"{theme.name}: {len(theme.members)}" for theme in found) == case.themes
-    assert page_content.choose_themes(replace(known, tagged=dict(reversed(tagged.items())))) == found
-    have = {one.name: one for one in found}
-    again = page_content.choose_themes(replace(known, paged=have))
-    assert [theme.name for theme in again] == [theme.name for theme in found], "what has pages keeps them"
-
-
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_which_themes_have_a_page(case: Case) -> None:
-    check(case)
 
 
 @pytest.mark.parametrize("said", ["b" * 1_000_000, "aBa" + "a" * 1_000_000, "aBa" + "A" * 1_000_000, "b-" * 500_000])

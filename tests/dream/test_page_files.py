@@ -11,16 +11,18 @@ from typing import Any
 import pytest
 from memory_factory import memory_in
 
-from csmd.dream import page_edits, page_files, page_format, undo
+from csmd.dream import dream_undo, page_edits, page_files, page_format
 from csmd.dream.actions import Fact
 from csmd.exclusions import Pauses
 from csmd.memory import remember, review_answers
+from csmd.memory.undo import undo_answer
 from csmd.store import (
-    belief_changes,
     candidates,
     dreams,
+    journal,
     markdown_pages,
     memories,
+    memory_deletion,
     projects,
     tombstones,
     topics,
@@ -283,7 +285,7 @@ def test_a_theme_gets_a_page_and_is_put_aside_when_hardly_anything_is_left(home:
     home.put("topics/release-builds.md", home.text("topics/release-builds.md") + "\n## Your own notes\n\nask Ann\n")
     home.read()
     for ident in idents[:5]:
-        home.store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, memory_in(rows, ident)))
+        home.store.write(lambda rows, ident=ident: memory_deletion.delete_memory(rows, memory_in(rows, ident)))
     home.write(now=LATER)
     assert "topics/release-builds.md" not in home.files()
     kept = home.files()["archive/topics/release-builds.md"]
@@ -295,7 +297,7 @@ def test_what_a_dream_writes_is_in_its_journal(home: Home) -> None:
     home.filled()
     dream = home.store.write(lambda rows: dreams.begin(rows, why="asked", sessions=0, now=NOW))
     written = home.write(dream=dream.seq)
-    noted = home.store.read(lambda rows: rows.all("select path, was_there, is_there from dream_files order by seq"))
+    noted = home.store.read(lambda rows: rows.all("select path, was_there, is_there from changed_files order by seq"))
     assert noted == [(f"memory/{path}", 0, 1) for path in written]
 
 
@@ -307,7 +309,7 @@ def test_what_is_forgotten_between_two_pages_stands_on_none(home: Home) -> None:
     writing = page_files.write(home.store, home.directory, dream_seq=0, now=NOW, facts=())
     assert next(writing) == "user.md"
     gone = home.saying("Postgres")
-    home.store.write(lambda rows: belief_changes.delete_memory(rows, gone))
+    home.store.write(lambda rows: memory_deletion.delete_memory(rows, gone))
     assert len(list(writing)) > 1
     assert gone.id not in home.text(page_of(home)) and "port 8400" in home.text(page_of(home))
 
@@ -447,9 +449,9 @@ def test_a_new_wording_is_an_answer_that_can_be_taken_back(home: Home) -> None:
     old = home.saying("Postgres")
     home.change(page_of(home), "We use Postgres", "We use Redis")
     home.read()
-    last = home.store.read(lambda rows: belief_changes.last_answer(rows, projects=None))
-    assert last is not None and last.answer == "edit"
-    home.store.write(lambda rows: review_answers.undo(rows, last, key=home.store.hash_key, at=LAST))
+    last = home.store.read(lambda rows: journal.last_answer(rows, projects=None))
+    assert last is not None and last.kind == "edit"
+    home.store.write(lambda rows: undo_answer(rows, last, now=LAST, key=home.store.hash_key))
     assert home.saying("Postgres").id == old.id
 
 
@@ -594,7 +596,7 @@ def test_what_is_forgotten_leaves_the_pages_put_aside_and_makes_no_unread_edit_t
     home.put("archive/topics/gull.md", home.text(path))
     home.call("Write", f'{{"file_path":"{home.directory / path}"}}')
     home.change(path, "We use Postgres", "We use Redis")
-    home.store.write(lambda rows: belief_changes.delete_memory(rows, gone))
+    home.store.write(lambda rows: memory_deletion.delete_memory(rows, gone))
     assert page_files.withdraw(home.store, home.directory) == 2
     for one in (path, "archive/topics/gull.md"):
         assert "port 8400" not in home.text(one) and "Releases are tagged" in home.text(one)
@@ -622,7 +624,7 @@ def test_what_is_forgotten_leaves_a_line_without_its_comment_the_whole_page_besi
     home.store.write(forget)
     assert page_files.withdraw(home.store, home.directory) == 2
     held = home.store.read(
-        lambda rows: [*rows.all("select before, after from dream_files"), *rows.all("select text, also from pages")]
+        lambda rows: [*rows.all("select before, after from changed_files"), *rows.all("select text, also from pages")]
     )
     for said in (*home.files().values(), *(str(one) for row in held for one in row)):
         assert postgres.text not in said
@@ -652,7 +654,7 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     home.store.write(lambda rows: dreams.end(rows, dream.seq, state="done", error="", now=LATER))
 
     def images() -> str:
-        return str(home.store.read(lambda rows: rows.all("select before, after from dream_files")))
+        return str(home.store.read(lambda rows: rows.all("select before, after from changed_files")))
 
     assert "Postgres" in images() and f"m:{postgres.id}" in images()
 
@@ -662,7 +664,9 @@ def test_what_is_forgotten_whose_line_was_read_without_its_comment_comes_back_by
     home.store.write(forget)
     page_files.withdraw(home.store, home.directory)
     assert "Postgres" not in images() + str(home.files()) and "notifications" not in images() + str(home.files())
-    undone = run_to_end(undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key))
+    undone = run_to_end(
+        dream_undo.undo(home.store, dream.id, home=home.directory.parent, now=LAST, key=home.store.hash_key)
+    )
     assert f"memory/{path}" in undone.files and "Postgres" not in str(home.files())
     assert released.text in home.text(path) and "My own words." in home.text(path)
     assert home.read(now=LAST) == 0 and "Postgres" not in str(home.store.read(markdown_pages.active_memories))
@@ -714,12 +718,12 @@ def test_what_is_forgotten_in_a_project_takes_no_line_without_an_id_from_another
 
     def forget(rows: Rows) -> None:
         for name, said in stands.items():  # as an older dream has left them
-            rows.run("update dream_files set after = :said where path = :path", said=said, path=f"memory/{name}")
+            rows.run("update changed_files set after = :said where path = :path", said=said, path=f"memory/{name}")
         remember.forget(rows, postgres, key=key, now=LATER, by_person=True)
 
     home.store.write(forget)
     page_files.withdraw(home.store, home.directory)
-    kept = dict(home.store.read(lambda rows: rows.all("select path, after from dream_files")))
+    kept = dict(home.store.read(lambda rows: rows.all("select path, after from changed_files")))
     back = {
         name: home.store.read(partial(markdown_pages.without_forgotten, page=said, path=f"memory/{name}", key=key))[0]
         for name, said in stands.items()
@@ -972,7 +976,7 @@ def test_a_secret_that_is_typed_into_a_page_reaches_neither_the_store_nor_the_ne
     dream = home.store.write(lambda rows: dreams.begin(rows, why="asked", sessions=0, now=LATER))
     home.write(now=LATER, dream=dream.seq)
     assert secret not in home.text(path) and "deploy token" in home.text(path)
-    journal_of = home.store.read(lambda rows: rows.all("select before, after from dream_files"))
+    journal_of = home.store.read(lambda rows: rows.all("select before, after from changed_files"))
     assert journal_of and not any(secret in said for row in journal_of for said in row), "undo brings it back nowhere"
     kept = home.store.read(lambda rows: rows.all("select text, also from pages"))
     assert not any(secret in said for row in kept for said in row)

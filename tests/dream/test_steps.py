@@ -14,23 +14,26 @@ from dream_fixtures import FACTS, SAID, act, dream, plan, save_memory, talk
 from memory_factory import memory_of
 from session_writer import Talk
 
-from csmd.dream import consolidation, undo
+from csmd.dream import consolidation, dream_undo
 from csmd.dream import steps as stage
 from csmd.dream.actions import Action, Fact, Snapshot
-from csmd.memory import remember, supersession, upkeep
+from csmd.memory import merging, remember, supersession, upkeep
 from csmd.recall import results
 from csmd.store import (
     belief_changes,
     candidates,
+    dream_scopes,
     dreams,
     integrity,
+    journal,
     memories,
+    memory_deletion,
+    near_memories,
     projects,
     tombstones,
     vectors,
     workspaces,
 )
-from csmd.store import dreams as stored
 from csmd.store.core import Store, run_to_end
 from csmd.store.sqlite import Rows
 from csmd.values import Memory, Project
@@ -39,9 +42,9 @@ NOW = "2026-03-01T10:00:00.000Z"
 LATER = "2026-03-09T10:00:00.000Z"
 
 
-def look_in(rows: Rows) -> stored.Place:
+def look_in(rows: Rows) -> dream_scopes.Place:
     key = projects.seq_of(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"))
-    return next(one for one in stored.dream_places(rows) if one.seq == key)
+    return next(one for one in dream_scopes.dream_places(rows) if one.seq == key)
 
 
 def look(store: Store) -> Snapshot:
@@ -119,7 +122,7 @@ def test_the_dry_run_is_what_is_done_and_writes_nothing(store: Store) -> None:
     found = run_to_end(stage.plan_everywhere(store.read, now=NOW, facts={}))
     assert dump(store) == before and found.actions and found.tallies
     dream(store, now=NOW)
-    done = store.read(lambda rows: rows.all("select kind, reason from dream_changes order by seq"))
+    done = store.read(lambda rows: rows.all("select kind, reason from change_sets order by seq"))
     assert done == [(one.kind, one.reason) for one in found.actions]
 
 
@@ -129,7 +132,7 @@ def test_a_merge_is_journalled_and_what_was_merged_is_found_still(store: Store) 
     assert (memory_of(store, other).tier, memory_of(store, other).superseded_by) == ("archive", one)
     changes = store.read(lambda rows: belief_changes.changes_of(rows, other))
     assert [(row.change, row.by) for row in changes] == [("merge", "dream")]
-    items = store.read(lambda rows: rows.all("select item from dream_rows order by item"))
+    items = store.read(lambda rows: rows.all("select item from changed_rows order by item"))
     assert {str(item) for (item,) in items} >= {one, other}
     assert one in found(store, SAID[1]), "a search shows what says the same once"
 
@@ -162,7 +165,7 @@ def test_what_moved_since_it_was_planned_is_planned_anew_and_what_was_forgotten_
     (again,) = plan(look(store))[0].actions
     store.write(lambda rows: tombstones.forget(rows, SAID[1], correction=False, by="user", key=store.hash_key, now=NOW))
     assert store.write(lambda rows: carried(rows, again)) == (0, 0)
-    assert store.write(lambda rows: rows.value("select count(*) from dream_changes")) == 0
+    assert store.write(lambda rows: rows.value("select count(*) from change_sets")) == 0
 
 
 def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_rest(store: Store) -> None:
@@ -170,7 +173,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
         double(store, say(store, said, day=1, number=3 * number), f"{said.lower()}!", number=3 * number + 1)
     begun = store.write(lambda rows: dreams.begin(rows, why="test", sessions=0, now=NOW))
     steps = stage.carry_out_everywhere(store, begun, now=NOW, key=store.hash_key, facts={})
-    while not (done := store.read(lambda rows: sum(dreams.change_counts(rows, begun.seq).values()))):
+    while not (done := store.read(lambda rows: sum(journal.action_counts(rows, begun.seq).values()))):
         next(steps)
     steps.close()
     assert done == stage.BATCH < 4, "a few actions to a write"
@@ -182,7 +185,7 @@ def test_a_dream_that_is_stopped_leaves_what_is_done_and_the_next_one_does_the_r
 def test_what_somebody_took_back_is_not_done_again(store: Store) -> None:
     _, other = doubled(store)
     dream(store, now=NOW)
-    store.write(lambda rows: upkeep.undo(rows, _of(rows, other), now=LATER, by_person=True))
+    store.write(lambda rows: merging.undo(rows, _of(rows, other), now=LATER, by_person=True))
     assert dream(store, now=LATER) == 0
     assert memory_of(store, other).tier != "archive"
 
@@ -195,10 +198,10 @@ def test_a_dream_that_was_undone_left_nothing_and_is_not_dreamt_again(store: Sto
     facts = counted(store)
     before = look(store)
     assert dream(store, now=NOW, facts=facts) > 3
-    kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from dream_changes"))}
+    kinds = {str(kind) for (kind,) in store.read(lambda rows: rows.all("select kind from change_sets"))}
     assert {"merge", "archive", "raise"} <= kinds
     (ident,) = [one.id for one in store.read(lambda rows: dreams.history(rows, limit=5))]
-    undone = run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
+    undone = run_to_end(dream_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key))
     assert undone.skipped == ()
     assert {key: replace(one, version=0) for key, one in look(store).memories.items()} == {
         key: replace(one, version=0) for key, one in before.memories.items()
@@ -240,7 +243,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert [one.kind for one in dry] == ["lift"] + ["merge"] * 4
     assert dream(store, now=NOW) == 5
     assert [(one.kind, one.reason) for one in dry] == store.read(
-        lambda rows: rows.all("select kind, reason from dream_changes order by seq")
+        lambda rows: rows.all("select kind, reason from change_sets order by seq")
     )
     (everywhere,) = {memory_of(store, ident).superseded_by for ident in own}
     one = memory_of(store, everywhere)
@@ -250,7 +253,7 @@ def test_what_was_asked_for_in_four_projects_is_one_memory_everywhere_until_it_i
     assert dream(store, now=LATER) == 0
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
     ident = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
-    assert run_to_end(undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
+    assert run_to_end(dream_undo.undo(store, ident, home=tmp_path, now=LATER, key=store.hash_key)).skipped == ()
     assert {key: replace(memory_of(store, key), version=0) for key in own} == {
         key: replace(one, version=0) for key, one in before.items()
     }
@@ -286,7 +289,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
             workspaces.join(rows, workspaces.ensure(rows, "acme", now=NOW), place)
         for ident in others:
             if since == "two of three are gone":
-                belief_changes.delete_memory(rows, _of(rows, ident))
+                memory_deletion.delete_memory(rows, _of(rows, ident))
             elif since == "two are the assistant's":
                 memories.update_belief(rows, replace(_of(rows, ident), authority="assistant"))
 
@@ -298,7 +301,7 @@ def test_what_is_to_hold_everywhere_and_is_other_by_then_is_planned_anew(store: 
     assert store.write(carried) == (0, 1)
     store.write(lambda rows: dreams.fail_interrupted(rows, now=NOW))
     dream(store, now=LATER)
-    kinds = store.read(lambda rows: [str(kind) for (kind,) in rows.all("select kind from dream_changes")])
+    kinds = store.read(lambda rows: [str(kind) for (kind,) in rows.all("select kind from change_sets")])
     assert "lift" not in kinds
 
 
@@ -336,7 +339,7 @@ def test_what_only_a_person_can_tell_waits_in_the_review_until_it_is_answered(st
     assert [one.id for one in store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9))] == [waiting.id]
     assert store.write(ask) == 0
     asked = store.read(lambda rows: dreams.history(rows, limit=5))[-1].id
-    run_to_end(undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
+    run_to_end(dream_undo.undo(store, asked, home=tmp_path, now=LATER, key=store.hash_key))
     assert store.read(lambda rows: candidates.waiting(rows, projects=None, limit=9)) == []
     outlive(store)
     assert store.write(ask) == 0, "nor again when it was undone, whether the journal still tells of it or not"
@@ -385,12 +388,15 @@ def test_the_pairs_that_are_near_are_those_that_comparing_all_vectors_finds(stor
     expected: set[tuple[int, int]] = set()
     for seq, vector in stored.items():
         likeness = sorted(((like(vector, other), at) for at, other in stored.items() if at != seq), reverse=True)
-        near = [at for share, at in likeness if share >= dreams.LIKE][: dreams.NEAREST]
+        near = [at for share, at in likeness if share >= near_memories.LIKE][: near_memories.NEAREST]
         expected |= {(min(seq, at), max(seq, at)) for at in near}
     place = store.read(look_in)
     every = sorted(stored)
     found = run_to_end(stage.compare_vectors(store.read, every, every))
-    assert found == expected == store.read(lambda rows: dreams.near_pairs(rows, place, every)) and len(found) > 20
+    assert (
+        found == expected == store.read(lambda rows: near_memories.near_pairs(rows, place.seq, every))
+        and len(found) > 20
+    )
     assert run_to_end(stage.compare_vectors(store.read, every[:1], every)) <= found
 
 
@@ -447,9 +453,9 @@ def test_a_scope_is_compared_again_where_vectors_came_while_it_was_compared(
 
     monkeypatch.setattr(stage, "carry_out", moved_meanwhile)
     assert dream(store, now=NOW) == 0
-    assert store.read(lambda rows: stored.dreamt_digest(rows, place)) == ""
+    assert store.read(lambda rows: dream_scopes.dreamt_digest(rows, place)) == ""
     assert dream(store, now=NOW) == 0
-    assert store.read(lambda rows: stored.dreamt_digest(rows, place)) != ""
+    assert store.read(lambda rows: dream_scopes.dreamt_digest(rows, place)) != ""
 
 
 def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -458,7 +464,7 @@ def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pyt
 
     def dreamt() -> str:
         assert dream(store, now=NOW) == 0
-        return store.read(lambda rows: stored.dreamt_digest(rows, place))
+        return store.read(lambda rows: dream_scopes.dreamt_digest(rows, place))
 
     before = dreamt()
     assert dreamt() == before
@@ -469,16 +475,16 @@ def test_a_scope_is_compared_again_by_other_rules(store: Store, monkeypatch: pyt
 
 @pytest.mark.parametrize(
     "act_on",
-    [lambda rows: stored.purge_dreams(rows, b"key", 0), vectors.reset_vectors],
+    [lambda rows: journal.purge_actions(rows, b"key", 0), vectors.reset_vectors],
     ids=["a purge", "vectors made anew"],
 )
 def test_a_scope_is_compared_again_after(store: Store, act_on: Callable[[Rows], object]) -> None:
     say(store, SAID[13], day=1)
     place = store.read(look_in)
     assert dream(store, now=NOW) == 0
-    assert len(store.read(lambda rows: stored.dreamt_digest(rows, place))) == 64
+    assert len(store.read(lambda rows: dream_scopes.dreamt_digest(rows, place))) == 64
     store.write(act_on)
-    assert store.read(lambda rows: stored.dreamt_digest(rows, place)) == ""
+    assert store.read(lambda rows: dream_scopes.dreamt_digest(rows, place)) == ""
 
 
 def test_what_superseded_a_memory_and_goes_brings_it_back_out_of_the_archive(store: Store) -> None:
@@ -572,7 +578,7 @@ def test_four_hundred_dreams_lose_nothing_that_a_user_stated_for_good(store: Sto
         stands = store.read(lambda rows, ident=ident: belief_changes.surviving_memory(rows, _of(rows, ident)))  # type: ignore[misc]
         assert (stands.tier, stands.superseded_by, stands.authority) == ("durable", "", "user")
         assert stands.id in found(store, text)
-    kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from dream_changes group by kind")))
+    kinds = dict(store.read(lambda rows: rows.all("select kind, count(*) from change_sets group by kind")))
     # "We keep the order cache" was confirmed when it was said: kept has the stem of keep.
     assert kinds == {"archive": 1, "merge": 2}, "the assistant's plan, and what was told again"
 

@@ -17,13 +17,23 @@ from machine import Machine
 from terminal import Terminal
 
 from csmd.capture import project_identity
-from csmd.cli import intake, render
+from csmd.cli import import_export, render
 from csmd.dream import transfer
 from csmd.errors import BadInput
 from csmd.foreign_memories import claude_notes
 from csmd.foreign_memories.foreign_memory import Skipped
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, exports, failures, import_files, memories, projects, topics, workspaces
+from csmd.store import (
+    belief_changes,
+    exports,
+    failures,
+    import_files,
+    memories,
+    projects,
+    topics,
+    upkeep_queries,
+    workspaces,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -132,16 +142,16 @@ def test_what_one_home_exports_another_holds_whole_and_a_second_import_adds_noth
     data = exported(one, tmp_path / "out")
     assert (tmp_path / "out" / transfer.NAME).stat().st_mode & 0o777 == 0o600
     first = taken(other, data)
-    assert (first.new, first.known, first.lowered) == (6, 0, 0)
+    assert (first.new, first.repeated, first.lowered) == (6, 0, 0)
     assert all_of(other) == all_of(one)
     again = taken(other, data)
-    assert (again.new, again.known) == (0, 6)
+    assert (again.new, again.repeated) == (0, 6)
     assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: belief_changes.without_turns(rows, after=0, to=100)) == [], (
+    assert other.read(lambda rows: upkeep_queries.without_turns(rows, after=0, to=100)) == [], (
         "brought memories are no orphans"
     )
     # And back: their own home knows them by its seal, and by their ids.
-    assert taken(one, data, vouched=False).known == 6
+    assert taken(one, data, vouched=False).repeated == 6
     assert all_of(one) == all_of(other)
     assert exported(one, tmp_path / "again") == data, "the same memories are the same bytes"
 
@@ -343,7 +353,7 @@ def test_who_imports_in_a_second_clone_is_told_that_the_memories_are_in_the_firs
         "redactions": 0,
     }
     render.show(
-        intake.show_imported(
+        import_export.show_imported(
             {**counts, "placed": [{"was": "/p/first", "is": "/p/first", "remote": SHOP, "memories": 1}]}
         )
     )
@@ -427,7 +437,7 @@ def test_an_import_that_is_interrupted_is_gone_on_with_by_the_next(
     for _ in range(2):
         taken(other, data)
         assert all_of(other) == all_of(one)
-    assert other.read(lambda rows: belief_changes.without_turns(rows, after=0, to=100)) == []
+    assert other.read(lambda rows: upkeep_queries.without_turns(rows, after=0, to=100)) == []
 
 
 def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
@@ -439,7 +449,7 @@ def test_who_vouches_for_a_file_later_gives_its_memories_back_what_they_were(
     taken(other, data, vouched=False)
     again = taken(other, data)
     named = ("id", "text", "authority", "origin", "pinned", "tier", "sources", "scene")
-    assert (again.new, again.known, again.vouched) == (0, 6, 6)
+    assert (again.new, again.repeated, again.vouched) == (0, 6, 6)
     assert [[row[name] for name in named] for row in all_of(other)] == [
         [row[name] for name in named] for row in all_of(one)
     ]

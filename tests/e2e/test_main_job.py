@@ -188,6 +188,17 @@ def assert_hooks_are_harmless(csmd: Csmd, recorder: Recorder) -> None:
             assert event in ("SessionStart", "UserPromptSubmit", "PreCompact") or done.stdout == b"", (event, done)
 
 
+def assert_nothing_is_lost(sandbox: Sandbox, csmd: Csmd, claude: Client, recorder: Recorder) -> None:
+    """Starts the daemon again: every turn is stored once, and the next session knows what was said."""
+    csmd("start")
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_the_next_session_knows(sandbox, csmd, claude)
+    csmd("sync", "--json")
+    assert_everything_is_stored_once(sandbox, csmd, recorder)
+    assert_sync_changes_nothing(sandbox, csmd)
+
+
 @pytest.mark.invariant("A session is told once what bears on it, and nothing else")
 @pytest.mark.invariant(
     "Every turn is stored once, from hook and transcript, after any replay; what csmd injected is not taken for news"
@@ -237,13 +248,7 @@ def test_a_daemon_killed_between_and_during_turns_loses_nothing(
     gate.touch()
     in_order(running.finish(), 2, sandbox.home)
 
-    csmd("start")
-    csmd("sync", "--json")
-    assert_everything_is_stored_once(sandbox, csmd, recorder)
-    assert_the_next_session_knows(sandbox, csmd, claude)
-    csmd("sync", "--json")
-    assert_everything_is_stored_once(sandbox, csmd, recorder)
-    assert_sync_changes_nothing(sandbox, csmd)
+    assert_nothing_is_lost(sandbox, csmd, claude, recorder)
 
 
 @pytest.mark.invariant("Nothing captured is lost. An ack means committed; without one the event is in the spool")
@@ -262,10 +267,4 @@ def test_a_daemon_that_is_down_for_a_whole_session_loses_nothing(
     least, most = events_told(recorder)
     assert least <= len(waiting) <= most, waiting
 
-    csmd("start")
-    csmd("sync", "--json")
-    assert_everything_is_stored_once(sandbox, csmd, recorder)
-    assert_the_next_session_knows(sandbox, csmd, claude)
-    csmd("sync", "--json")
-    assert_everything_is_stored_once(sandbox, csmd, recorder)
-    assert_sync_changes_nothing(sandbox, csmd)
+    assert_nothing_is_lost(sandbox, csmd, claude, recorder)

@@ -56,6 +56,8 @@ def session(*told: tuple[Role, str]) -> list[Source]:
         ("we should keep\nthe retries in `client.py`, not in the callers", None),
         ("don't touch the vendor folder", "don't touch the vendor folder"),
         ("call me Ana", "call me Ana"),
+        ("Make small parcels, I carry them home.", None),
+        ("No, don't post by rail, post by sea as in the other shops.", None),
     ],
 )
 def test_what_is_stated_in_a_few_words_stands_alone_without_what_leads_into_it(
@@ -78,6 +80,12 @@ def test_what_is_stated_in_a_few_words_stands_alone_without_what_leads_into_it(
         "commit this and push",
         "Work on the next ticket and continue",
         "can you check whether the tests still pass?",
+        "Pack that, don't post it.",
+        "Never met such a parcel.",
+        "Stop, wait with the parcels until I've weighed them.",
+        "No, don't open the blue one, open the other one.",
+        "Never mind the parcel, it is at the door.",
+        "leave the parcels, I'll post them myself",
     ],
 )
 def test_an_order_or_a_question_of_the_day_is_no_statement(text: str) -> None:
@@ -261,8 +269,8 @@ def test_what_the_session_said_already_is_not_said_again() -> None:
         ("prompt", "why are rows lost?"), ("reply", CAUSE), ("prompt", "tell me once more"), ("reply", CAUSE)
     )
     assert len(chooser.choose(once)) == len(chooser.choose(again)) == 1
-    known = [chooser.Said(one.content, by_user=False) for one in chooser.choose(once)]
-    assert chooser.choose(once, said=known) == []
+    known = [chooser.EarlierStatement(one.content, by_user=False) for one in chooser.choose(once)]
+    assert chooser.choose(once, earlier=known) == []
 
 
 @pytest.mark.invariant("What the session said already is not said again, and no reply repeats what its prompt stated")

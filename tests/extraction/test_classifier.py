@@ -54,6 +54,15 @@ def test_what_is_to_be_remembered_lasts_and_is_what_it_is_without_that(said: str
     assert classify(f"remember that {said}", speaker="assistant").reasons[0] != classifier.ASKED
 
 
+@pytest.mark.parametrize(
+    ("sentence", "is_promise"),
+    [("We'll use port 9000 for the scales.", False), ("We'll use port 9000 for the scales by 12 May.", True)],
+)
+def test_a_value_that_is_set_for_no_day_is_no_promise_and_lasts(sentence: str, is_promise: bool) -> None:
+    found = classify(sentence, speaker="user")
+    assert (found.gate == "promissory", found.decay == "session") == (is_promise, is_promise)
+
+
 @pytest.mark.invariant("Confidence stays within what the category allows")
 @given(sentences, speakers)
 def test_every_sentence_is_something_within_what_its_gate_and_category_allow(said: str, speaker: Speaker) -> None:

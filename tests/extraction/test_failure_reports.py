@@ -328,6 +328,31 @@ def test_what_speaks_against_a_cause_says_so_and_is_about_it(who: str, said: str
     assert [one.lowered for one in found.refutations] == ([lowered] if lowered else [])
 
 
+TURNED_DOWN = [
+    ("No, no extra service. Keep it in Postgres.", True),
+    ("nope, plain rows", True),
+    ("I'd rather keep them in one table", True),
+    ("No problem. Go on.", False),
+    ("perfect, no further questions", False),
+    ("Why not in a table?", False),
+    ("No, not now, later.", False),
+]
+
+
+@pytest.mark.parametrize("answer, is_turned_down", TURNED_DOWN)
+def test_a_proposal_that_the_next_prompt_refuses_is_refuted(answer: str, is_turned_down: bool) -> None:
+    proposal = "The sessions go into Redis, which expires keys by itself."
+    talk = turns(("user", "where do we keep sessions?"), ("assistant", proposal), ("user", answer))
+    found = failure_reports.relate(talk, [told(proposal, 2)], [])
+    assert [one.reason for one in found.refutations] == ["the user turned it down"] * is_turned_down
+
+
+def test_a_refusal_later_in_a_session_refutes_no_proposal() -> None:
+    proposal = "The sessions go into Redis, which expires keys by itself."
+    talk = turns(("user", "x"), ("assistant", proposal), ("assistant", "Done."), ("user", "No, undo that."))
+    assert not failure_reports.relate(talk, [told(proposal, 2)], []).refutations
+
+
 def test_what_a_user_states_is_not_refuted_and_what_comes_much_later_refutes_nothing() -> None:
     against = ("user", "that's not it, load_settings and the file are fine")
     talk = turns(("user", "x"), ("assistant", CAUSE), against)

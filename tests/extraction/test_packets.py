@@ -21,15 +21,15 @@ GOLDEN: list[tuple[Moment, tuple[float, ...], str]] = [
     (Moment(outcomes=(FAILED, OK)), (0.5, 0, 0, 0, 0, 0, 0, 0, 0), "silent"),
     (Moment(outcomes=(OK, FAILED, FAILED, FAILED)), (0.75, 1, 0, 0, 0, 0, 0, 0, 0), "silent"),
     (Moment(outcomes=(FAILED,) * 9 + (OK,) * 6), (0, 0, 0, 0, 0, 0, 0, 0, 0), "silent"),
-    (Moment(said="Fix it.", earlier=("x", "fix it")), (0, 0, 1, 0, 0, 0, 0, 2 / 60, 0), "orders"),
-    (Moment(said="no, that is wrong"), (0, 0, 0, 1, 0, 0, 0, 4 / 60, 0), "objects"),
-    (Moment(said="great, works now"), (0, 0, 0, 0, 1, 0, 0, 3 / 60, 0), "unknown"),
-    (Moment(said="it is still wrong, great?!"), (0, 0, 0, 1, 0, 0, 0, 5 / 60, 0), "objects"),
-    (Moment(said="asap please"), (0, 0, 0, 0, 0, 1, 0, 2 / 60, 0), "orders"),
-    (Moment(said="why?", gap_s=0), (0, 0, 0, 0, 0, 0, 1, 1 / 60, 0), "asks"),
-    (Moment(said="ok", gap_s=330), (0, 0, 0, 0, 0, 0, 0.5, 1 / 60, 0), "approves"),
-    (Moment(said="can you add tests", gap_s=9_000), (0, 0, 0, 0, 0, 0, 0, 4 / 60, 0), "orders"),
-    (Moment(said="word " * 120, ordinal=500), (0, 0, 0, 0, 0, 0, 0, 1, 0.25), "unknown"),
+    (Moment(prompt="Fix it.", earlier=("x", "fix it")), (0, 0, 1, 0, 0, 0, 0, 2 / 60, 0), "orders"),
+    (Moment(prompt="no, that is wrong"), (0, 0, 0, 1, 0, 0, 0, 4 / 60, 0), "objects"),
+    (Moment(prompt="great, works now"), (0, 0, 0, 0, 1, 0, 0, 3 / 60, 0), "unknown"),
+    (Moment(prompt="it is still wrong, great?!"), (0, 0, 0, 1, 0, 0, 0, 5 / 60, 0), "objects"),
+    (Moment(prompt="asap please"), (0, 0, 0, 0, 0, 1, 0, 2 / 60, 0), "orders"),
+    (Moment(prompt="why?", gap_s=0), (0, 0, 0, 0, 0, 0, 1, 1 / 60, 0), "asks"),
+    (Moment(prompt="ok", gap_s=330), (0, 0, 0, 0, 0, 0, 0.5, 1 / 60, 0), "approves"),
+    (Moment(prompt="can you add tests", gap_s=9_000), (0, 0, 0, 0, 0, 0, 0, 4 / 60, 0), "orders"),
+    (Moment(prompt="word " * 120, ordinal=500), (0, 0, 0, 0, 0, 0, 0, 1, 0.25), "unknown"),
     (Moment(ordinal=99_999), (0, 0, 0, 0, 0, 0, 0, 0, 1), "silent"),
 ]
 
@@ -67,7 +67,7 @@ TYPED: list[tuple[str, str, tuple[bool, bool, bool]]] = [
 def test_a_mood_is_known_only_where_what_was_typed_plainly_says_so(
     said: str, stance: str, plainly: tuple[bool, bool, bool]
 ) -> None:
-    found = packets.state(Moment(said=said, gap_s=0, outcomes=(FAILED, OK)))
+    found = packets.state(Moment(prompt=said, gap_s=0, outcomes=(FAILED, OK)))
     content, objects, presses = plainly
     assert found.stance == stance
     assert (found.frustration is not None) == (content or objects)
@@ -79,9 +79,9 @@ def test_a_mood_is_known_only_where_what_was_typed_plainly_says_so(
     ("moment", "wanted"),
     [
         (Moment(), State(frustration=None, energy=None, stance="silent", urgency=None)),
-        (Moment(said="it is wrong, urgently", outcomes=(FAILED,) * 3), State(frustration=0.9, energy=0.413, stance="objects", urgency=0.7)),
-        (Moment(said="thanks, great", outcomes=(FAILED,)), State(frustration=0.0, energy=0.573, stance="approves", urgency=None)),
-        (Moment(said="commit", earlier=("commit",)), State(frustration=None, energy=None, stance="orders", urgency=None)),
+        (Moment(prompt="it is wrong, urgently", outcomes=(FAILED,) * 3), State(frustration=0.9, energy=0.413, stance="objects", urgency=0.7)),
+        (Moment(prompt="thanks, great", outcomes=(FAILED,)), State(frustration=0.0, energy=0.573, stance="approves", urgency=None)),
+        (Moment(prompt="commit", earlier=("commit",)), State(frustration=None, energy=None, stance="orders", urgency=None)),
     ],
 )  # fmt: skip
 def test_together_they_give_frustration_energy_stance_and_urgency(moment: Moment, wanted: State) -> None:
@@ -94,7 +94,7 @@ def test_every_sign_has_its_weights() -> None:
 
 @given(
     st.builds(
-        Moment, said=st.text(max_size=80), earlier=st.tuples(st.text(max_size=20)), outcomes=st.lists(st.booleans()).map(tuple),
+        Moment, prompt=st.text(max_size=80), earlier=st.tuples(st.text(max_size=20)), outcomes=st.lists(st.booleans()).map(tuple),
         gap_s=st.floats(-1, 1e9), ordinal=st.integers(0, 10**9),
     )
 )  # fmt: skip
@@ -245,7 +245,7 @@ def test_whatever_is_said_orders_are_few_and_short(said: str) -> None:
         ("git -C /p push origin v1", ["git push"]),
         ("git tag -a v1.2.0 -m x && git push --tags", ["git tag", "git push"]),
         ("git tag -l", []),
-        ("go build ./...", []),
+        ("go build ./...", ["go build"]),
         ("gh pr create --fill", ["gh pr create"]),
         ("latest --run test", []),
         ("", []),

@@ -36,8 +36,8 @@ SEED = int(os.environ.get("CSMD_FAULT_SEED") or random.SystemRandom().randrange(
 #: Memories of each project, each of which is there twice.
 TOLD, PROJECTS = 14, ("alpha", "beta", "gamma")
 DOUBLES = TOLD * len(PROJECTS)
-MERGED = "select count(*) from dream_changes where kind = 'merge'"
-PAGES = "select count(*) from dream_changes where kind = 'page'"
+MERGED = "select count(*) from change_sets where kind = 'merge'"
+PAGES = "select count(*) from change_sets where kind = 'page'"
 BELIEVED = "select id, text, tier, superseded_by, confidence from memories order by id"
 
 

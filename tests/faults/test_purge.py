@@ -307,10 +307,16 @@ def test_a_purged_name_stands_in_no_file_name_either_and_nothing_brings_it_back(
     for memory in machine.call("csm_memory_list")["memories"]:
         machine.csmd("tag", memory["id"], "nightjar rollouts")
     walled = Terminal(
-        "project", "workspace", "nightjar-client", str(project), cwd=machine.project, environment=machine.environment()
+        "project",
+        "lens",
+        "nightjar-client",
+        str(project),
+        "--wall",
+        cwd=machine.project,
+        environment=machine.environment(),
     )
     assert walled.ends() == 0
-    machine.csmd("session", "write-user", "nightjar-notes-1", "hello there", "--project", str(project))
+    machine.call("csm_session_write_user", id="nightjar-notes-1", text="hello there", project=str(project))
     dream = machine.work("csm_dream_run", force=True)["id"]
     machine.csmd("backup", "--to", str(machine.root / "before.db"))
     machine.csmd("export", "--to", str(machine.root / "out"), "--all-projects")
@@ -332,7 +338,8 @@ def test_a_purged_name_stands_in_no_file_name_either_and_nothing_brings_it_back(
     check("a dream undone")
     machine.csmd("import", str(machine.root / "out"))
     for ident, text, place in (("notes-2", "once more", project), ("notes-2", word, "/"), (word, "once more", "/")):
-        refused = machine.run("session", "write-user", ident, text, "--project", str(place))
+        params = [f"--param={name}={value}" for name, value in (("id", ident), ("text", text), ("project", place))]
+        refused = machine.run("tool", "csm_session_write_user", *params)
         assert refused.returncode == 1 and "was purged" in refused.stderr
     machine.work("csm_dream_run", force=True)
     check("an export imported, a new session begun, another dream")

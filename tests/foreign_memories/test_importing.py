@@ -19,7 +19,7 @@ from csmd.errors import BadInput, TooLarge
 from csmd.foreign_memories import describe_unknown, importing, recognise
 from csmd.foreign_memories.foreign_memory import ForeignMemory, Skipped
 from csmd.recall import visibility
-from csmd.store import belief_changes, import_files, memories, projects
+from csmd.store import belief_changes, import_files, memories, projects, upkeep_queries
 from csmd.store.core import Store
 from csmd.values import Memory, Project
 
@@ -124,7 +124,7 @@ def test_what_another_program_wrote_comes_in_once_and_nobody_is_told_it(
     made = all_of(store)
     assert len(made) == total and {memory.authority for memory in made} == {"external"}
     assert not any(map(visibility.is_injectable, made))
-    waiting = store.read(lambda rows: belief_changes.unreviewed(rows, projects=None, below=0.0, since=NOW, limit=99))
+    waiting = store.read(lambda rows: upkeep_queries.unreviewed(rows, projects=None, below=0.0, since=NOW, limit=99))
     assert len(waiting) == total
     reasons = [
         change.reason

@@ -384,8 +384,8 @@ def program_with(fetches: str, *, seen: Path) -> str:
     """csmd whose downloads are this shell command, whose last argument is where to, noted in `seen`."""
     command = ["sh", "-c", f"echo fetched >>{shlex.quote(str(seen))}; {fetches}", "sh"]
     return (
-        "from csmd.cli import intake, main\n"
-        f"intake._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\nmain.entry()\n"
+        "from csmd.cli import main, model\n"
+        f"model._fetch_command = lambda folder, name: [*{command!r}, str(folder)]\nmain.entry()\n"
     )
 
 

@@ -125,14 +125,14 @@ def test_a_repository_that_is_made_where_a_worktree_was_is_its_own(parts: Any, t
 )
 def test_nothing_goes_through_a_wall_but_what_is_new_goes_behind_its_repositorys(parts: Any) -> None:
     told(parts, (TREE, "We deploy on Fridays, always."), (ODD, "odd"), (MAIN, "main"))
-    parts.call("csm_project_workspace", name="acme", places=ODD, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=ODD, wall=True, by_person=True)
     entered(parts, ODD, MAIN)
     told(parts, (ODD, "behind the wall"), session="s2")
     assert turns(parts)["fix"] == ["odd", "behind the wall"]
-    parts.call("csm_project_workspace", name="bolt", places=MAIN, by_person=True)
+    parts.call("csm_project_lens", name="bolt", places=MAIN, wall=True, by_person=True)
     told(parts, ("/w/shop-worktrees/shop-99", "new"), session="s3")
     assert turns(parts)["shop"][-1] == "new" and listed(parts)["shop"]["workspace"] == "bolt"
-    parts.call("csm_project_workspace", name="acme", places="/w/shop-worktrees", by_person=True)
+    parts.call("csm_project_lens", name="acme", places="/w/shop-worktrees", wall=True, by_person=True)
     told(parts, ("/w/shop-worktrees/shop-7", "acme's"), session="s4")
     assert turns(parts)["shop-7"] == ["acme's"] and listed(parts)["shop-7"]["workspace"] == "acme"
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from memory_factory import add_turn
 
 from csmd.capture import project_identity
 from csmd.errors import BadInput
 from csmd.memory import remember
 from csmd.recall import brief, prompt, results, visibility
-from csmd.store import memories, projects, turns, vectors, workspaces
+from csmd.store import memories, projects, vectors, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
 from csmd.values import Provenance, Statement, Turn
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -49,15 +49,7 @@ def say(rows: Rows, number: int, root: str, saying: int) -> str:
     home = projects.ensure_with_directory(
         rows, project_identity.entering(rows, project_identity.identified(root)), now=NOW
     )
-    turns.add_turn(
-        rows,
-        turn,
-        text_hash=tokens.keyed_hash(said, b"k"),
-        host="claude",
-        project=home.seq,
-        path="",
-        directory=home.directory,
-    )
+    add_turn(rows, turn, project=home.seq, directory=home.directory)
     general = saying < 2
     statement = Statement(
         text=said, gate="behavioral" if general else "epistemic", category="preference" if general else "fact",

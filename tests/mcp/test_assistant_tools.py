@@ -152,7 +152,7 @@ def test_walls_hold_for_models(machine: Machine) -> None:
     machine.transcript(machine.line("user", "In this code we use the walled pelican codec.", cwd=str(secret)))
     machine.start()
     machine.sync()
-    machine.call("csm_project_workspace", name="client", places=str(secret), by_person=True)
+    machine.call("csm_project_lens", name="client", places=str(secret), wall=True, by_person=True)
     inside = say(machine, "search", query="pelican codec", directory=str(secret))
     assert "pelican" in inside
     for everywhere in (True, False):

@@ -15,7 +15,7 @@ from machine import LIMIT_S, Machine
 
 from csmd.mcp import assistant_tools, tool_groups
 from csmd.parameters import REQUIRED
-from csmd.tools import TOOLS as REGISTRY
+from csmd.tools.registry import TOOLS as REGISTRY
 
 #: Words that no model asks another project for.
 WALLED = "pelican codec"
@@ -37,7 +37,7 @@ def real(shared_machine: Machine) -> Machine:
     shared_machine.transcript(shared_machine.line("user", said, session="s9", cwd=str(walled)), session="s9")
     shared_machine.start()
     shared_machine.sync()
-    shared_machine.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
+    shared_machine.call("csm_project_lens", name="client", places=str(walled), wall=True, by_person=True)
     return shared_machine
 
 

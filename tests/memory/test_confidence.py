@@ -24,7 +24,7 @@ gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", 
     "What is promised for a date is told until that has passed, and neither asked about nor archived before"
 )
 @pytest.mark.parametrize(
-    ("said", "until"),
+    ("text", "until"),
     [
         ("freeze on December 3", "2026-12-03"), ("the demo is by Feb 16", "2027-02-16"), ("ship it on the 3rd of Dec", "2026-12-03"),
         ("ship it on 3 Dec", "2026-12-03"), ("we migrate in January", "2027-01-31"), ("ends on 31 December 2028", "2028-12-31"),
@@ -41,11 +41,11 @@ gates = st.sampled_from(["behavioral", "relational", "epistemic", "promissory", 
     ],
 )  # fmt: skip
 def test_a_promise_is_due_on_the_first_day_to_come_that_it_names_and_of_days_in_a_row_on_the_last(
-    said: str, until: str
+    text: str, until: str
 ) -> None:
     at = "2026-11-22T10:00:00.000Z"
-    assert score.due(said, gate="promissory", at=at) == until
-    assert score.due(said, gate="epistemic", at=at) == ""
+    assert score.due(text, gate="promissory", at=at) == until
+    assert score.due(text, gate="epistemic", at=at) == ""
 
 
 def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:
@@ -57,15 +57,15 @@ def test_days_are_counted_to_the_day_and_none_to_what_is_past() -> None:
 @pytest.mark.invariant("Confidence stays within what the category allows")
 @given(confidences, categories, gates)
 def test_a_confidence_is_inside_its_categorys_range(value: float, category: score.Category, gate: score.Gate) -> None:
-    found = score.clamp(value, category, gate)
-    assert 0.5 <= found <= CATEGORIES[category].high
-    assert gate == "correction" or found >= CATEGORIES[category].low
+    clamped = score.clamp(value, category, gate)
+    assert 0.5 <= clamped <= CATEGORIES[category].high
+    assert gate == "correction" or clamped >= CATEGORIES[category].low
 
 
 @given(confidences, st.booleans())
 def test_a_confirmation_never_lowers_and_never_passes_one(value: float, pinned: bool) -> None:
-    found = score.confirm(value, pinned=pinned)
-    assert found == value if pinned else round(value, 4) <= found <= 1.0
+    confirmed = score.confirm(value, pinned=pinned)
+    assert confirmed == value if pinned else round(value, 4) <= confirmed <= 1.0
 
 
 @given(confidences, decays, gates, categories, st.integers(0, 5000), st.booleans())
@@ -73,7 +73,7 @@ def test_a_memory_cools_in_order_and_lasting_ones_stay_warm(
     confidence: float, decay: score.Decay, gate: score.Gate, category: score.Category, today: int, stated: bool
 ) -> None:
     by = "user" if stated else "assistant"
-    limits = score.aged(
+    limits = score.set_thresholds(
         memory("m1", "it holds", confidence=confidence, decay=decay, gate=gate, category=category, authority=by),
         today=today,
     )
@@ -85,7 +85,7 @@ def test_a_memory_cools_in_order_and_lasting_ones_stay_warm(
 
 def test_decay_counts_active_days_as_the_plan_has_it() -> None:
     """c * 3^-(age/horizon): a durable 0.9 falls below 0.7 after 20 active days and below 0.3 after 90."""
-    limits = score.aged(memory("m1", "it holds", confidence=0.9), today=100)
+    limits = score.set_thresholds(memory("m1", "it holds", confidence=0.9), today=100)
     assert (limits.hot_until, limits.warm_until) == (120, 190)
     assert score.attention(today=120, hot_until=120, warm_until=190) == "HOT"
     assert score.attention(today=121, hot_until=120, warm_until=190) == "WARM"

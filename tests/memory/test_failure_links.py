@@ -56,9 +56,9 @@ def a_mended_build(store: Store, session: str = "s1", **more: Any) -> Talk:
 def test_what_failed_is_mended_by_what_was_edited_before_the_same_command_went_well(store: Store) -> None:
     a_mended_build(store)
     go_through(store)
-    (found,) = listed(store)
-    assert (found.command, found.exit_code, found.message) == ("go build", 1, "undefined: load_settings")
-    assert (found.times, found.sessions, found.fixed_files, found.fixed_by) == (1, 1, ("tree.go",), CAUSE)
+    (error,) = listed(store)
+    assert (error.command, error.exit_code, error.message) == ("go build", 1, "undefined: load_settings")
+    assert (error.times, error.sessions, error.fixed_files, error.fixed_by) == (1, 1, ("tree.go",), CAUSE)
 
 
 def test_what_is_seen_again_is_one_error_and_is_told_with_what_mended_it_last(store: Store) -> None:
@@ -70,7 +70,7 @@ def test_what_is_seen_again_is_one_error_and_is_told_with_what_mended_it_last(st
     go_through(store)
     alpha = store.read(lambda rows: rows.value("select seq from projects where key = 'alpha'"))
     everywhere = listed(store)
-    assert [(one.times, one.sessions) for one in everywhere] == [(3, 3)]
+    assert [(error.times, error.sessions) for error in everywhere] == [(3, 3)]
     seen = store.read(lambda rows: failures.find_error(rows, everywhere[0].fingerprint, [alpha]))
     assert seen is not None and (seen.times, seen.sessions, seen.last_at[:10]) == (2, 2, "2026-03-04")
     assert seen.fixed_files == ("tree.go",)
@@ -99,7 +99,7 @@ def test_nothing_else_shows_that_it_was_mended(store: Store, edits: bool, line: 
         talk.mend()
     talk.run(line, answer)
     go_through(store)
-    assert [one.fixed_at for one in listed(store) if one.message.endswith("TestTill")] == [""]
+    assert [error.fixed_at for error in listed(store) if error.message.endswith("TestTill")] == [""]
 
 
 def test_a_command_that_looks_at_more_and_goes_well_shows_that_it_was_mended(store: Store) -> None:
@@ -109,7 +109,7 @@ def test_a_command_that_looks_at_more_and_goes_well_shows_that_it_was_mended(sto
     talk.mend()
     talk.run("go test ./...", "ok shop/till")
     go_through(store)
-    assert [one.fixed_files for one in listed(store)] == [("tree.go",)]
+    assert [error.fixed_files for error in listed(store)] == [("tree.go",)]
 
 
 @pytest.mark.invariant("Errors, fixes, symptoms and refutations are the same in whatever order real sessions are read")
@@ -132,9 +132,9 @@ def test_it_is_all_the_same_when_it_is_gone_through_again_or_in_pieces(store: St
     talk.run("cd /p/alpha && go build ./... 2>&1", "")
     talk.say("assistant", CAUSE)
     go_through(other)
-    pieces = [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(other)]
+    pieces = [(error.message, error.times, error.fixed_files, error.fixed_by) for error in listed(other)]
     other.close()
-    assert pieces == [(one.message, one.times, one.fixed_files, one.fixed_by) for one in listed(store)]
+    assert pieces == [(error.message, error.times, error.fixed_files, error.fixed_by) for error in listed(store)]
 
 
 def hits(store: Store, query: str) -> list[Hit]:
@@ -151,26 +151,26 @@ def test_a_cause_is_found_by_the_words_in_which_it_was_reported(store: Store) ->
     talk.say("assistant", ANSWER)
     go_through(store)
     (cause,) = [
-        one
-        for one in store.read(lambda rows: memories.list_memories(rows, projects=None))
-        if "struct, overwriting" in one.text
+        memory
+        for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))
+        if "struct, overwriting" in memory.text
     ]
     assert cause.text in find(store, "the push is lost")
     store.write(lambda rows: rows.run("delete from symptoms"))
     assert cause.text not in find(store, "the push is lost")
 
 
-def against(store: Store, said: str, who: str = "user") -> memories.Memory:
+def against(store: Store, text: str, who: str = "user") -> memories.Memory:
     talk = Talk(store)
     talk.say("user", REPORT)
     talk.say("assistant", ANSWER)
-    talk.say(who, said)
+    talk.say(who, text)
     talk.say("assistant", "Looking again.")
     go_through(store)
     (cause,) = [
-        one
-        for one in store.read(lambda rows: memories.list_memories(rows, projects=None))
-        if "struct, overwriting" in one.text
+        memory
+        for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))
+        if "struct, overwriting" in memory.text
     ]
     return cause
 
@@ -196,19 +196,19 @@ def test_any_program_that_goes_well_as_it_failed_was_mended_but_for_those_that_h
     talk.run(again, "")
     talk.say("assistant", "It runs: the column was missing.")
     go_through(store)
-    assert [bool(one.fixed_files) for one in listed(store)] == [mended]
+    assert [bool(error.fixed_files) for error in listed(store)] == [mended]
 
 
 def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and_says_why(tmp_path: Path) -> None:
-    found = []
-    for number, said in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):
+    outcomes = []
+    for number, text in enumerate(("thanks, commit", "that's not it, `runEnable` and its settings struct are fine")):
         store = Store(tmp_path / f"{number}.db", now=NOW)
-        memory = against(store, said)
+        memory = against(store, text)
         changes = store.read(lambda rows, ident=memory.id: belief_changes.changes_of(rows, ident))
         marks = store.read(lambda rows, seq=memory.seq: failures.refutations_of(rows, seq))
-        found.append((memory.confidence, [one.reason for one in changes], [reason for _, _, reason in marks]))
+        outcomes.append((memory.confidence, [change.reason for change in changes], [reason for _, _, reason in marks]))
         store.close()
-    before, after = found
+    before, after = outcomes
     reason = "the user says that this was not it"
     assert before[1:] == ([], [])
     assert after[1:] == ([f"refuted: {reason}"], [reason])
@@ -218,12 +218,12 @@ def test_a_refuted_cause_goes_down_by_as_much_as_the_gravest_word_against_it_and
 def test_a_refuted_cause_is_told_to_no_session_until_it_is_confirmed_and_search_says_that_it_is(store: Store) -> None:
     memory = against(store, "that's not it, `runEnable` and its settings struct are fine")
     assert memory.is_refuted and not visibility.is_injectable(memory)
-    found = hits(store, "runEnable settings struct")
-    assert [hit.refuted for hit in found if hit.id == memory.id] == [True]
+    shown = hits(store, "runEnable settings struct")
+    assert [hit.refuted for hit in shown if hit.id == memory.id] == [True]
 
     source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
-    said = Statement(text=memory.text, gate=memory.gate, category="gotcha", confidence=0.9, authority="user")
-    store.write(lambda rows: remember.confirm(rows, memory, said, source, pinned=False))
+    statement = Statement(text=memory.text, gate=memory.gate, category="gotcha", confidence=0.9, authority="user")
+    store.write(lambda rows: remember.confirm(rows, memory, statement, source, pinned=False))
     after = store.read(lambda rows: memories.by_id(rows, memory.id))
     assert after is not None and visibility.is_injectable(after)
 
@@ -237,7 +237,7 @@ def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_belie
     talk.say("assistant", ANSWER)
     go_through(store)
     (ident,) = store.read(
-        lambda rows: [one for (one,) in rows.all("select id from memories where text like 'The bug%'")]
+        lambda rows: [ident for (ident,) in rows.all("select id from memories where text like 'The bug%'")]
     )
     before = store.read(lambda rows: memories.by_id(rows, ident))
     talk.call("Edit", "done", file_path="/p/alpha/enable.go", old_string="runEnable(new)", new_string="load(old)")
@@ -250,16 +250,16 @@ def test_what_is_said_of_code_that_was_edited_later_says_so_and_is_no_less_belie
     assert compose.render_note(compose.memory_note(after, reason="r")).endswith(
         f"(2026-03-01, its code edited since, {ident})"
     )
-    found = hits(store, "runEnable settings struct")
-    assert [(hit.edited, hit.refuted) for hit in found if hit.id == ident] == [(True, False)]
+    shown = hits(store, "runEnable settings struct")
+    assert [(hit.edited, hit.refuted) for hit in shown if hit.id == ident] == [(True, False)]
     again = everything(store)
     store.write(lambda rows: rows.run("delete from cursors where stage = 'gotchas'"))
     go_through(store)
     assert everything(store) == again
 
     source = Provenance(uuid="u9", session_id="s9", at="2026-04-01T10:00:00.000Z")
-    said = Statement(text=after.text, gate=after.gate, category="gotcha", confidence=0.9, authority="user")
-    store.write(lambda rows: remember.confirm(rows, after, said, source, pinned=False))
+    statement = Statement(text=after.text, gate=after.gate, category="gotcha", confidence=0.9, authority="user")
+    store.write(lambda rows: remember.confirm(rows, after, statement, source, pinned=False))
     anew = store.read(lambda rows: memories.by_id(rows, ident))
     assert anew is not None and not anew.is_edited, "said anew after the edit it holds as it stands"
 
@@ -269,8 +269,8 @@ def test_several_words_against_a_cause_count_once_the_gravest(store: Store) -> N
 
     def more(rows: Rows) -> None:
         for lowered in (0.2, 0.5, 0.4):
-            said = failure_reports.Refutation(memory.seq, f"x{lowered}", NOW, "r", lowered, 0)
-            stage._refute(rows, said, {memory.seq: memory.id}, now=NOW)
+            refutation = failure_reports.Refutation(memory.seq, f"x{lowered}", NOW, "r", lowered, 0)
+            stage._store_refutation(rows, refutation, {memory.seq: memory.id}, now=NOW)
 
     store.write(more)
     after = store.read(lambda rows: memories.by_id(rows, memory.id))
@@ -356,9 +356,9 @@ def test_a_report_of_one_session_belongs_to_the_cause_that_a_later_one_finds_whi
     assert found[0] == found[1] and "s1-1" in [uuid for uuid, _ in found[0]]
 
 
-def tool_lines(machine: Any, number: int, tool: str, answer: str, **given: str) -> list[dict[str, Any]]:
+def tool_lines(machine: Any, number: int, tool: str, answer: str, **arguments: str) -> list[dict[str, Any]]:
     call, result = machine.line("assistant", ""), machine.line("user", "")
-    call["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": given}]
+    call["message"]["content"] = [{"type": "tool_use", "id": f"t{number}", "name": tool, "input": arguments}]
     result["message"]["content"] = [{"type": "tool_result", "tool_use_id": f"t{number}", "content": answer}]
     return [call, result]
 
@@ -376,13 +376,13 @@ def test_csmd_sync_ends_with_it_done_and_csmd_errors_tells_it(shared_machine: An
         machine.line("assistant", CAUSE),
     )
     machine.sync()
-    (found,) = machine.call("csm_error_list", project=place)["errors"]
-    assert (found["command"], found["times"], found["fixed_files"]) == ("go build", 1, ["tree.go"])
+    (error,) = machine.call("csm_error_list", project=place)["errors"]
+    assert (error["command"], error["times"], error["fixed_files"]) == ("go build", 1, ["tree.go"])
     shown = machine.csmd("errors")
     assert "go build, exit code 1: seen 1 time in 1 session" in shown and "last fixed by an edit of tree.go" in shown
-    assert machine.csmd("show", found["id"]) == shown and found["id"] in shown
+    assert machine.csmd("show", error["id"]) == shown and error["id"] in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
-    memory = machine.csmd("show", found["memory_id"], "--json")
+    memory = machine.csmd("show", error["memory_id"], "--json")
     assert memory["symptoms"] and memory["refuted"] == []
 
 
@@ -399,8 +399,8 @@ HANDED_ON = (
 def marked(store: Store, like: str) -> set[bool]:
     """Whether the memories with these words are told as edited since."""
     idents = store.read(lambda rows: rows.all("select id from memories where text like :like", like=f"%{like}%"))
-    found = [store.read(lambda rows, ident=ident: memories.by_id(rows, ident)) for (ident,) in idents]
-    return {one.is_edited for one in found if one is not None}
+    stored = [store.read(lambda rows, ident=ident: memories.by_id(rows, ident)) for (ident,) in idents]
+    return {memory.is_edited for memory in stored if memory is not None}
 
 
 @pytest.mark.invariant(
@@ -479,9 +479,9 @@ FOUND = "The catch: the gateway only renders mail templates from the stable chan
 def the_one(store: Store) -> Memory:
     idents = store.read(lambda rows: [str(ident) for (ident,) in rows.all("select id from memories")])
     assert len(idents) == 1
-    found = store.read(lambda rows: memories.by_id(rows, idents[0]))
-    assert found is not None
-    return found
+    memory = store.read(lambda rows: memories.by_id(rows, idents[0]))
+    assert memory is not None
+    return memory
 
 
 def worked_on(store: Store) -> Talk:
@@ -502,8 +502,8 @@ def test_the_file_at_hand_is_noted_once_the_work_is_done_and_told_wherever_the_m
     worked_on(store)
     memory = the_one(store)
     assert memory.scene == "at telemetry/sent.go"
-    told = compose.render_note(compose.memory_note(memory, reason="r"))
-    assert told.endswith(f"(at telemetry/sent.go, {memory.confirmed_at[:10]}, {memory.id})")
+    note = compose.render_note(compose.memory_note(memory, reason="r"))
+    assert note.endswith(f"(at telemetry/sent.go, {memory.confirmed_at[:10]}, {memory.id})")
     hits = store.read(
         lambda rows: results.find(rows, "sender subject", projects=None, kind="memory", limit=5, embed=None)
     )[0]
@@ -554,9 +554,9 @@ def test_an_answer_is_told_with_its_question_until_that_is_purged(store: Store) 
 def scene_of(store: Store, like: str) -> str:
     idents = store.read(lambda rows: rows.all("select id from memories where text like :like", like=f"%{like}%"))
     assert len(idents) == 1, idents
-    found = store.read(lambda rows: memories.by_id(rows, idents[0][0]))
-    assert found is not None
-    return found.scene
+    memory = store.read(lambda rows: memories.by_id(rows, idents[0][0]))
+    assert memory is not None
+    return memory.scene
 
 
 @pytest.mark.invariant(
@@ -579,9 +579,9 @@ def test_no_scene_closes_a_fence_or_begins_a_line(store: Store) -> None:
 
 def the_catch(store: Store) -> Memory:
     (ident,) = store.read(lambda rows: rows.all("select id from memories where text like '%catch%'"))[0]
-    found = store.read(lambda rows: memories.by_id(rows, ident))
-    assert found is not None
-    return found
+    memory = store.read(lambda rows: memories.by_id(rows, ident))
+    assert memory is not None
+    return memory
 
 
 def test_a_scene_has_nothing_unseen_and_can_be_brought_to_another_home(store: Store) -> None:

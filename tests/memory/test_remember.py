@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from memory_factory import project_in
+from session_writer import Talk, go_through
 
 from csmd.memory import remember as stage
 from csmd.store import integrity, memories, projects, receipts, recovery, tombstones, workspaces
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import similarity
-from csmd.values import BriefItem, Project, Provenance, Statement
+from csmd.values import BriefItem, Provenance, Statement
 from csmd.vocabulary import CATEGORIES, MemoryType
 
 NOW = "2026-03-01T10:00:00.000Z"
@@ -30,12 +32,12 @@ def statement(text: str, **changes: object) -> Statement:
 def save_memory(
     store: Store, said: Statement, uuid: str, *, session: str = "s1", name: str = "alpha", at: str = NOW
 ) -> tuple[str, bool]:
-    def write(rows: Rows) -> tuple[str, bool]:
-        project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-        source = Provenance(uuid=uuid, session_id=session, at=at)
-        return stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key)
-
-    return store.write(write)
+    source = Provenance(uuid=uuid, session_id=session, at=at)
+    return store.write(
+        lambda rows: stage.remember(
+            rows, said, source, project=project_in(rows, name), origin="stated", key=store.hash_key
+        )
+    )
 
 
 def read(store: Store, ident: str):
@@ -56,11 +58,11 @@ RESTATED = [
 ]
 
 
-@pytest.mark.parametrize(("said", "again", "is_same"), RESTATED)
+@pytest.mark.parametrize(("text", "again", "is_same"), RESTATED)
 def test_what_is_said_again_in_other_words_confirms_and_other_numbers_names_or_negation_do_not(
-    store: Store, said: str, again: str, is_same: bool
+    store: Store, text: str, again: str, is_same: bool
 ) -> None:
-    first, _ = save_memory(store, statement(said), "u1")
+    first, _ = save_memory(store, statement(text), "u1")
     second, is_new = save_memory(store, statement(again), "u2", session="s2")
     assert ((second == first), is_new) == (is_same, not is_same)
 
@@ -86,12 +88,12 @@ FOR_GOOD = [
 ]
 
 
-@pytest.mark.parametrize(("said", "gate", "is_durable"), FOR_GOOD)
+@pytest.mark.parametrize(("text", "gate", "is_durable"), FOR_GOOD)
 def test_what_is_durable_at_once_says_so_or_corrects_and_is_no_question_order_or_status(
-    store: Store, said: str, gate: str, is_durable: bool
+    store: Store, text: str, gate: str, is_durable: bool
 ) -> None:
     category = "preference" if gate in ("behavioral", "correction") else "fact"
-    ident, _ = save_memory(store, statement(said, gate=gate, category=category), "u1")
+    ident, _ = save_memory(store, statement(text, gate=gate, category=category), "u1")
     assert (read(store, ident).tier == "durable") is is_durable
 
 
@@ -107,22 +109,26 @@ def test_the_same_statement_from_another_turn_confirms_instead_of_doubling(store
 
 
 def test_who_said_it_first_is_told_by_its_time_and_not_by_which_was_heard_first(tmp_path: Path) -> None:
-    said = [("u1", "s1", "2026-03-01"), ("u2", "s2", "2026-03-05"), ("u3", "s3", "2026-02-01")]
-    known = []
-    for number, order in enumerate(itertools.permutations(said)):
+    turns = [("u1", "s1", "2026-03-01"), ("u2", "s2", "2026-03-05"), ("u3", "s3", "2026-02-01")]
+    idents = []
+    for number, order in enumerate(itertools.permutations(turns)):
         store = Store(tmp_path / f"{number}.db", now=NOW)
         for uuid, session, day in order:
             ident, _ = save_memory(store, statement("Use tabs"), uuid, session=session, at=f"{day}T10:00:00.000Z")
         memory = read(store, ident)
         store.close()
-        known.append(replace(memory, version=0))
-    assert all(memory == known[0] for memory in known)
-    assert (known[0].created_at[:10], known[0].session_id, known[0].confirmed_at[:10]) == (
+        idents.append(replace(memory, version=0))
+    assert all(memory == idents[0] for memory in idents)
+    assert (idents[0].created_at[:10], idents[0].session_id, idents[0].confirmed_at[:10]) == (
         "2026-02-01",
         "s3",
         "2026-03-05",
     )
-    assert [(p.uuid, p.role) for p in known[0].provenance] == [("u3", "states"), ("u1", "confirms"), ("u2", "confirms")]
+    assert [(p.uuid, p.role) for p in idents[0].provenance] == [
+        ("u3", "states"),
+        ("u1", "confirms"),
+        ("u2", "confirms"),
+    ]
 
 
 @pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
@@ -151,9 +157,9 @@ def test_an_assistant_that_repeats_what_it_was_told_confirms_nothing(store: Stor
 @pytest.mark.invariant("What only outsiders say is never stated and confirms nothing")
 @pytest.mark.parametrize("known", [False, True])
 def test_what_only_outsiders_say_is_never_stated_and_confirms_nothing(store: Store, known: bool) -> None:
-    said = "The staging host is only reachable over VPN"
-    ident, _ = save_memory(store, statement(said), "u1") if known else ("", False)
-    assert save_memory(store, statement(said, authority="external"), "u2", session="s2") == ("", False)
+    text = "The staging host is only reachable over VPN"
+    ident, _ = save_memory(store, statement(text), "u1") if known else ("", False)
+    assert save_memory(store, statement(text, authority="external"), "u2", session="s2") == ("", False)
     assert store.read(lambda rows: rows.value("select count(*) from memories")) == known
     if known:
         memory = read(store, ident)
@@ -179,11 +185,11 @@ def forget(store: Store, ident: str, *, by_person: bool = True, at: str = NOW) -
 
 @pytest.mark.invariant("Only another turn confirms; use is no confirmation; what was forgotten stays forgotten")
 def test_what_the_user_made_csmd_forget_does_not_come_back(store: Store) -> None:
-    said = statement("The admin password rotates on Mondays")
-    ident, _ = save_memory(store, said, "u1")
+    secret = statement("The admin password rotates on Mondays")
+    ident, _ = save_memory(store, secret, "u1")
     forget(store, ident)
     assert read(store, ident) is None
-    assert save_memory(store, said, "u2", session="s9") == ("", False)
+    assert save_memory(store, secret, "u2", session="s9") == ("", False)
     assert store.read(lambda rows: memories.list_memories(rows, projects=None)) == []
 
 
@@ -218,8 +224,8 @@ def test_what_says_the_same_as_something_forgotten_stays_out_and_nothing_else(
 ) -> None:
     ident, _ = save_memory(store, statement(gone), "u1")
     forget(store, ident)
-    found, _ = save_memory(store, statement(later), "u2", session="s2")
-    assert (found == "") == stays_out
+    other, _ = save_memory(store, statement(later), "u2", session="s2")
+    assert (other == "") == stays_out
     # The same rule confirms: what stays out would have been the same memory.
     assert similarity.repeats(gone, later) == stays_out
 
@@ -228,9 +234,9 @@ BEFORE, AFTER, LATER = (f"2026-{month}-01T10:00:00.000Z" for month in ("02", "04
 ROTATES = "The admin password rotates on Mondays"
 
 
-def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "user", said: str = ROTATES) -> bool:
+def stays_out(store: Store, *, at: str, name: str = "alpha", authority: str = "user", text: str = ROTATES) -> bool:
     """Whether a statement is no memory after it was heard; it leaves no trace."""
-    kept, _ = save_memory(store, statement(said, authority=authority), f"{at}{name}{authority}", name=name, at=at)
+    kept, _ = save_memory(store, statement(text, authority=authority), f"{at}{name}{authority}", name=name, at=at)
     return kept == ""
 
 
@@ -259,7 +265,7 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
     assert stays_out(store, at=AFTER, authority="assistant"), "an assistant has it from before"
     assert not stays_out(store, at=AFTER), "in words of their own it is a new statement"
     again = store.read(lambda rows: memories.list_memories(rows, projects=None))
-    assert [(one.text, one.created_at, one.times) for one in again] == [(ROTATES, AFTER, 1)]
+    assert [(memory.text, memory.created_at, memory.times) for memory in again] == [(ROTATES, AFTER, 1)]
     assert stays_out(store, at=BEFORE), "an import of the past confirms nothing"
     assert not stays_out(store, at=LATER, authority="assistant"), "what the user says anew an assistant may repeat"
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
@@ -269,15 +275,15 @@ def test_what_the_user_says_anew_after_forgetting_is_remembered_and_what_was_sai
 
 
 def test_a_forgotten_preference_of_everywhere_is_kept_out_of_every_project(store: Store) -> None:
-    said = statement("I always prefer tabs in Go code", gate="behavioral", category="preference")
-    ident, _ = save_memory(store, said, "u1")
+    preference = statement("I always prefer tabs in Go code", gate="behavioral", category="preference")
+    ident, _ = save_memory(store, preference, "u1")
     assert read(store, ident).project_seq == 0
-    copy, _ = save_memory(store, replace(said, gate="epistemic"), "u2", name="beta")
+    copy, _ = save_memory(store, replace(preference, gate="epistemic"), "u2", name="beta")
     assert read(store, copy).project_seq > 0
     forget(store, ident)
     assert read(store, ident) is None and read(store, copy) is None
     for name in ("alpha", "beta", "gamma"):
-        assert stays_out(store, at=BEFORE, name=name, said=said.text)
+        assert stays_out(store, at=BEFORE, name=name, text=preference.text)
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
 
 
@@ -312,28 +318,28 @@ def test_a_person_lifts_what_they_made_csmd_forget_in_other_words_too(store: Sto
     "What says the same as something forgotten stays out, and nothing else; an assistant's forgetting binds assistants only"
 )
 def test_what_an_assistant_saved_and_forgot_keeps_no_user_from_saying_it(store: Store) -> None:
-    said = "Use Postgres for the job queue of the billing workers"
-    ident, _ = save_memory(store, statement(said, authority="assistant"), "u1")
+    text = "Use Postgres for the job queue of the billing workers"
+    ident, _ = save_memory(store, statement(text, authority="assistant"), "u1")
     forget(store, ident, by_person=False)
-    assert save_memory(store, statement(said, authority="assistant"), "u2") == ("", False)
-    kept, new = save_memory(store, statement(f"{said}."), "u3")
+    assert save_memory(store, statement(text, authority="assistant"), "u2") == ("", False)
+    kept, new = save_memory(store, statement(f"{text}."), "u3")
     assert new and read(store, kept).authority == "user"
     forget(store, kept)
-    assert save_memory(store, statement(said), "u4") == ("", False)
+    assert save_memory(store, statement(text), "u4") == ("", False)
 
 
 def test_projects_do_not_share_what_is_tied_to_one(store: Store) -> None:
-    said = statement("we use `uv` here, not pip", gate="correction", category="convention")
-    first, _ = save_memory(store, said, "u1", name="alpha")
-    second, new = save_memory(store, said, "u2", name="beta")
+    correction = statement("we use `uv` here, not pip", gate="correction", category="convention")
+    first, _ = save_memory(store, correction, "u1", name="alpha")
+    second, new = save_memory(store, correction, "u2", name="beta")
     assert new
     assert first != second
 
 
 def test_a_general_preference_is_one_memory_in_every_project(store: Store) -> None:
-    said = statement("I prefer small commits", gate="behavioral", category="preference", confidence=0.9)
-    first, _ = save_memory(store, said, "u1", name="alpha")
-    again, new = save_memory(store, said, "u2", name="beta", session="s2")
+    preference = statement("I prefer small commits", gate="behavioral", category="preference", confidence=0.9)
+    first, _ = save_memory(store, preference, "u1", name="alpha")
+    again, new = save_memory(store, preference, "u2", name="beta", session="s2")
     assert (again, new) == (first, False)
     assert (read(store, first).scope, read(store, first).project_seq) == ("user", 0)
 
@@ -370,9 +376,9 @@ def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> No
     ident, _ = save_memory(store, statement("Use Postgres for the job queue"), "u1")
 
     def save(rows: Rows) -> tuple[str, bool]:
-        said = statement("Use Postgres for the job queue", authority="assistant")
+        repeated = statement("Use Postgres for the job queue", authority="assistant")
         source = Provenance(uuid="cli:1", session_id="", at=NOW)
-        return stage.remember(rows, said, source, project=1, origin="model_saved", key=store.hash_key)
+        return stage.remember(rows, repeated, source, project=1, origin="model_saved", key=store.hash_key)
 
     assert store.write(save) == (ident, False)
     assert read(store, ident).confidence == pytest.approx(0.85)
@@ -381,7 +387,7 @@ def test_what_the_assistant_saves_by_itself_confirms_nothing(store: Store) -> No
 
 def days(store: Store, *listed: str) -> None:
     def write(rows: Rows) -> None:
-        project = projects.ensure(rows, Project(key="alpha", root="/p/alpha", name="alpha", kind="path"), now=NOW)
+        project = project_in(rows)
         for day in listed:
             projects.touch(rows, project, f"{day}T12:00:00.000Z")
 
@@ -424,9 +430,7 @@ SHORT = statement("I always prefer short functions without comments", gate="beha
 
 
 def _ensured(rows: Rows, *names: str) -> list[int]:
-    return [
-        projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW) for name in names
-    ]
+    return [project_in(rows, name) for name in names]
 
 
 def _behind_a_wall(rows: Rows, *names: str) -> None:
@@ -482,7 +486,7 @@ def test_what_is_forgotten_everywhere_stays_out_behind_a_wall_that_is_raised_lat
     ident, _ = save_memory(store, SHORT, "u1")
     forget(store, ident)
     store.write(lambda rows: _behind_a_wall(rows, "alpha"))
-    assert stays_out(store, at=BEFORE, said=SHORT.text) and save_memory(store, SHORT, "u2", at=BEFORE) == ("", False)
+    assert stays_out(store, at=BEFORE, text=SHORT.text) and save_memory(store, SHORT, "u2", at=BEFORE) == ("", False)
 
 
 def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere_else(store: Store) -> None:
@@ -499,15 +503,15 @@ def test_what_is_forgotten_behind_a_wall_stays_out_of_what_leaves_it_and_nowhere
 
     store.write(leave)
     gone = "I always prefer long functions with comments"
-    assert all(stays_out(store, at=BEFORE, name=name, said=gone) for name in ("alpha", "beta"))
-    assert not stays_out(store, at=BEFORE, name="gamma", said=gone) and read(store, outside) is not None
+    assert all(stays_out(store, at=BEFORE, name=name, text=gone) for name in ("alpha", "beta"))
+    assert not stays_out(store, at=BEFORE, name="gamma", text=gone) and read(store, outside) is not None
 
 
 @pytest.mark.parametrize("change", ["merge", "wall"])
 def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_was_forgotten_since(
     tmp_path: Path, change: str
 ) -> None:
-    said = statement(ROTATES) if change == "merge" else SHORT
+    stated = statement(ROTATES) if change == "merge" else SHORT
     turned, older = (Store(tmp_path / f"{name}.db", now=NOW) for name in ("now", "older"))
     key = turned.hash_key
 
@@ -519,12 +523,12 @@ def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_w
         )  # fmt: skip
         rows.run(
             "insert into turns (uuid, session_seq, project_seq, kind, text, text_hash, at, source) "
-            "values ('u1', :s, :p, 'user', :text, '', :at, 'tail')", s=session, p=alpha, text=said.text, at=NOW,
+            "values ('u1', :s, :p, 'user', :text, '', :at, 'tail')", s=session, p=alpha, text=stated.text, at=NOW,
         )  # fmt: skip
         source = Provenance(uuid="u1", session_id="s1", at=NOW)
-        return stage.remember(rows, said, source, project=alpha, origin="stated", key=key)[0]
+        return stage.remember(rows, stated, source, project=alpha, origin="stated", key=key)[0]
 
-    ident, _ = (one.write(tell) for one in (turned, older))
+    ident, _ = (each.write(tell) for each in (turned, older))
     if change == "merge":
         turned.write(lambda rows: projects.merge_projects(rows, 1, 2))
     else:
@@ -532,7 +536,7 @@ def test_a_state_from_before_a_merge_or_a_wall_is_brought_up_to_date_with_what_w
     turned.write(lambda rows: stage.forget(rows, memories.by_id(rows, ident), key=key, now=AFTER, by_person=True))
     names = "kind, hash, part_of, words, anchor, anchor_at, authority, created_at, place, again_at"
     left = turned.read(lambda rows: rows.all(f"select {names} from tombstones"))
-    kept = [dict(zip(names.split(", "), one, strict=True)) for one in left]
+    kept = [dict(zip(names.split(", "), row, strict=True)) for row in left]
     assert older.write(lambda rows: recovery.keep_forgotten(rows, kept, key=key))
     assert read(older, ident) is None
     turned.close()
@@ -567,9 +571,9 @@ def test_what_a_person_says_again_in_a_project_is_let_in_there_and_everywhere_on
         store.write(lambda rows: stage.unforget(rows, said, project=_ensured(rows, "beta")[0], key=store.hash_key))
 
     lift(statement(f"{SHORT.text}", gate="epistemic"))
-    assert stays_out(store, at=BEFORE, said=SHORT.text), "said for beta it is not let in for all"
+    assert stays_out(store, at=BEFORE, text=SHORT.text), "said for beta it is not let in for all"
     lift(SHORT)
-    assert not stays_out(store, at=BEFORE, said=SHORT.text)
+    assert not stays_out(store, at=BEFORE, text=SHORT.text)
 
 
 # --- Each of the twelve types has a path that ends in it; what a row says decides, the first that fits.
@@ -602,15 +606,50 @@ PATHS = [
 @pytest.mark.parametrize("row", PATHS, ids=lambda row: f"{row[0]}: {row[1][:30]}")
 def test_a_type_follows_from_how_a_memory_came_to_be_else_from_its_category(row: tuple) -> None:
     wanted, words, category, authority, kind = row
-    said = Statement(
+    passage = Statement(
         text=words,
         gate=CATEGORIES[category].gate,
         category=category,
         confidence=0.8,
         authority=authority,
     )
-    assert stage.type_of(said, kind=kind) == wanted
+    assert stage.type_of(passage, kind=kind) == wanted
 
 
 def test_every_type_has_a_path() -> None:
     assert {row[0] for row in PATHS} == set(get_args(MemoryType))
+
+
+@pytest.mark.parametrize(
+    "proposal",
+    [
+        "I recommend Redis for the order cache, since it is already deployed.",
+        "We should keep the order cache in Redis, because the latency is lowest there.",
+        "Going forward the order cache lives in Redis, keyed by cart.",
+        "From now on all exports are written as Parquet, never as CSV.",
+    ],
+)
+@pytest.mark.parametrize("answer", ["No.", "no, don't do that", "No, keep it in Postgres instead"])
+def test_an_assistants_proposal_that_the_next_prompt_turns_down_is_no_memory(
+    store: Store, proposal: str, answer: str
+) -> None:
+    talk = Talk(store)
+    talk.say("user", "how do we go on with the shop")
+    talk.say("assistant", proposal)
+    talk.say("user", answer)
+    go_through(store)
+    stored = store.read(lambda rows: memories.list_memories(rows, projects=None))
+    assert [memory.text for memory in stored if memory.authority != "user"] == []
+
+
+def test_what_an_assistant_saved_of_its_proposal_gives_way_to_the_prompt_that_turns_it_down(store: Store) -> None:
+    save_memory(store, statement("Reviews go to Sarah"), "u0")
+    proposal = statement("The order cache is kept in Redis", authority="assistant")
+    saved, _ = store.write(
+        lambda rows: stage.remember(
+            rows, proposal, Provenance(uuid="a1", session_id="s1", at=NOW), project=1, origin="model_saved", key=store.hash_key
+        )
+    )  # fmt: skip
+    answer = statement("The order cache is kept in Postgres, not in Redis")
+    current, _ = save_memory(store, answer, "u1", at="2026-03-01T10:01:00.000Z")
+    assert read(store, saved).superseded_by == current

@@ -12,8 +12,19 @@ from memory_factory import memory_in
 
 from csmd.errors import BadInput, CsmdError
 from csmd.memory import remember, review_answers, supersession
-from csmd.store import belief_changes, candidates, failures, memories, projects, purge, receipts, tombstones
-from csmd.store import belief_changes as columns_of
+from csmd.memory.undo import undo_answer
+from csmd.store import (
+    belief_changes,
+    candidates,
+    failures,
+    journal,
+    memories,
+    projects,
+    purge,
+    receipts,
+    row_images,
+    tombstones,
+)
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.text import tokens
@@ -29,7 +40,7 @@ SAID = (
 )
 #: What is compared: everything that an answer may touch but row keys and the notes of what was done.
 STATE = (
-    f"select id, text, {', '.join(columns_of.COLUMNS)}, twin_of > 0 from memories order by id",
+    f"select id, text, {', '.join(row_images.COLUMNS)}, twin_of > 0 from memories order by id",
     "select m.id, p.uuid, p.session_id, p.at, p.role from provenance p join memories m on m.seq = p.memory_seq order by 1, 2",
     (
         "select f.id, t.id, l.relationship, l.weight, l.created_at from links l join memories f on f.seq = l.from_seq "
@@ -79,8 +90,8 @@ def put(store: Store, one: Candidate) -> str:
 
 def answer(
     store: Store, ident: str, verb: review_answers.Verb, *, said: str = "", other: str = "", at: str = LATER
-) -> belief_changes.Answer:
-    def write(rows: Rows) -> belief_changes.Answer:
+) -> journal.ChangeSet:
+    def write(rows: Rows) -> journal.ChangeSet:
         asked = review_answers.ReviewAnswer(
             verb=verb, uuid=f"cli:{ident}{verb}{at}", at=at, key=store.hash_key, text=said,
             other=memories.by_id(rows, other) if other else None,
@@ -96,8 +107,8 @@ def answer(
     return store.write(write)
 
 
-def undo(store: Store, one: belief_changes.Answer) -> None:
-    store.write(lambda rows: review_answers.undo(rows, one, key=store.hash_key, at=LATER))
+def undo(store: Store, one: journal.ChangeSet) -> None:
+    store.write(lambda rows: undo_answer(rows, one, now=LATER, key=store.hash_key))
 
 
 def changes(store: Store, ident: str) -> list[belief_changes.Change]:
@@ -173,8 +184,9 @@ def test_text_that_was_forgotten_is_refused_with_the_reason_and_changes_nothing(
     ("verb", "said"), [("keep", ""), ("edit", "Never mind: everything is in one file"), ("drop", ""), ("supersede", "")]
 )
 @pytest.mark.parametrize("kind", ["memory", "belief", "near_duplicate", "stale", "drift_warning"])
+@pytest.mark.parametrize("has_later_images", [True, False], ids=["recorded now", "carried over"])
 def test_undo_makes_everything_what_it_was(
-    store: Store, known: list[str], kind: str, verb: review_answers.Verb, said: str
+    store: Store, known: list[str], kind: str, verb: review_answers.Verb, said: str, has_later_images: bool
 ) -> None:
     ident = known[0]
     if kind != "memory":
@@ -188,6 +200,13 @@ def test_undo_makes_everything_what_it_was(
         return
     done = answer(store, ident, verb, said=said, other=known[1] if kind != "belief" else "")
     assert state(store) != before
+    if not has_later_images:  # as the migration to the journal leaves an answer
+        version = "select '{\"version\": ' || coalesce(max(version), 0) || '}' from memories where id = item"
+        store.write(
+            lambda rows: rows.run(
+                f"update changed_rows set text_after = '', more_after = '', state_after = ({version})"
+            )
+        )
     undo(store, done)
     assert state(store) == before
     if ident in known:
@@ -195,7 +214,7 @@ def test_undo_makes_everything_what_it_was(
             change.change == "undo" for change in store.read(lambda rows: belief_changes.changes_of(rows, ident))
         )
     with pytest.raises(CsmdError, match="undone already"):
-        again = store.read(lambda rows: belief_changes.last_answer(rows, projects=None, ident=done.id))
+        again = store.read(lambda rows: journal.last_answer(rows, projects=None, ident=done.id))
         assert again is not None
         undo(store, again)
 
@@ -306,8 +325,8 @@ def test_an_answer_of_which_a_purge_took_a_part_is_not_undone_by_half(store: Sto
     store.write(project)
     put(store, candidate("belief"))
     done = answer(store, "cbelief", "keep")
-    store.write(lambda rows: rows.run("delete from answer_befores"))
-    with pytest.raises(CsmdError, match="purged since"):
+    store.write(lambda rows: rows.run("delete from changed_rows"))
+    with pytest.raises(CsmdError, match="purged or forgotten since"):
         undo(store, done)
 
 
@@ -326,7 +345,7 @@ def test_what_has_changed_since_is_not_undone(store: Store) -> None:
     done = answer(store, ident, "keep")
     remembered(store, SAID[0], "u9")
     before = state(store)
-    with pytest.raises(CsmdError, match="has changed since"):
+    with pytest.raises(CsmdError, match="said again since"):
         undo(store, done)
     assert state(store) == before
 
@@ -406,8 +425,8 @@ def test_a_purge_leaves_nothing_to_undo(store: Store) -> None:
         purge.apply_tombstones(rows, store.hash_key)
 
     store.write(purging)
-    assert store.read(lambda rows: rows.value("select count(*) from answer_befores")) == 0
-    with pytest.raises(CsmdError, match="purged since"):
+    assert store.read(lambda rows: rows.value("select count(*) from changed_rows")) == 0
+    with pytest.raises(CsmdError, match="purged or forgotten since"):
         undo(store, done)
 
 
@@ -421,7 +440,7 @@ def test_no_memory_is_put_in_the_place_of_one_that_took_its_own(store: Store) ->
 
 def test_every_column_of_a_memory_comes_back(store: Store) -> None:
     columns = {row[1] for row in store.read(lambda rows: rows.all("pragma table_info(memories)"))}
-    assert columns - set(columns_of.COLUMNS) == {"seq", "id", "text", "twin_of"}
+    assert columns - set(row_images.COLUMNS) == {"seq", "id", "text", "twin_of"}
 
 
 NARROW = ("The cache listens on port 6379", "The cache listens on port 6380 in production")

@@ -25,14 +25,14 @@ from csmd.vocabulary import Gate, Scope
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
 
-def where_it_holds(said: str, *, gate: Gate, project_name: str) -> Scope:
-    told = classify(said, speaker="user")
-    return scope.scope_of(said, gate=gate, about_speaker=told.about_speaker, project_name=project_name)
+def where_it_holds(text: str, *, gate: Gate, project_name: str) -> Scope:
+    classified = classify(text, speaker="user")
+    return scope.scope_of(text, gate=gate, about_speaker=classified.about_speaker, project_name=project_name)
 
 
 @pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
 @pytest.mark.parametrize(
-    ("said", "gate", "where"),
+    ("text", "gate", "where"),
     [
         ("I prefer functional patterns over classes", "behavioral", "user"),
         ("in every project write commit messages in the imperative", "behavioral", "user"),
@@ -63,8 +63,8 @@ def where_it_holds(said: str, *, gate: Gate, project_name: str) -> Scope:
         ("I prefer early returns in Go", "correction", "global"),
     ],
 )
-def test_a_memory_leaves_its_project_only_when_its_words_say_so(said: str, gate: Gate, where: str) -> None:
-    assert where_it_holds(said, gate=gate, project_name="payments") == where
+def test_a_memory_leaves_its_project_only_when_its_words_say_so(text: str, gate: Gate, where: str) -> None:
+    assert where_it_holds(text, gate=gate, project_name="payments") == where
 
 
 #: What is said in a project "payments", and where it holds; by statements of each gate where "any" is one.
@@ -110,18 +110,18 @@ NO_ANSWERS = [
 
 
 @pytest.mark.invariant("A project's memories stay in it, unless their words say that they hold everywhere")
-@pytest.mark.parametrize(("said", "where"), REACHES)
+@pytest.mark.parametrize(("text", "where"), REACHES)
 def test_what_is_said_of_all_projects_leaves_its_project_whatever_pronoun_stands_beside(
-    said: str, where: Scope
+    text: str, where: Scope
 ) -> None:
-    assert where_it_holds(said, gate="behavioral", project_name="payments") == where
+    assert where_it_holds(text, gate="behavioral", project_name="payments") == where
 
 
 @pytest.mark.parametrize(
-    ("said", "where"), [*((said, "user") for said in ANSWERS), *((said, "project") for said in NO_ANSWERS)]
+    ("text", "where"), [*((text, "user") for text in ANSWERS), *((text, "project") for text in NO_ANSWERS)]
 )
-def test_how_somebody_likes_to_be_answered_is_theirs_in_every_project(said: str, where: Scope) -> None:
-    assert where_it_holds(said, gate="epistemic", project_name="payments") == where
+def test_how_somebody_likes_to_be_answered_is_theirs_in_every_project(text: str, where: Scope) -> None:
+    assert where_it_holds(text, gate="epistemic", project_name="payments") == where
 
 
 CHECKOUTS = [
@@ -136,11 +136,11 @@ CHECKOUTS = [
 ]
 
 
-@pytest.mark.parametrize(("said", "named"), CHECKOUTS)
-def test_what_is_of_a_worktree_or_a_branch_names_it_and_stays_there(said: str, named: str) -> None:
-    assert scope.checkout_named(said) == named
+@pytest.mark.parametrize(("text", "named"), CHECKOUTS)
+def test_what_is_of_a_worktree_or_a_branch_names_it_and_stays_there(text: str, named: str) -> None:
+    assert scope.checkout_named(text) == named
     assert (
-        where_it_holds(f"I always do so, {said}", gate="behavioral", project_name="payments") == "project" or not named
+        where_it_holds(f"I always do so, {text}", gate="behavioral", project_name="payments") == "project" or not named
     )
 
 
@@ -156,22 +156,22 @@ GENERAL = ["I prefer small functions", "in all my projects keep commits small", 
     st.from_regex(r"[a-z]{4,9}", fullmatch=True).filter(lambda name: name not in scope.EVERYWHERE),
     st.sampled_from(["behavioral", "correction"]),
 )
-def test_what_names_a_place_never_leaves_its_project(said: str, where: str, name: str, gate: Gate) -> None:
-    assert where_it_holds(said, gate=gate, project_name="heron") != "project"
-    assert where_it_holds(f"{said} {where.format(name)}", gate=gate, project_name="heron") == "project"
+def test_what_names_a_place_never_leaves_its_project(text: str, where: str, name: str, gate: Gate) -> None:
+    assert where_it_holds(text, gate=gate, project_name="heron") != "project"
+    assert where_it_holds(f"{text} {where.format(name)}", gate=gate, project_name="heron") == "project"
 
 
 @given(
     st.sampled_from(GENERAL), st.sampled_from(["gull-api", "gull_api", "gull api", "GullApi", "Gull API", "gullapi"])
 )
-def test_what_names_its_project_stays_in_it_however_it_is_written(said: str, name: str) -> None:
+def test_what_names_its_project_stays_in_it_however_it_is_written(text: str, name: str) -> None:
     for project in ("gull-api", "gull_api", "GULL-API"):
-        assert where_it_holds(f"{said} unlike {name}", gate="behavioral", project_name=project) == "project"
+        assert where_it_holds(f"{text} unlike {name}", gate="behavioral", project_name=project) == "project"
 
 
 @given(st.text(max_size=200), st.sampled_from(["epistemic", "relational", "promissory"]))
-def test_only_how_to_work_and_corrections_leave_a_project(said: str, gate: Gate) -> None:
-    assert where_it_holds(f"I prefer {said} everywhere", gate=gate, project_name="heron") == "project"
+def test_only_how_to_work_and_corrections_leave_a_project(text: str, gate: Gate) -> None:
+    assert where_it_holds(f"I prefer {text} everywhere", gate=gate, project_name="heron") == "project"
 
 
 @pytest.mark.invariant("What names a place never leaves its project")
@@ -181,9 +181,9 @@ def test_only_how_to_work_and_corrections_leave_a_project(said: str, gate: Gate)
 def test_of_the_labelled_corrections_none_leaves_its_project_as_said_or_as_labelled() -> None:
     """All 33 are about one repository, by a name or by what stands around them; read by hand, none holds everywhere."""
     rows = [json.loads(line) for line in (EVALUATION / "memories.jsonl").read_text().splitlines()]
-    said = [text for row in rows if row["gate"] == "correction" for text in (row["quote"], row["memory"])]
-    assert len(said) == 66
-    assert {where_it_holds(text, gate="correction", project_name="cli") for text in said} == {"project"}
+    corrections = [text for row in rows if row["gate"] == "correction" for text in (row["quote"], row["memory"])]
+    assert len(corrections) == 66
+    assert {where_it_holds(text, gate="correction", project_name="cli") for text in corrections} == {"project"}
 
 
 # --- Who says who they are says it of every project; who says what they are in a project says it of that.
@@ -217,19 +217,19 @@ OF_A_PROJECT = [
 
 
 @pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
-@pytest.mark.parametrize("said", OF_THE_USER)
-def test_what_somebody_says_of_themselves_is_of_no_project(said: str) -> None:
-    assert scope.is_of_the_user(said, project_name="payments")
+@pytest.mark.parametrize("text", OF_THE_USER)
+def test_what_somebody_says_of_themselves_is_of_no_project(text: str) -> None:
+    assert scope.is_of_the_user(text, project_name="payments")
 
 
 @pytest.mark.invariant("Who the user is holds in every project, what they are in a project in that")
-@pytest.mark.parametrize("said", OF_A_PROJECT)
-def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(said: str) -> None:
-    assert not scope.is_of_the_user(said, project_name="payments")
+@pytest.mark.parametrize("text", OF_A_PROJECT)
+def test_what_is_said_of_a_project_or_of_others_stays_where_it_was_said(text: str) -> None:
+    assert not scope.is_of_the_user(text, project_name="payments")
 
 
 FOR_EACH_CLASS = [
-    *(said for said, _ in REACHES), *ANSWERS, *NO_ANSWERS, "I prefer small functions in the gull module", "I prefer tabs in Go",
+    *(text for text, _ in REACHES), *ANSWERS, *NO_ANSWERS, "I prefer small functions in the gull module", "I prefer tabs in Go",
     "I prefer a test for each gull service", "I prefer it when this is short", "I prefer Kotlin, gull package aside",
 ]  # fmt: skip
 
@@ -237,15 +237,15 @@ FOR_EACH_CLASS = [
 @pytest.mark.parametrize("name", sorted(data.word_table("scope_words.txt")))
 def test_each_class_of_words_is_needed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def answers(module: Any) -> list[object]:
-        classified = {said: classify(said, speaker="user") for said in FOR_EACH_CLASS}
+        classified = {text: classify(text, speaker="user") for text in FOR_EACH_CLASS}
         return [
-            *(module.is_of_the_user(said, project_name="payments") for said in (*OF_THE_USER, *OF_A_PROJECT)),
-            *(module.checkout_named(said) for said, _ in CHECKOUTS),
+            *(module.is_of_the_user(text, project_name="payments") for text in (*OF_THE_USER, *OF_A_PROJECT)),
+            *(module.checkout_named(text) for text, _ in CHECKOUTS),
             *(
                 module.scope_of(
-                    said, gate="behavioral", about_speaker=classified[said].about_speaker, project_name="payments"
+                    text, gate="behavioral", about_speaker=classified[text].about_speaker, project_name="payments"
                 )
-                for said in FOR_EACH_CLASS
+                for text in FOR_EACH_CLASS
             ),
         ]
 
@@ -271,18 +271,18 @@ LONG = (
 
 
 def test_how_long_a_text_is_looked_at_grows_with_its_length_alone() -> None:
-    for said in LONG:
-        assert not scope.is_of_the_user(40 * said + " it fails", project_name="payments")
+    for text in LONG:
+        assert not scope.is_of_the_user(40 * text + " it fails", project_name="payments")
 
 
 def test_what_the_user_says_of_themselves_is_known_everywhere_and_an_assistants_word_of_it_is_not(store: Store) -> None:
     def remember(rows: Rows, text: str, authority: str, name: str = "payments") -> tuple[str, int]:
         project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-        said = Statement(
+        statement = Statement(
             text=text, gate="relational", category="person", confidence=0.85, authority=authority,  # type: ignore[arg-type]
         )  # fmt: skip
         source = Provenance(uuid=f"{text}{name}", session_id="s1", at=NOW)
-        ident, _ = stage.remember(rows, said, source, project=project, origin="stated", key=store.hash_key)
+        ident, _ = stage.remember(rows, statement, source, project=project, origin="stated", key=store.hash_key)
         memory = memories.by_id(rows, ident)
         assert memory is not None
         return memory.scope, memory.project_seq

@@ -4,39 +4,28 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory_factory import memory_of
+from memory_factory import memory_of, state
 
 from csmd.errors import BadInput
 from csmd.memory import remember, supersession
-from csmd.store import belief_changes, candidates, memories, projects
+from csmd.store import belief_changes, candidates, memories, memory_deletion
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.values import Memory, Project, Provenance, Statement
+from csmd.values import Memory
 
 NOW = "2026-03-01T10:00:00.000Z"
 PNPM = "Use pnpm in the web client, not npm"
 NPM = "Use npm in the web client"
 
 
-def say(store: Store, text: str, day: int, *, name: str = "alpha", pinned: bool = False, **changes: object) -> str:
-    values: dict[str, object] = {
-        "text": text, "gate": "epistemic", "category": "decision", "confidence": 0.85, "authority": "user", **changes
-    }  # fmt: skip
-
-    def write(rows: Rows) -> str:
-        project = projects.ensure(rows, Project(key=name, root=f"/p/{name}", name=name, kind="path"), now=NOW)
-        at = f"2026-03-{day:02d}T10:00:00.000Z"
-        source = Provenance(uuid=f"{day}:{text}", session_id=f"s{day}", at=at)
-        said = Statement(**values)  # type: ignore[arg-type]
-        return remember.remember(
-            rows, said, source, project=project, origin="stated", key=store.hash_key, pinned=pinned
-        )[0]
-
-    return store.write(write)
+def say(store: Store, text: str, day: int, **changes: Any) -> str:
+    at, changes = f"2026-03-{day:02d}T10:00:00.000Z", {"confidence": 0.85, **changes}
+    return store.write(lambda rows: state(rows, text, f"{day}:{text}", session=f"s{day}", at=at, **changes))
 
 
 def undo(store: Store, ident: str) -> Memory:
@@ -204,7 +193,7 @@ def test_deleting_a_memory_reactivates_what_it_superseded(store: Store) -> None:
     old = say(store, NPM, 1)
     before = memory_of(store, old)
     new = say(store, PNPM, 2)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert replace(memory_of(store, old), version=before.version) == before
 
 
@@ -304,7 +293,7 @@ def test_a_forgotten_remainder_is_not_stored_again(store: Store) -> None:
 
 def test_deleting_the_memory_that_superseded_a_part_restores_the_whole(store: Store) -> None:
     old, new = say(store, BOTH, 1), say(store, BUN, 2)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memories.by_id(rows, new)))  # type: ignore[arg-type]
     assert holding(store) == {BOTH} and rest(store, old) is None
 
 
@@ -341,22 +330,8 @@ def test_a_possible_replacement_ends_nothing_and_is_queued_for_review(store: Sto
 def test_an_assistants_statement_ends_no_part_of_a_users(store: Store, origin: str) -> None:
     old = say(store, NPM, 1)
 
-    def save(rows: Rows) -> str:
-        said = Statement(
-            text=PNPM,
-            gate="epistemic",
-            category="decision",
-            confidence=0.8,
-            authority="assistant",
-            reasons=("remember",),
-        )
-        home, source = (
-            memory_of(store, old).project_seq,
-            Provenance(uuid="u9", session_id="s9", at="2026-03-09T10:00:00.000Z"),
-        )
-        return remember.remember(rows, said, source, project=home, origin=origin, key=store.hash_key)[0]
-
-    new = store.write(save)
+    by_assistant: dict[str, Any] = {"authority": "assistant", "origin": origin, "reasons": ("remember",)}
+    new = say(store, PNPM, 9, **by_assistant)
     assert memory_of(store, old).superseded_by == ""
     assert waiting(store) == [(old, new)]
 

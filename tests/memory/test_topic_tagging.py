@@ -14,7 +14,7 @@ from memory_factory import memory_of
 
 from csmd.memory import topic_tagging
 from csmd.recall import results
-from csmd.store import belief_changes, memories, projects, purge, tombstones, topics
+from csmd.store import memories, memory_deletion, projects, purge, row_images, tombstones, topics
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Link, Project, Provenance
@@ -48,10 +48,10 @@ def told(said: list[tuple[str, str]]) -> list[topic_tagging.TaggableMemory]:
 
 def tagged(said: list[tuple[str, str]]) -> dict[str, set[str]]:
     """Text -> its topics."""
-    found: dict[str, set[str]] = {}
-    for tag in topic_tagging.tags_of(told(said)):
-        found.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
-    return found
+    topics_of: dict[str, set[str]] = {}
+    for tag in topic_tagging.choose_tags(told(said)):
+        topics_of.setdefault(said[tag.seq - 1][1], set()).add(tag.topic)
+    return topics_of
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_memory_has_three_topics_at_most_and_none_within_another() -> None:
     for names in tagged(SAID).values():
         assert len(names) <= topic_tagging.MOST_TAGS
         words = [set(name.split()) for name in names]
-        assert not any(one < other for one in words for other in words)
+        assert not any(topic < other for topic in words for other in words)
 
 
 @pytest.mark.invariant(
@@ -147,8 +147,8 @@ def test_topics_do_not_depend_on_the_order_in_which_memories_came(said: list[tup
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(max_size=80), max_size=8))
 def test_any_text_can_be_looked_at(said: list[str]) -> None:
-    found = topic_tagging.tags_of(told([(f"s{number}", text) for number, text in enumerate(said)]))
-    assert all(tag.topic and 0 < tag.weight <= 1 for tag in found)
+    tags = topic_tagging.choose_tags(told([(f"s{number}", text) for number, text in enumerate(said)]))
+    assert all(tag.topic and 0 < tag.weight <= 1 for tag in tags)
 
 
 def test_a_name_that_somebody_types_is_kept_small_and_on_one_line() -> None:
@@ -176,10 +176,10 @@ def home(rows: Rows, key: str = "a") -> int:
 
 
 def tell(rows: Rows, project: int) -> None:
-    for number, (session, said) in enumerate(SAID):
+    for number, (session, text) in enumerate(SAID):
         source = Provenance(uuid=f"cli:{number}", session_id=session, at=NOW)
-        one = memory(f"m{number}", said, project_seq=project, session_id=session, provenance=(source,))
-        memories.insert(rows, one, text_hash=f"h{number}")
+        tagged_memory = memory(f"m{number}", text, project_seq=project, session_id=session, provenance=(source,))
+        memories.insert(rows, tagged_memory, text_hash=f"h{number}")
 
 
 def opened_step(store: Store) -> int:
@@ -193,13 +193,13 @@ def opened_step(store: Store) -> int:
 def names(store: Store, ident: str) -> dict[str, str]:
     """Topic -> who says so."""
     seq = memory_of(store, ident).seq
-    found = store.read(lambda rows: topics.of_memories(rows, [seq]))
-    return {one.name: one.by_whom for one in found.get(seq, [])}
+    by_seq = store.read(lambda rows: topics.of_memories(rows, [seq]))
+    return {topic.name: topic.by_whom for topic in by_seq.get(seq, [])}
 
 
 def about(store: Store, name: str, places: list[int] | None = None) -> set[str]:
     seqs = list(store.read(lambda rows: topics.members(rows, name, places)))
-    return {one.id for one in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
+    return {memory.id for memory in store.read(lambda rows: memories.by_seqs(rows, seqs)).values()}
 
 
 def say(store: Store, ident: str, name: str, *, by: str, weight: float = 1.0) -> bool:
@@ -220,7 +220,7 @@ def test_memories_are_tagged_once_and_nothing_is_done_where_nothing_changed(stor
 def test_what_somebody_tags_or_takes_off_stays_when_the_rule_looks_again(store: Store) -> None:
     assert say(store, "m5", "delivery", by=topics.PERSON)
     assert say(store, "m0", "shadow branch", by=topics.PERSON, weight=0)
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m9")))
     assert opened_step(store)
     assert names(store, "m5")["delivery"] == "person"
     assert about(store, "shadow branch") == {"m1", "m6"}
@@ -236,7 +236,7 @@ def test_an_assistant_does_not_overrule_what_a_person_said_of_a_topic(store: Sto
 
 def test_the_name_of_a_topic_goes_with_the_last_memory_that_had_it(store: Store) -> None:
     for ident in BRANCH:
-        store.write(lambda rows, ident=ident: belief_changes.delete_memory(rows, memories.by_id(rows, ident)))
+        store.write(lambda rows, ident=ident: memory_deletion.delete_memory(rows, memories.by_id(rows, ident)))
     left = store.read(lambda rows: rows.all("select name from topics where name = 'shadow branch'"))
     assert left == []
 
@@ -271,14 +271,14 @@ def test_topics_go_with_their_memories_into_another_project_and_come_back(store:
 
 def test_what_is_taken_back_has_its_tags_again(store: Store) -> None:
     say(store, "m5", "shadow branch", by=topics.PERSON)
-    was = store.read(lambda rows: belief_changes.before_of(rows, ["m5"]))
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m5")))
-    store.write(lambda rows: belief_changes.restore(rows, [(image, None) for image in was], at=NOW))
+    was = store.read(lambda rows: row_images.take_images(rows, ["m5"]))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m5")))
+    store.write(lambda rows: row_images.restore(rows, [(image, row_images.Image(image.item)) for image in was], at=NOW))
     assert names(store, "m5") == {"shadow branch": "person"}
 
 
 def test_a_large_project_waits_until_enough_of_it_is_new(store: Store) -> None:
-    store.write(lambda rows: belief_changes.delete_memory(rows, memory_of(store, "m9")))
+    store.write(lambda rows: memory_deletion.delete_memory(rows, memory_of(store, "m9")))
     assert topic_tagging.step(store, force=False, reading=True) == 0
     assert topic_tagging.step(store, force=False, reading=False)
 
@@ -288,22 +288,22 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(topic_tagging, "PART", 2)
-    tags_of, rows_of = topic_tagging.tags_of, topic_tagging.stored.replace_tags
+    tags_of, rows_of = topic_tagging.choose_tags, topic_tagging.topics.replace_tags
     sizes: list[int] = []
 
-    def looking(found: Any) -> Any:
+    def looking(untagged: Any) -> Any:
         assert store.submit_read(lambda rows: True, lane="main").result(timeout=10)
-        return tags_of(found)
+        return tags_of(untagged)
 
     def put(rows: Rows, project: int, part: Any) -> None:
         sizes.append(len(part))
         rows_of(rows, project, part)
 
-    monkeypatch.setattr(topic_tagging, "tags_of", looking)
-    monkeypatch.setattr(topic_tagging.stored, "replace_tags", put)
+    monkeypatch.setattr(topic_tagging, "choose_tags", looking)
+    monkeypatch.setattr(topic_tagging.topics, "replace_tags", put)
     was = about(store, "shadow branch")
     store.write(lambda rows: rows.run("delete from memory_topics"))
-    store.write(lambda rows: rows.run("insert into topics_due (project_seq, changes) values (1, 9)"))
+    store.write(lambda rows: rows.run("update projects set topics_due = 9 where seq = 1"))
     assert opened_step(store)
     assert about(store, "shadow branch") == was and len(sizes) > 2 and max(sizes) == 2
 
@@ -314,18 +314,18 @@ def test_no_write_puts_more_than_a_few_tags_and_no_reader_waits_while_they_are_l
 def near(store: Store, *idents: str, projects: list[int] | None = None) -> dict[str, dict[str, str]]:
     """Memory -> neighbour -> relation."""
     seqs = [memory_of(store, ident).seq for ident in idents]
-    found = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
-    named = {one.seq: one.id for one in store.read(lambda rows: memories.list_memories(rows, projects=None))}
-    return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in found.items()}
+    neighbours = store.read(lambda rows: results.find_neighbours(rows, seqs, projects=projects))
+    named = {memory.seq: memory.id for memory in store.read(lambda rows: memories.list_memories(rows, projects=None))}
+    return {named[seq]: {named[other]: relation for other, relation, _ in some} for seq, some in neighbours.items()}
 
 
 def test_one_hop_goes_along_links_both_ways_topics_and_sessions(store: Store) -> None:
     link = Link(from_id="m9", to_id="m5", relationship="symptom_of", weight=1.0)
     store.write(lambda rows: memories.add_link(rows, link, now=NOW))
-    found = near(store, "m9", "m5", "m0")
-    assert found["m9"]["m5"] == found["m5"]["m9"] == "symptom_of"
-    assert found["m0"]["m1"] == results.SAME_TOPIC
-    assert found["m0"]["m9"] == results.SAME_SESSION  # both were said in session s1
+    neighbours = near(store, "m9", "m5", "m0")
+    assert neighbours["m9"]["m5"] == neighbours["m5"]["m9"] == "symptom_of"
+    assert neighbours["m0"]["m1"] == results.SAME_TOPIC
+    assert neighbours["m0"]["m9"] == results.SAME_SESSION  # both were said in session s1
 
 
 def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(store: Store) -> None:
@@ -335,11 +335,11 @@ def test_one_hop_leads_to_what_superseded_and_stays_in_the_places_asked_about(st
 
 
 def test_the_nearest_come_first_and_a_further_edge_counts_a_little() -> None:
-    found = results.rank_neighbours(
+    ranked = results.rank_neighbours(
         [(1, "same_topic", 0.4), (2, "symptom_of", 0.9), (1, "same_session", 0.05), (3, "merged_into", 0.0)]
     )
-    assert [(seq, relation) for seq, relation, _ in found] == [(2, "symptom_of"), (1, "same_topic")]
-    assert 0.4 < found[1][2] < 0.45
+    assert [(seq, relation) for seq, relation, _ in ranked] == [(2, "symptom_of"), (1, "same_topic")]
+    assert 0.4 < ranked[1][2] < 0.45
 
 
 def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_link() -> None:
@@ -350,7 +350,7 @@ def test_a_topic_of_many_is_worth_less_than_one_of_two_and_both_less_than_any_li
 
 def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
     words = [f"{''.join(chr(97 + number // 26**at % 26) for at in range(4))}er" for number in range(12_000)]
-    told = [
+    untagged = [
         topic_tagging.TaggableMemory(
             seq=seq, text=f"The {' '.join(words[seq * 20 : seq * 20 + 20])}.", session_id=f"s{seq}"
         )
@@ -358,7 +358,7 @@ def test_phrases_that_only_one_memory_has_are_not_kept() -> None:
     ]
     tracemalloc.start()
     try:
-        assert topic_tagging.tags_of(told) == []
+        assert topic_tagging.choose_tags(untagged) == []
         assert tracemalloc.get_traced_memory()[1] < 6_000_000
     finally:
         tracemalloc.stop()

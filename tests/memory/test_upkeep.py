@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from memory_factory import NOW, memory, memory_in, memory_of
+from memory_factory import NOW, memory_in, memory_of, project_in, state
 
 from csmd.errors import BadInput, CsmdError
-from csmd.memory import confidence, remember, upkeep
-from csmd.store import belief_changes, candidates, integrity, memories, projects, receipts, tombstones, vectors
+from csmd.memory import confidence, merging, remember, upkeep
+from csmd.memory.duplicates import Finding
+from csmd.store import (
+    belief_changes,
+    candidates,
+    integrity,
+    memories,
+    memory_deletion,
+    projects,
+    receipts,
+    tombstones,
+    vectors,
+)
 from csmd.store import belief_changes as stored
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
-from csmd.text import similarity
-from csmd.values import BriefItem, Candidate, Memory, Project, Provenance, Statement
+from csmd.values import BriefItem, Candidate
 
 LATER = "2026-03-09T10:00:00.000Z"
 CACHE = "The order cache keeps its entries for the checkout page in Redis, keyed by cart"
 CACHED = "Redis holds the order cache of the checkout page, with entries keyed by cart and currency"
 
 
-def home(rows: Rows) -> int:
-    return projects.ensure(rows, Project(key="a", root="/p/a", name="alpha", kind="path"), now=NOW)
-
-
-def say(store: Store, said: str, uuid: str, *, session: str = "s1", at: str = NOW, **changes: object) -> str:
-    values = {"gate": "epistemic", "category": "decision", "confidence": 0.8, "authority": "user", **changes}
-
+def say(store: Store, text: str, uuid: str, *, at: str = NOW, **changes: Any) -> str:
     def write(rows: Rows) -> str:
-        projects.touch(rows, home(rows), at)
-        source = Provenance(uuid=f"cli:{uuid}", session_id=session, at=at)
-        statement = Statement(text=said, **values)  # type: ignore[arg-type]
-        return remember.remember(rows, statement, source, project=home(rows), origin="stated", key=store.hash_key)[0]
+        projects.touch(rows, project_in(rows), at)
+        return state(rows, text, f"cli:{uuid}", at=at, **changes)
 
     return store.write(write)
 
@@ -51,21 +52,19 @@ def queue(store: Store) -> list[Candidate]:
     return store.read(lambda rows: candidates.waiting(rows, projects=None))
 
 
-def merge(
-    store: Store, one: str, into: str, *, by_person: bool = True
-) -> tuple[list[upkeep.Finding], list[upkeep.Finding]]:
-    plan = [upkeep.planned_merge(memory_of(store, one), memory_of(store, into), everywhere={}, by_person=by_person)]
+def merge(store: Store, ident: str, into: str, *, by_person: bool = True) -> tuple[list[Finding], list[Finding]]:
+    plan = [merging.plan_merge(memory_of(store, ident), memory_of(store, into), everywhere={}, by_person=by_person)]
     return store.write(
         lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key, as_said=by_person)
     )
 
 
 def test_a_new_memory_that_nearly_says_what_another_one_says_waits_for_a_person(store: Store) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75)
+    first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75)
     say(store, "Reviews go to Sarah before they go to the release branch", "u3")
     assert settled(store) > 0
     (waiting,) = queue(store)
-    assert (waiting.kind, waiting.status, waiting.memory_ids) == ("near_duplicate", "needs_review", (one, other))
+    assert (waiting.kind, waiting.status, waiting.memory_ids) == ("near_duplicate", "needs_review", (first, other))
     assert {source.uuid for source in waiting.evidence} == {"cli:u1", "cli:u2"}
     commits = store.commits
     assert upkeep.step(store, now=NOW) == 0 and store.commits == commits, "where nothing is to do, nothing is written"
@@ -88,56 +87,56 @@ def _generated(rows: Rows) -> upkeep.Queueing:
 
 @pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
 def test_a_merge_is_written_down_settles_its_candidate_and_can_be_taken_back_to_the_letter(store: Store) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
+    first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", confidence=0.75, session="s2")
     settled(store)
-    before = [replace(memory_of(store, ident), version=0) for ident in (one, other)]
-    assert len(merge(store, other, one)[0]) == 1
-    stays, gone = memory_of(store, one), memory_of(store, other)
-    assert (gone.tier, gone.superseded_by) == ("archive", one)
+    before = [replace(memory_of(store, ident), version=0) for ident in (first, other)]
+    assert len(merge(store, other, first)[0]) == 1
+    stays, gone = memory_of(store, first), memory_of(store, other)
+    assert (gone.tier, gone.superseded_by) == ("archive", first)
     assert [(source.uuid, source.role) for source in stays.provenance] == [("cli:u1", "states"), ("cli:u2", "confirms")]
     assert stays.confidence == pytest.approx(0.85)
     assert queue(store) == []
     (change,) = store.read(lambda rows: belief_changes.changes_of(rows, other))
-    assert (change.change, change.after, change.by, change.at) == ("merge", one, "user", LATER)
+    assert (change.change, change.after, change.by, change.at) == ("merge", first, "user", LATER)
     assert "words" in change.reason
     assert store.read(lambda rows: integrity.violations(rows, store.hash_key)) == {}
     assert store.read(lambda rows: upkeep.find_findings(rows, None)) == []
 
-    store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
-    assert [replace(memory_of(store, ident), version=0) for ident in (one, other)] == before
-    assert store.read(lambda rows: memories.links_of(rows, one)) == []
+    store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
+    assert [replace(memory_of(store, ident), version=0) for ident in (first, other)] == before
+    assert store.read(lambda rows: memories.links_of(rows, first)) == []
     assert all(row.undone_at for row in store.read(lambda rows: belief_changes.changes_of(rows, other)))
     with pytest.raises(BadInput, match="neither merged nor archived"):
-        store.write(lambda rows: upkeep.undo(rows, gone, now=LATER, by_person=True))
+        store.write(lambda rows: merging.undo(rows, gone, now=LATER, by_person=True))
 
 
 def test_a_merge_that_is_taken_back_leaves_neither_the_use_nor_the_tier_that_it_brought(store: Store) -> None:
-    one, other = say(store, CACHE, "u1", confidence=0.9), say(store, CACHED, "u2", confidence=0.9, session="s2")
+    first, other = say(store, CACHE, "u1", confidence=0.9), say(store, CACHED, "u2", confidence=0.9, session="s2")
     store.write(lambda rows: memories.update_belief(rows, replace(memory_in(rows, other), used_at=LATER)))
-    before = replace(memory_of(store, one), version=0)
-    merge(store, other, one)
-    assert (memory_of(store, one).used_at, memory_of(store, one).tier) != (before.used_at, before.tier)
-    store.write(lambda rows: upkeep.undo(rows, memory_in(rows, other), now=LATER, by_person=True))
-    assert replace(memory_of(store, one), version=0) == before
+    before = replace(memory_of(store, first), version=0)
+    merge(store, other, first)
+    assert (memory_of(store, first).used_at, memory_of(store, first).tier) != (before.used_at, before.tier)
+    store.write(lambda rows: merging.undo(rows, memory_in(rows, other), now=LATER, by_person=True))
+    assert replace(memory_of(store, first), version=0) == before
 
 
 @pytest.mark.invariant("Only a person takes back what a person merged or archived")
 def test_what_a_person_merged_or_archived_only_a_person_takes_back(store: Store) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
-    merge(store, other, one)
+    first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
+    merge(store, other, first)
     with pytest.raises(CsmdError, match="a person did that"):
-        store.write(lambda rows: upkeep.undo(rows, memory_in(rows, other), now=LATER, by_person=False))
-    assert memory_of(store, other).superseded_by == one
+        store.write(lambda rows: merging.undo(rows, memory_in(rows, other), now=LATER, by_person=False))
+    assert memory_of(store, other).superseded_by == first
 
 
 def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) -> None:
-    one = say(store, CACHE, "u1")
+    first = say(store, CACHE, "u1")
     say(store, CACHED, "u2", session="s2")
     plan = store.read(lambda rows: upkeep.generate(rows, None, now=NOW))
     assert plan.put
 
     def purged(rows: Rows) -> None:
-        belief_changes.delete_memory(rows, memory_in(rows, one))
+        memory_deletion.delete_memory(rows, memory_in(rows, first))
         upkeep.enqueue(rows, plan, now=NOW)
 
     store.write(purged)
@@ -145,55 +144,55 @@ def test_what_was_purged_since_it_was_looked_at_is_quoted_nowhere(store: Store) 
 
 
 def test_what_confirmed_it_meanwhile_stays_when_a_merge_is_taken_back(store: Store) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
-    merge(store, other, one)
+    first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2", session="s2")
+    merge(store, other, first)
     say(store, CACHE, "u3", session="s3", at=LATER)
-    store.write(lambda rows: upkeep.undo(rows, memory_of(store, other), now=LATER, by_person=True))
-    stays = memory_of(store, one)
+    store.write(lambda rows: merging.undo(rows, memory_of(store, other), now=LATER, by_person=True))
+    stays = memory_of(store, first)
     assert [source.uuid for source in stays.provenance] == ["cli:u1", "cli:u3"]
     assert (stays.confidence, stays.confirmed_at) == (pytest.approx(0.85), LATER)
 
 
 def test_what_was_merged_and_is_said_again_confirms_the_one_that_stays(store: Store) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
-    merge(store, other, one)
-    assert say(store, CACHED, "u3", session="s3") == one
-    assert "cli:u3" in {source.uuid for source in memory_of(store, one).provenance}
+    first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
+    merge(store, other, first)
+    assert say(store, CACHED, "u3", session="s3") == first
+    assert "cli:u3" in {source.uuid for source in memory_of(store, first).provenance}
     assert memory_of(store, other).tier == "archive"
 
 
 def test_who_forgets_a_memory_forgets_what_was_merged_into_it_and_what_quotes_it(store: Store) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
+    first, other = say(store, CACHE, "u1"), say(store, CACHED, "u2")
     settled(store)
-    merge(store, other, one)
+    merge(store, other, first)
     store.write(
-        lambda rows: remember.forget(rows, memory_of(store, one), key=store.hash_key, now=LATER, by_person=True)
+        lambda rows: remember.forget(rows, memory_of(store, first), key=store.hash_key, now=LATER, by_person=True)
     )
     for table in ("memories", "candidates", "belief_changes", "links"):
         assert store.read(lambda rows, table=table: rows.value(f"select count(*) from {table}")) == 0, table
 
 
 def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
-    one, other, third = say(store, CACHE, "u1"), say(store, CACHED, "u2"), say(store, "Reviews go to Sarah", "u3")
+    first, other, third = say(store, CACHE, "u1"), say(store, CACHED, "u2"), say(store, "Reviews go to Sarah", "u3")
     plan = store.read(lambda rows: upkeep.find_findings(rows, None, kinds=["near_duplicate"]))
     say(store, CACHE, "u4", session="s4")  # a confirmation: its version moved, it says the same
 
-    def apply(rows: Rows) -> tuple[list[upkeep.Finding], list[upkeep.Finding]]:
+    def apply(rows: Rows) -> tuple[list[Finding], list[Finding]]:
         return upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key)
 
     assert len(store.write(apply)[0]) == 1
-    assert memory_of(store, one).confidence == pytest.approx(0.9), (
+    assert memory_of(store, first).confidence == pytest.approx(0.9), (
         "what it was when it was mended counts, not what was planned"
     )
     again = store.write(apply)
     assert (again[0], len(again[1])) == ([], 1), "replay changes nothing"
-    store.write(lambda rows: upkeep.undo(rows, memory_of(store, other), now=LATER, by_person=True))
+    store.write(lambda rows: merging.undo(rows, memory_of(store, other), now=LATER, by_person=True))
     store.write(
-        lambda rows: rows.run("update memories set text = 'Something else', version = 9 where id = :id", id=one)
+        lambda rows: rows.run("update memories set text = 'Something else', version = 9 where id = :id", id=first)
     )
     assert store.write(apply)[0] == []
     store.write(
-        lambda rows: rows.run("update memories set text = :said, version = 10 where id = :id", id=one, said=CACHE)
+        lambda rows: rows.run("update memories set text = :said, version = 10 where id = :id", id=first, said=CACHE)
     )
     store.write(
         lambda rows: tombstones.forget(rows, CACHED, correction=False, by="user", key=store.hash_key, now=LATER)
@@ -203,7 +202,7 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "changes", "by_person", "why"),
+    ("text", "changes", "by_person", "why"),
     [
         ("Reviews go to Sarah", {}, False, "do not say the same"),
         (CACHED, {"gate": "correction"}, True, "corrections only"),
@@ -211,49 +210,51 @@ def test_what_has_moved_since_the_plan_is_looked_at_again(store: Store) -> None:
     ],
 )
 def test_a_merge_that_would_lose_something_is_refused(
-    store: Store, said: str, changes: dict[str, object], by_person: bool, why: str
+    store: Store, text: str, changes: dict[str, object], by_person: bool, why: str
 ) -> None:
-    one, other = say(store, CACHE, "u1"), say(store, said, "u2", **changes)
+    first, other = say(store, CACHE, "u1"), say(store, text, "u2", **changes)
     with pytest.raises(BadInput, match=why):
-        merge(store, one, other, by_person=by_person)
+        merge(store, first, other, by_person=by_person)
 
 
 def test_what_the_user_has_said_meanwhile_does_not_go_behind_an_assistants_words(store: Store) -> None:
-    one, other = (say(store, said, f"u{number}", authority="assistant") for number, said in enumerate((CACHE, CACHED)))
+    first, other = (
+        say(store, text, f"u{number}", authority="assistant") for number, text in enumerate((CACHE, CACHED))
+    )
     plan = store.read(lambda rows: upkeep.find_findings(rows, None, kinds=["near_duplicate"]))
     goes = plan[0].memory.id
     say(store, memory_of(store, goes).text, "u9", session="s9")
     done = store.write(lambda rows: upkeep.apply(rows, plan, by="user", now=LATER, key=store.hash_key))
-    assert done[0] == [] and {one, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
+    assert done[0] == [] and {first, other} == {plan[0].memory.id, plan[0].into.id if plan[0].into else ""}
 
 
 def test_a_person_may_say_that_two_memories_are_one(store: Store) -> None:
-    one, other = (
+    first, other = (
         say(store, "We ship on Fridays", "u1"),
         say(store, "Releases leave the house at the end of the week", "u2"),
     )
-    assert len(merge(store, other, one)[0]) == 1
-    assert memory_of(store, other).superseded_by == one
+    assert len(merge(store, other, first)[0]) == 1
+    assert memory_of(store, other).superseded_by == first
 
 
 def test_an_assistant_that_repeats_what_it_was_told_makes_nothing_surer_by_a_merge(store: Store) -> None:
-    one = say(store, CACHE, "u1")
+    ident = say(store, CACHE, "u1")
     store.write(
         lambda rows: receipts.add_receipt(
             rows, receipt_id="r1", session_id="s2", event="session_start", project=1, at=NOW, tokens=9, text_hash="",
-            items=[BriefItem(id=one, score=1.0, reason="")],
+            items=[BriefItem(id=ident, score=1.0, reason="")],
         )
     )  # fmt: skip
     other = say(store, CACHED, "u2", session="s2", authority="assistant")
-    merge(store, other, one)
-    assert memory_of(store, one).confidence == pytest.approx(0.8)
+    merge(store, other, ident)
+    assert memory_of(store, ident).confidence == pytest.approx(0.8)
 
 
 def days(store: Store, number: int, *, first: int = 1) -> None:
     """Lets the project be active on so many more days."""
     for day in range(first, first + number):
         at = f"2027-{day // 28 + 1:02}-{day % 28 + 1:02}"
-        store.write(lambda rows, at=at: projects.touch(rows, home(rows), at))
+        store.write(lambda rows, at=at: projects.touch(rows, project_in(rows), at))
 
 
 def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_is_said_again(store: Store) -> None:
@@ -265,7 +266,7 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids, waiting.status) == ("stale", (plan,), "open")
     findings = store.read(lambda rows: upkeep.find_findings(rows, None))
-    actions = [one for one in findings if one.kind == "stale"]
+    actions = [finding for finding in findings if finding.kind == "stale"]
     store.write(lambda rows: upkeep.apply(rows, actions, by="csmd", now=LATER, key=store.hash_key))
     assert (memory_of(store, plan).tier, memory_of(store, lasting).tier) == ("archive", "durable")
     assert queue(store) == [] and store.read(lambda rows: upkeep.find_findings(rows, None)) == []
@@ -276,7 +277,7 @@ def test_what_has_faded_waits_to_be_archived_once_a_day_and_comes_back_when_it_i
 def test_what_was_archived_can_be_taken_back(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     store.write(lambda rows: stored.archive_memory(rows, memory_of(store, ident), reason="old", by="user", now=LATER))
-    store.write(lambda rows: upkeep.undo(rows, memory_of(store, ident), now=LATER, by_person=True))
+    store.write(lambda rows: merging.undo(rows, memory_of(store, ident), now=LATER, by_person=True))
     assert memory_of(store, ident).tier == "daily"
 
 
@@ -291,7 +292,7 @@ def test_a_use_begins_the_age_anew_and_makes_nothing_surer(store: Store) -> None
     store.write(lambda rows: remember.use(rows, used, at=NOW))
     assert memory_of(store, ident) == used, "an earlier use changes nothing"
     # A day that comes to light before the use moves what counts from it, and nothing else.
-    store.write(lambda rows: projects.touch(rows, home(rows), "2027-05-30"))
+    store.write(lambda rows: projects.touch(rows, project_in(rows), "2027-05-30"))
     assert memory_of(store, ident).hot_until == used.hot_until + 1
 
 
@@ -309,12 +310,12 @@ def test_an_assistant_that_repeats_what_it_was_told_uses_it(store: Store) -> Non
 
 
 def test_only_what_is_sure_and_was_said_in_two_sessions_becomes_durable(store: Store) -> None:
-    said = "We will move the queue to Postgres next sprint"
-    ident = say(store, said, "u0", gate="promissory", category="plan", confidence=0.9)
+    text = "We will move the queue to Postgres next sprint"
+    ident = say(store, text, "u0", gate="promissory", category="plan", confidence=0.9)
     for number in range(1, 4):
-        say(store, said, f"u{number}", gate="promissory", category="plan")
+        say(store, text, f"u{number}", gate="promissory", category="plan")
     assert (memory_of(store, ident).tier, memory_of(store, ident).confidence) == ("daily", 1.0)
-    say(store, said, "u9", session="s2", gate="promissory", category="plan")
+    say(store, text, "u9", session="s2", gate="promissory", category="plan")
     assert memory_of(store, ident).tier == "durable"
 
 
@@ -330,7 +331,7 @@ def test_a_memory_that_embedding_passed_by_waits_for_its_vector(store: Store) ->
     (waiting,) = queue(store)
     assert (waiting.kind, waiting.memory_ids) == ("missing_embedding", (ident,))
     findings = store.read(lambda rows: upkeep.find_findings(rows, None))
-    plan = [one for one in findings if one.kind == "missing_embedding"]
+    plan = [finding for finding in findings if finding.kind == "missing_embedding"]
     store.write(lambda rows: upkeep.apply(rows, plan, by="csmd", now=LATER, key=store.hash_key))
     assert store.read(lambda rows: vectors.count_waiting(rows, 1)) == 1
     assert queue(store) == [] and store.read(lambda rows: upkeep.find_findings(rows, None)) == []
@@ -359,12 +360,11 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
     ident = say(store, CACHE, "u1")
     say(store, CACHE, "u2", session="s2")
     memory = memory_of(store, ident)
-    found = {one.name: one for one in confidence.factors(memory, today=91, confirmed_on=1, recency=0.5, lowered=0.0)}
-    assert list(found) == ["base", "confirmations", "decay", "recency"]
-    stored_part = found["base"].effect + found["confirmations"].effect
+    effects = {factor.name: factor for factor in confidence.factors(memory, today=91, confirmed_on=1)}
+    assert list(effects) == ["base", "confirmations", "decay"]
+    stored_part = effects["base"].effect + effects["confirmations"].effect
     assert stored_part == pytest.approx(memory.confidence)
-    assert stored_part + found["decay"].effect == pytest.approx(confidence.strength(memory, days=90))
-    assert found["recency"].effect == pytest.approx(0.05)
+    assert stored_part + effects["decay"].effect == pytest.approx(confidence.strength(memory, days=90))
 
 
 @pytest.mark.invariant(
@@ -373,243 +373,20 @@ def test_the_factors_of_a_confidence_add_up(store: Store) -> None:
 def test_what_waits_is_asked_about_some_at_a_time_and_none_is_left_out(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upkeep, "ASKED", 2)
+    monkeypatch.setattr(upkeep, "RECHECKED", 2)
     plans = [
         say(store, f"We will move the {what} to Postgres next sprint", f"u{number}", gate="promissory", category="plan")
         for number, what in enumerate(("queue", "ledger", "session store", "archive", "search index"))
     ]
     days(store, 20)
     settled(store, now=LATER)
-    assert sorted(one.memory_ids for one in queue(store)) == sorted((ident,) for ident in plans)
+    assert sorted(candidate.memory_ids for candidate in queue(store)) == sorted((ident,) for ident in plans)
     store.write(
-        lambda rows: [memories.update_belief(rows, replace(memory_of(store, one), pinned=True)) for one in plans[1:]]
-    )
-    days(store, 1, first=21)
-    asked = [upkeep.step(store, now=LATER) for _ in range(6)]
-    assert asked == [5, 2, 2, 1, 1, 0], "a sweep, what waits two at a time, the day's end"
-    assert [one.memory_ids for one in queue(store)] == [(plans[0],)]
-
-
-# --- What is to be mended among memories: found once, planned with versions, and never planned again once it is done.
-
-
-def said_of(one: str, other: str, **changes: object) -> str:
-    left, right = memory("m1", one), memory("m2", other, **changes)
-    found = upkeep.compared(left, similarity.gist(one), right, similarity.gist(other))
-    return "" if found is None else "same" if found[1] else "near"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "is_"),
-    [
-        ("Use Postgres for the job queue", "use postgres for the job queue!", "same"),
-        ("Use Postgres 16 for the job queue of the shop", "Use Postgres 16 for the job queue", "same"),
-        (
-            "Wrapper scripts set `LOCAL_DEV` from `.env` only if the environment lacks it, following dotenv convention",
-            "Changed wrapper scripts: set `LOCAL_DEV` from `.env` only if the environment lacks it (dotenv)",
-            "near",
-        ),
-        ("Indent with two spaces", "Indent with four spaces", ""),
-        ("Deploy the shop to staging on Mondays", "Deploy the shop to production on Mondays", ""),
-        ("Keep backups of the orders database for 30 days", "Keep backups of the orders database for 90 days", ""),
-        ("Run the linter before the tests of the shop", "Run the linter after the tests of the shop", ""),
-        ("Commit the generated client files", "Do not commit the generated client files", ""),
-        ("The cart service owns prices", "Reviews go to Sarah", ""),
-    ],
-)
-def test_what_says_the_same_and_what_amends(one: str, other: str, is_: str) -> None:
-    assert said_of(one, other) == said_of(other, one) == is_
-
-
-def test_a_correction_says_the_same_as_corrections_only() -> None:
-    said = "The key is database_url"
-    assert said_of(said, said) == "same"
-    assert said_of(said, said, gate="correction") == ""
-
-
-def duplicates(*memories: Memory, everywhere: dict[int, int] | None = None) -> list[tuple[str, str, str]]:
-    found = upkeep.duplicates(memories, everywhere=everywhere or {})
-    return [(finding.kind, *(one.id for one in finding.memories)) for finding in found]
-
-
-SAID = "Use Postgres for the job queue of the shop"
-
-
-def test_the_stronger_one_stays() -> None:
-    weak = memory("m1", SAID, confidence=0.75)
-    for strong in (
-        memory("m2", SAID, pinned=True, confidence=0.6),
-        memory("m2", SAID, confidence=0.8),
-        memory("m2", SAID, confidence=0.75, created_at="2026-02-01T00:00:00.000Z"),
-    ):
-        assert duplicates(weak, strong) == [("duplicate", "m2", "m1")]
-    by_user = memory("m2", SAID, confidence=0.6)
-    assert duplicates(replace(weak, authority="assistant"), by_user) == [("duplicate", "m2", "m1")]
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"tier": "archive"},
-        {"superseded_by": "m9"},
-        {"project_seq": 2},
-        {"pinned": True},
-        {"gate": "correction"},
-    ],
-)
-def test_what_may_not_be_merged_is_not_found(other: dict[str, object]) -> None:
-    assert duplicates(memory("m1", SAID, pinned=True), memory("m2", SAID, **other)) == []
-
-
-def test_what_holds_everywhere_stays_and_the_projects_own_goes() -> None:
-    own, everybodys = memory("m1", SAID, confidence=0.9), memory("m2", SAID, project_seq=0, confidence=0.7)
-    assert duplicates(own, everybodys) == [("duplicate", "m2", "m1")]
-    walled = {1: 7}  # project 1 stands behind the wall of workspace 7: what holds outside is not seen from there
-    assert duplicates(own, everybodys, everywhere=walled) == []
-    # The user's own words do not vanish behind an assistant's.
-    assert duplicates(own, replace(everybodys, authority="assistant")) == []
-
-
-def test_of_three_none_takes_in_another_that_goes() -> None:
-    three = [memory(f"m{number}", SAID, confidence=0.9 - number / 100) for number in range(3)]
-    assert sorted(duplicates(*three)) == [("duplicate", "m0", "m1"), ("duplicate", "m0", "m2")]
-
-
-WORDS = ["cache", "orders", "redis", "ttl", "minutes", "5", "9", "not", "before", "release", "notes", "tag"]
-
-
-@st.composite
-def stores(draw: st.DrawFn) -> list[Memory]:
-    texts = draw(st.lists(st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join), max_size=12))
-    return [
-        memory(
-            f"m{number}", said, confidence=draw(st.sampled_from((0.7, 0.8, 0.9))),
-            project_seq=draw(st.sampled_from((0, 1, 1, 2))), pinned=draw(st.booleans()) and draw(st.booleans()),
-            authority=draw(st.sampled_from(("user", "assistant"))), gate=draw(st.sampled_from(("epistemic", "correction"))),
-        )
-        for number, said in enumerate(texts)
-    ]  # fmt: skip
-
-
-@given(memories=stores())
-def test_no_pair_is_missed_by_comparing_rare_words_only(memories: list[Memory]) -> None:
-    found = {(pair.one, pair.other) for pair in upkeep.pairs(memories, everywhere={})}
-    gists = [similarity.gist(one.text) for one in memories]
-    every = {
-        (a, b)
-        for b in range(len(memories))
-        for a in range(b)
-        if (
-            memories[a].project_seq == memories[b].project_seq
-            or 0 in (memories[a].project_seq, memories[b].project_seq)
-        )
-        and upkeep.compared(memories[a], gists[a], memories[b], gists[b]) is not None
-    }
-    assert found == every
-
-
-def mended(memories: list[Memory], plan: list[upkeep.Finding]) -> list[Memory]:
-    """The memories after a plan: as `upkeep.apply` leaves them."""
-    now = {one.id: one for one in memories}
-    for action in plan:
-        assert action.into is not None and now[action.into.id].tier != "archive", (
-            "it takes in another after it has gone"
-        )
-        stays = upkeep.absorbed(now[action.into.id], action.memory, confirmations=1)
-        now[action.into.id] = replace(stays, provenance=(*stays.provenance, *action.memory.provenance))
-        now[action.memory.id] = replace(action.memory, tier="archive", superseded_by=action.into.id)
-    return list(now.values())
-
-
-@pytest.mark.invariant("A plan of what a plan has left is empty; a merge is taken back to the letter")
-@given(memories=stores())
-def test_a_plan_of_what_a_plan_has_left_is_empty(memories: list[Memory]) -> None:
-    after = mended(memories, upkeep.duplicates(memories, everywhere={}))
-    assert upkeep.duplicates(after, everywhere={}) == []
-
-
-@given(memories=stores())
-def test_what_waits_in_the_queue_is_not_put_there_again_and_what_is_mended_leaves(memories: list[Memory]) -> None:
-    found = upkeep.duplicates(memories, everywhere={})
-    first = upkeep.queueing(found, [], dropped=(), now=NOW)
-    assert upkeep.queueing(found, first.put, dropped=(), now=NOW) == upkeep.Queueing()
-    assert set(upkeep.queueing([], first.put, dropped=(), now=NOW).settle) == set(first.put)
-    dropped = {upkeep.key_of(one) for one in first.put}
-    assert not dropped & {finding.key for finding in upkeep.duplicates(memories, everywhere={}, dropped=dropped)}
-
-
-def test_a_candidate_quotes_what_it_is_about_and_names_its_sources() -> None:
-    (finding,) = upkeep.duplicates([memory("m1", SAID), memory("m2", SAID, confidence=0.7)], everywhere={})
-    one = upkeep.candidate(finding, now=NOW)
-    assert (one.kind, one.status, one.memory_ids, one.fingerprint) == ("duplicate", "open", ("m1", "m2"), "m1 m2")
-    assert SAID in one.text and one.reason == "m2 says the same as m1"
-    assert [source.uuid for source in one.evidence] == ["u-m1", "u-m2"]
-
-
-def test_what_goes_takes_in_nothing_after_that() -> None:
-    first = memory("m1", "alpha beta gamma delta epsilon", confidence=0.9)
-    second = memory("m2", "alpha beta gamma delta epsilon zeta eta", confidence=0.85)
-    third = memory("m3", "gamma delta epsilon zeta eta theta iota kappa", confidence=0.75)
-    assert duplicates(second, third) == [("near_duplicate", "m2", "m3")]
-    assert duplicates(first, second, third) == [("near_duplicate", "m1", "m2")]
-
-
-# --- Beliefs by subject: who holds them, in the best wording, with how often they were told.
-
-
-def told(*sessions: str) -> tuple[Provenance, ...]:
-    return tuple(
-        Provenance(uuid=f"{session}-{number}", session_id=session, at=f"2026-03-0{number + 1}T10:00:00.000Z")
-        for number, session in enumerate(sessions)
-    )
-
-
-def test_what_is_of_one_subject_is_told_once_in_the_wording_with_the_best_evidence() -> None:
-    found = upkeep.beliefs(
-        [
-            memory("m1", "Indent Python with tabs", gate="behavioral", provenance=told("s1")),
-            memory("m2", "Indent Python code with tabs, never spaces", gate="behavioral", provenance=told("s2", "s3")),
-            memory("m3", "Postgres carries the job queue", category="decision", provenance=told("s4", "s5", "s6")),
+        lambda rows: [
+            memories.update_belief(rows, replace(memory_of(store, ident), pinned=True)) for ident in plans[1:]
         ]
     )
-    assert [(one.kind, one.memory.id, [other.id for other in one.also]) for one in found] == [
-        ("preference", "m2", ["m1"]),
-        ("opinion", "m3", []),
-    ]
-    assert (found[0].turns, found[0].sessions, found[0].subject) == (3, 3, "python")
-
-
-def test_what_an_assistant_said_once_is_no_belief_nor_is_what_was_put_aside() -> None:
-    said = "The parser works on tokens"
-    for changes in (
-        {"authority": "assistant"},
-        {"tier": "archive"},
-        {"superseded_by": "m9"},
-        {"category": "fact"},
-        {"category": "gotcha"},
-    ):
-        assert upkeep.beliefs([memory("m1", said, **changes)]) == []
-    assert len(upkeep.beliefs([memory("m1", said, authority="assistant", provenance=told("s1", "s2"))])) == 1
-
-
-def test_the_most_told_come_first() -> None:
-    many = [
-        memory(f"m{number}", f"{word} is what we take", provenance=told(*(f"s{one}" for one in range(number))))
-        for number, word in enumerate(("Redis", "Kafka", "Nginx"), 1)
-    ]
-    assert [one.sessions for one in upkeep.beliefs(many)] == [3, 2, 1]
-
-
-@pytest.mark.parametrize(
-    ("said", "subject"),
-    [
-        ("Never restart the mail gateway by hand", "mail gateway"),
-        ("Deploy only after the smoke suite is green, on 2026-03-01", "smoke suite"),
-        ("Put it under <path>", ""),
-        ("Always ask before deleting", ""),
-        ("Prices are kept in `price_cents`", "price cents"),
-    ],
-)
-def test_a_subject_is_a_noun_phrase_or_nothing(said: str, subject: str) -> None:
-    found = upkeep.beliefs([memory("m1", said, gate="behavioral", provenance=told("s1"))])
-    assert [one.subject for one in found] == [subject]
+    days(store, 1, first=21)
+    checked = [upkeep.step(store, now=LATER) for _ in range(6)]
+    assert checked == [5, 2, 2, 1, 1, 0], "a sweep, what waits two at a time, the day's end"
+    assert [candidate.memory_ids for candidate in queue(store)] == [(plans[0],)]

@@ -34,15 +34,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("purged", "said", "stored"), CASES)
-def test_purged_text_is_known_in_whatever_form_it_comes(purged: str, said: str, stored: str | None) -> None:
+@pytest.mark.parametrize(("purged", "text", "stored"), CASES)
+def test_purged_text_is_known_in_whatever_form_it_comes(purged: str, text: str, stored: str | None) -> None:
     marks = Marks([mark_of(purged, KEY)], KEY)
-    assert clean(said, marks)[0] == (said if stored is None else stored)
-    assert clean(said, Marks([mark_of(purged, b"another key" * 3)], KEY))[0] == said
+    assert clean(text, marks)[0] == (text if stored is None else stored)
+    assert clean(text, Marks([mark_of(purged, b"another key" * 3)], KEY))[0] == text
 
 
 @pytest.mark.parametrize(
-    ("purged", "said", "stored"),
+    ("purged", "text", "stored"),
     [
         ("unter2", "my Hunter2x!", "my [purged]!"),
         ("bar quo", "Zanzibar\tQUOKKA", "[purged]"),
@@ -50,15 +50,15 @@ def test_purged_text_is_known_in_whatever_form_it_comes(purged: str, said: str, 
         ("unter2", "hun ter2", "hun ter2"),
     ],
 )
-def test_a_part_of_a_word_takes_the_whole_word_and_comes_back_as_little(purged: str, said: str, stored: str) -> None:
-    spans = Needle(purged).spans(said)
-    assert replace_spans(said, spans)[0] == stored
-    marks = Marks([mark_of(said[start:end], KEY) for start, end in spans], KEY)
-    assert clean(said, marks)[0] == stored
+def test_a_part_of_a_word_takes_the_whole_word_and_comes_back_as_little(purged: str, text: str, stored: str) -> None:
+    spans = Needle(purged).spans(text)
+    assert replace_spans(text, spans)[0] == stored
+    marks = Marks([mark_of(text[start:end], KEY) for start, end in spans], KEY)
+    assert clean(text, marks)[0] == stored
 
 
 @pytest.mark.parametrize(
-    ("said", "held", "times"),
+    ("text", "held", "times"),
     [
         ("Café au lait", "x CAFÉ  au\nlait y", 1),
         ("Café", "x café y cafe\u0301 z", 2),
@@ -69,7 +69,7 @@ def test_a_part_of_a_word_takes_the_whole_word_and_comes_back_as_little(purged: 
     ],
 )
 def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, held: str, times: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, held: str, times: int
 ) -> None:
     file = tmp_path / "held"
     for before in (0, 90, 99, 100, 101, 140, 150, 200):
@@ -77,7 +77,7 @@ def test_a_text_is_found_in_the_bytes_of_a_file_across_every_seam(
         for size, overlap in ((4096, 1024), (100, 60)):
             monkeypatch.setattr(purge_files, "CHUNK_BYTES", size)
             monkeypatch.setattr(purge_files, "OVERLAP_BYTES", overlap)
-            assert purge_files.in_bytes(file, [Needle(said)]) == times, (before, size)
+            assert purge_files.in_bytes(file, [Needle(text)]) == times, (before, size)
 
 
 def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_that_lies_beside_them(
@@ -89,7 +89,7 @@ def test_what_is_left_is_looked_for_in_csmds_files_and_in_no_package_or_model_th
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("Berlin\n")
     left, there, _ = purge_files.scan_files(["Berlin"], [], own=[tmp_path], hosts=[tmp_path / "venv"])
-    assert sorted(one.path for one in left) == [str(tmp_path / name) for name in ("memory/deep/page.md", "note.md")]
+    assert sorted(note.path for note in left) == [str(tmp_path / name) for name in ("memory/deep/page.md", "note.md")]
     assert len(there) == 2, "the assistant's files are named wherever they lie"
     left, _, _ = purge_files.scan_files(["Berlin"], [], own=[tmp_path / "venv"], hosts=[])
     assert len(left) == 2, "a home that is itself an environment is looked at"
@@ -104,7 +104,7 @@ def test_what_would_take_too_much_with_it_is_refused(little: str) -> None:
 
 #: Letters of several kinds: with accents, that fold to two, of a script without spaces, of two bytes and of four.
 LETTERS = st.text(alphabet="abcdeABCDEéßıKſ漢字кЖ𝒳19", min_size=2, max_size=6)
-PHRASES = st.lists(LETTERS, min_size=1, max_size=4).filter(lambda found: sum(map(len, words(" ".join(found)))) >= 4)
+PHRASES = st.lists(LETTERS, min_size=1, max_size=4).filter(lambda phrase: sum(map(len, words(" ".join(phrase)))) >= 4)
 GAPS = st.text(alphabet=" \n\t\r\u00a0\u2028-_*.\"'>|", min_size=1, max_size=4)
 AROUND = st.text(alphabet="abcde ABC\n.,漢é\\n[]", max_size=30)
 
@@ -120,9 +120,9 @@ def test_no_occurrence_survives_in_any_form(
     form = change(form)  # type: ignore[operator]
     if words(form) != words(purged):  # upper case makes another word of it, as of a dotless i
         return
-    said = f"{around[0]} {form} {around[1]} {form} {around[2]}"
+    text = f"{around[0]} {form} {around[1]} {form} {around[2]}"
     marks = Marks([mark_of(purged, KEY)], KEY)
-    left, hits = clean(said, marks)
+    left, hits = clean(text, marks)
     assert hits >= 1 and PURGED in left
     assert marks.spans(left) == []
     for start, end in Needle(purged).spans(left):
@@ -132,23 +132,23 @@ def test_no_occurrence_survives_in_any_form(
 
 @settings(max_examples=60)
 @drawn(st.text(), PHRASES)
-def test_a_text_without_it_is_the_very_same(said: str, phrase: list[str]) -> None:
+def test_a_text_without_it_is_the_very_same(text: str, phrase: list[str]) -> None:
     purged = f"{' '.join(phrase)} neverintext"
-    assert clean(said, Marks([mark_of(purged, KEY)], KEY)) == (said, 0)
-    assert clean(said, Marks([], KEY)) == (said, 0)
+    assert clean(text, Marks([mark_of(purged, KEY)], KEY)) == (text, 0)
+    assert clean(text, Marks([], KEY)) == (text, 0)
 
 
 @settings(max_examples=60)
 @drawn(st.text(alphabet="ab é漢ß\\n.\u00ad", max_size=40), st.text(alphabet="ab é漢ß", min_size=4, max_size=8))
-def test_what_stands_around_a_match_is_left_byte_by_byte(said: str, purged: str) -> None:
+def test_what_stands_around_a_match_is_left_byte_by_byte(text: str, purged: str) -> None:
     try:
         check_text(purged)
     except BadInput:
         return
-    for spans in (Needle(purged).spans(said), Marks([mark_of(purged, KEY)], KEY).spans(said)):
-        pieces = replace_spans(said, spans)[0].split(PURGED)
+    for spans in (Needle(purged).spans(text), Marks([mark_of(purged, KEY)], KEY).spans(text)):
+        pieces = replace_spans(text, spans)[0].split(PURGED)
         at = 0
         for piece in pieces:
-            assert said.startswith(piece, at) or piece in said[at:]
-            at = said.index(piece, at) + len(piece)
-        assert all(0 <= start < end <= len(said) for start, end in spans)
+            assert text.startswith(piece, at) or piece in text[at:]
+            at = text.index(piece, at) + len(piece)
+        assert all(0 <= start < end <= len(text) for start, end in spans)

@@ -23,7 +23,8 @@ from csmd.hosts import transcript_reading
 from csmd.hosts.claude import transcript
 from csmd.privacy import redaction
 from csmd.privacy.redaction import choose_words, is_secret_key, redact, redact_tree, storable_path
-from csmd.privacy.secret_rules import NEEDS, RULES, is_known_alone
+from csmd.privacy.secret_rules import NEEDS, RULES
+from csmd.privacy.secret_shapes import is_known_alone
 
 EVALUATION = Path(os.environ.get("CSMD_EVAL") or Path(__file__).resolve().parents[3] / "shared" / "eval")
 
@@ -196,10 +197,10 @@ def test_a_secret_is_replaced_by_its_kind_and_counted(kind: str, text: str, secr
     counts: Counter[str] = Counter()
     for shown in (text, f"see {text}", f"see:\n{text}\n"):
         counts.clear()
-        found = redact(shown, counts)
-        assert secret not in found
-        assert f"[redacted:{kind}]" in found
-        assert counts[kind] == found.count(f"[redacted:{kind}]")
+        redacted = redact(shown, counts)
+        assert secret not in redacted
+        assert f"[redacted:{kind}]" in redacted
+        assert counts[kind] == redacted.count(f"[redacted:{kind}]")
 
 
 @pytest.mark.parametrize(
@@ -212,16 +213,16 @@ def test_a_password_behind_pass_is_taken_where_a_line_or_a_part_of_a_sentence_be
         assert secret in redact(f"{before}{passes}pass: {secret}", Counter()), "a compiler has passes, too"
 
 
-def recall(found: list[Planted]) -> tuple[dict[str, list[int]], list[str]]:
+def recall(forms: list[Planted]) -> tuple[dict[str, list[int]], list[str]]:
     """By kind how many were taken out and how many there are, and what was left."""
     by_kind: dict[str, list[int]] = {}
     left = []
-    for one in found:
-        gone = one.secret not in redact(one.text, Counter())
-        row = by_kind.setdefault(one.kind, [0, 0])
+    for form in forms:
+        gone = form.secret not in redact(form.text, Counter())
+        row = by_kind.setdefault(form.kind, [0, 0])
         row[0] += gone
         row[1] += 1
-        left += [] if gone else [f"{one.kind}: {one.text}"]
+        left += [] if gone else [f"{form.kind}: {form.text}"]
     return by_kind, left
 
 
@@ -241,15 +242,19 @@ def test_of_the_corpus_in_other_surroundings_hardly_anything_is_left() -> None:
 
 def test_a_secret_of_the_corpus_is_counted_under_its_kind() -> None:
     wrong = []
-    for one in planted("seen"):
+    for form in planted("seen"):
         counts: Counter[str] = Counter()
-        redact(one.text, counts)
-        wrong += [] if counts[one.kind] else [(one.kind, one.text)]
+        redact(form.text, counts)
+        wrong += [] if counts[form.kind] else [(form.kind, form.text)]
     assert len(wrong) <= 1, wrong  # one value has two names, and the other is as true
 
 
 def test_the_literals_of_a_rule_that_ignores_case_are_lower_case() -> None:
-    assert [rule.kind for rule in RULES if rule.ignores_case and any(one != one.lower() for one in rule.literals)] == []
+    assert [
+        rule.kind
+        for rule in RULES
+        if rule.ignores_case and any(literal != literal.lower() for literal in rule.literals)
+    ] == []
 
 
 @pytest.mark.invariant("Redaction misses no literal, is stable, and its work is in proportion to the text")
@@ -308,9 +313,9 @@ def test_the_fields_name_is_the_context_of_its_value(tree: Any, left: Any) -> No
 
 def test_the_name_of_a_file_with_a_secret_in_it_is_still_one_of_its_own() -> None:
     assert storable_path("/w/project/a.jsonl") == "/w/project/a.jsonl"
-    one, other = (storable_path(f"/w/sk-ant-{KEY}{last}/a.jsonl") for last in "xy")
-    assert KEY not in one and one != other
-    assert one.startswith("/w/[redacted:anthropic-key]/a.jsonl#")
+    first, other = (storable_path(f"/w/sk-ant-{KEY}{last}/a.jsonl") for last in "xy")
+    assert KEY not in first and first != other
+    assert first.startswith("/w/[redacted:anthropic-key]/a.jsonl#")
 
 
 @pytest.mark.parametrize("text", NEGATIVES, ids=lambda text: text[:40])
@@ -322,8 +327,8 @@ def test_what_only_looks_like_a_secret_stays(text: str) -> None:
 
 
 def test_only_the_secret_goes_and_its_surroundings_stay() -> None:
-    said = f"DB=postgres://me:hunter2@db/x; export TOKEN={KEY} # for CI\n<private>a</private> done"
-    assert redact(said, Counter()) == (
+    text = f"DB=postgres://me:hunter2@db/x; export TOKEN={KEY} # for CI\n<private>a</private> done"
+    assert redact(text, Counter()) == (
         "DB=postgres://me:[redacted:url-password]@db/x; export TOKEN=[redacted:assigned-secret] # for CI\n[redacted:private-tag] done"
     )
 
@@ -408,7 +413,7 @@ def test_any_text_can_be_redacted(text: str, key: str) -> None:
     once = redact(text, Counter(), key=key)
     assert redact(once, Counter(), key=key) == once
     tree = redact_tree(json.loads(json.dumps({key: [text]})), Counter())
-    assert [*tree] == [key] and [type(one) for one in tree[key]] == [str]
+    assert [*tree] == [key] and [type(value) for value in tree[key]] == [str]
 
 
 HOSTILE = [
@@ -469,23 +474,23 @@ def test_real_sessions_hold_hardly_anything_that_is_taken_for_a_secret() -> None
         )  # of the last line also what is not kept; of all tests/bench/bench_redact.py
     assert len(reading.turns) > 5000
     assert counts.total() <= 5, counts
-    found = sum(each.total() for each in reading.redactions.values())
-    assert found <= 5, reading.redactions  # they were cleaned before they were published
+    removed = sum(each.total() for each in reading.redactions.values())
+    assert removed <= 5, reading.redactions  # they were cleaned before they were published
 
 
 @pytest.mark.parametrize(
-    ("value", "known"),
+    ("value", "is_known"),
     [
         (drawn(ALNUM, 20), True), (drawn(HEX, 32), True), ("Sommer2024!", True), ("Blaubeer77", True), ("sk_live_9aK2mX7pQ4vT", True),
         ("postgres", False), ("production2", False), ("changeme", False), ("hunter2", False), ("src/app/main2.py", False),
         (str(uuid.UUID(int=7)), False), ("${DB_PASSWORD}", False), ("x" * 20, False), ("my password", False), ("DB_HOST_01", False),
     ],
 )  # fmt: skip
-def test_only_a_value_that_is_no_word_name_or_path_is_known_where_it_stands_alone(value: str, known: bool) -> None:
-    assert is_known_alone(value) is known
+def test_only_a_value_that_is_no_word_name_or_path_is_known_where_it_stands_alone(value: str, is_known: bool) -> None:
+    assert is_known_alone(value) is is_known
     removed = redaction.Removed()
     redact(f"password: {value}", removed)
-    assert all(secret in value for secret in removed.secrets) and (not removed.secrets or known)
+    assert all(secret in value for secret in removed.secrets) and (not removed.secrets or is_known)
 
 
 def test_the_halves_of_a_secret_that_stood_whole_are_known_in_its_text_and_in_its_session() -> None:
@@ -504,7 +509,7 @@ def test_the_head_of_a_secret_is_known_behind_the_prefix_that_its_maker_gives_it
 
 
 @pytest.mark.parametrize(
-    ("secret", "said"),
+    ("secret", "text"),
     [
         ("password1234", "is no good password"), ("deployment-Xk2944!", "a deployment-wide setting of the deployment"),
         ("MyCompanyProd1!", "MyCompanyProduct is built by MyCompany"), ("Production2024!", "Production and production2"),
@@ -512,8 +517,8 @@ def test_the_head_of_a_secret_is_known_behind_the_prefix_that_its_maker_gives_it
         ("9Kd!x2configuration", "the configuration and its reconfiguration"), ("AcmeCorp2944!", "AcmeCorp and AcmeCorporation"),
     ],
 )  # fmt: skip
-def test_a_word_that_a_secret_begins_or_ends_with_stays_where_it_stands(secret: str, said: str) -> None:
+def test_a_word_that_a_secret_begins_or_ends_with_stays_where_it_stands(secret: str, text: str) -> None:
     removed = redaction.Removed()
-    left = redact(f"password: {secret}\n{said}", removed)
-    assert secret not in left and left.endswith(f"\n{said}")
-    assert not any(piece in said for piece in removed.secrets)
+    left = redact(f"password: {secret}\n{text}", removed)
+    assert secret not in left and left.endswith(f"\n{text}")
+    assert not any(piece in text for piece in removed.secrets)

@@ -54,13 +54,15 @@ def test_every_row_of_the_table_takes_out_a_form_or_a_planted_secret(monkeypatch
         return end
 
     monkeypatch.setattr(redaction, "_try", counting)
-    for text in [form.text for form in FORMS] + [one.text for which in ("seen", "held_out") for one in planted(which)]:
+    for text in [form.text for form in FORMS] + [
+        form.text for which in ("seen", "held_out") for form in planted(which)
+    ]:
         redact(text, Counter())
     assert [(RULES[number].kind, RULES[number].literals) for number in range(len(RULES)) if not taken[number]] == []
 
 
 def test_what_a_rule_needs_keeps_it_from_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [form.text for form in FORMS] + [one.text for which in ("seen", "held_out") for one in planted(which)]
+    texts = [form.text for form in FORMS] + [form.text for which in ("seen", "held_out") for form in planted(which)]
     left = [redact(text, Counter()) for text in texts]
     monkeypatch.setattr(redaction, "NEEDS", dict.fromkeys(NEEDS, bool))
     assert [redact(text, Counter()) for text in texts] == left

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from recall_fixtures import memory
 
-from csmd.memory.self_model import Capability
-from csmd.memory.upkeep import Belief
+from csmd.memory.belief_subjects import Belief
+from csmd.memory.work_outcomes import Capability
 from csmd.recall import advisory, compose
 from csmd.recall.advisory import Line
 from csmd.recall.compose import Block, Note
 from csmd.store.core import Store
-from csmd.tools import retrieval
+from csmd.tools import receipts as receipt_tools
 from csmd.values import Candidate, Packet, State
 from csmd.vocabulary import CandidateKind
 
@@ -133,8 +133,8 @@ def test_what_is_no_memory_is_a_preview_in_a_receipt_and_not_something_forgotten
     try:
         reason = f"{advisory.REASON}{advisory.PARTS['experience'].heading}"
         for ident in ("experience:s1", "capability:tests", "c0123456789"):
-            found = store.read(lambda rows, ident=ident: retrieval.thing(rows, ident, None, reason=reason))
+            found = store.read(lambda rows, ident=ident: receipt_tools.thing(rows, ident, None, reason=reason))
             assert found == {"state": "preview", "text": ""}
-            assert store.read(lambda rows, ident=ident: retrieval.thing(rows, ident, None))["state"] == "gone"
+            assert store.read(lambda rows, ident=ident: receipt_tools.thing(rows, ident, None))["state"] == "gone"
     finally:
         store.close()

@@ -17,7 +17,7 @@ from csmd.store import failures, memories, vectors
 from csmd.store.core import Store
 from csmd.store.search import SearchFilter
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 
 
 def find(
@@ -182,11 +182,11 @@ def test_what_was_renamed_is_asked_for_by_all_its_names(store: Store) -> None:
         found = store.read(
             lambda rows, one=one: hybrid_search.expand_terms(rows, one, places=visibility.scopes(rows, HERE))
         )
-        assert set(tokens.query_terms(other)) <= set(found)
+        assert set(search_terms.query_terms(other)) <= set(found)
     elsewhere = store.read(
         lambda rows: hybrid_search.expand_terms(rows, "app.toml", places=visibility.scopes(rows, THERE))
     )
-    assert elsewhere == tokens.question_terms("app.toml")
+    assert elsewhere == search_terms.question_terms("app.toml")
 
 
 def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> None:
@@ -195,7 +195,7 @@ def test_a_name_that_changed_twice_leads_to_the_one_it_has_now(store: Store) -> 
     found = store.read(
         lambda rows: hybrid_search.expand_terms(rows, "read app.toml", places=visibility.scopes(rows, HERE))
     )
-    assert set(tokens.query_terms("limits.json")) <= set(found)
+    assert set(search_terms.query_terms("limits.json")) <= set(found)
 
 
 @pytest.mark.invariant(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from csmd.recall import ranking, threads
 from csmd.recall.ranking import Match, SearchTerms
-from csmd.text import tokens
+from csmd.text import search_terms, tokens
 
 WORDS = (
     "queue worker deploy Redis table `config.py` timeout 8443 never release broker staging ist nicht очередь".split()
@@ -95,7 +95,7 @@ def test_a_score_follows_its_weights(match: Match, of: SearchTerms, evidence: tu
 @given(matches, st.text(st.sampled_from("abcdefg ?`1_"), max_size=80), st.lists(st.sampled_from(STOPS), max_size=200))
 def test_padding_a_prompt_with_stop_words_changes_no_feature(match: Match, prompt: str, padding: list[str]) -> None:
     def of(said: str) -> SearchTerms:
-        stems = [tokens.stem(term) for term in tokens.question_terms(said) if " " not in term]
+        stems = [tokens.stem(term) for term in search_terms.question_terms(said) if " " not in term]
         return SearchTerms(rarity={stem: len(stem) / 100 for stem in stems}, sessions=7)
 
     padded = f"{prompt}\n{' '.join(padding)}"

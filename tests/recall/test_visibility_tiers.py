@@ -52,7 +52,7 @@ def put(store: Store, tier: Tier, *, decay: Decay = "durable", gate: Gate = "epi
             created_at=at, confirmed_at=at, hot_until=0, warm_until=0, archive_at=0, pinned=pinned,
             provenance=(Provenance(uuid="t-s0", session_id="s0", at=at),),
         )  # fmt: skip
-        memory = confidence.aged(memory, today=projects.active_day(rows, place))
+        memory = confidence.set_thresholds(memory, today=projects.active_day(rows, place))
         return memories.insert(rows, memory, text_hash=tokens.keyed_hash(SAID, store.hash_key))
 
     store.write(write)

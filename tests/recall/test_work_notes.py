@@ -48,7 +48,7 @@ def told(
 ) -> str:  # fmt: skip
     """What a session is answered when this fails in a project."""
     go_through(store)
-    failed = Failure(tool=tool, command=command, said=said)
+    failed = Failure(tool=tool, command=command, output=said)
 
     def read(rows: object) -> str:
         place = rows.value("select seq from projects where key = :key", key=project) or 0  # type: ignore[attr-defined]

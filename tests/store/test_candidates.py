@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from csmd.store import candidates, migrate, projects, turns
+from csmd.store import candidates, projects, turns
 from csmd.store.core import Store
 from csmd.store.sqlite import Rows
 from csmd.values import Candidate, Evidence, Packet, Project, State, Turn
@@ -132,14 +131,3 @@ def states(rows: Rows) -> dict[str, State]:
 def test_a_state_comes_back_with_what_is_unknown(store: Store, given: Any) -> None:
     store.write(lambda rows: put(rows, given))
     assert store.read(states) == {"known": KNOWN, "unknown": UNKNOWN}
-
-
-def test_states_that_an_older_version_guessed_are_unknown_after_the_upgrade(store: Store, given: Any) -> None:
-    upgrade = next(Path(migrate.__file__).parent.glob("migrations/*_unknown_states.sql")).read_text()
-
-    def write(rows: Rows) -> None:
-        put(rows, given)
-        rows.run(upgrade)
-
-    store.write(write)
-    assert set(store.read(states).values()) == {UNKNOWN}

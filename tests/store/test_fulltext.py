@@ -14,11 +14,11 @@ from hypothesis import given as hypothesis_given
 from hypothesis import strategies as st
 
 from csmd.recall import results
-from csmd.store import belief_changes, failures, fulltext, memories, projects, search, turns
+from csmd.store import failures, fulltext, memories, memory_deletion, projects, search, turns
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows
-from csmd.text import tokens
+from csmd.text import search_terms
 
 LANGUAGES = Path(__file__).parent.parent / "data" / "languages"
 
@@ -75,7 +75,7 @@ def say(rows: Rows, given: Any, uuid: str, said: str, **more: Any) -> int:
 
 
 def found(rows: Rows, question: str, **more: Any) -> list[int]:
-    hits = fulltext.text_hits(rows, "passage", tokens.question_terms(question), projects=None, limit=99)
+    hits = fulltext.text_hits(rows, "passage", search_terms.question_terms(question), projects=None, limit=99)
     return [int(seq) for seq, _ in hits]
 
 
@@ -109,7 +109,7 @@ def test_what_derives_from_a_text_goes_and_changes_with_it(store: Store, given: 
         again = rows.column("select seq from passages")
         assert [found(rows, one) for one in ("yaml", "March 5")] == [again, again]
         memories.insert(rows, given.memory("m1", "parseJsonLine", project=1), text_hash="m1")
-        belief_changes.delete_memory(rows, memories.by_seqs(rows, [1])[1])
+        memory_deletion.delete_memory(rows, memories.by_seqs(rows, [1])[1])
         rows.run("delete from turns where seq = :seq", seq=seq)
         for index in ("passages_fts", "memories_fts"):
             rows.run(f"insert into {index} ({index}) values ('optimize')")
@@ -126,7 +126,7 @@ def test_a_memory_is_found_by_the_fingerprint_of_the_failure_it_explains(store: 
         seq = memories.insert(rows, given.memory("m1", "the lock was stale"), text_hash="m1")
         failures.add_symptom(rows, seq, uuid="u1", at=given.now, text="build fails", fingerprint="0f3ac5e2b1d94c77")
         hits = fulltext.text_hits(
-            rows, "symptom", tokens.question_terms("what is 0f3ac5e2b1d94c77"), projects=None, limit=9
+            rows, "symptom", search_terms.question_terms("what is 0f3ac5e2b1d94c77"), projects=None, limit=9
         )
         assert [row[0] for row in hits] == [seq]
         failures.forget_turn(rows, seq, "u1")

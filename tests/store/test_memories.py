@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from csmd.errors import StoreError
-from csmd.store import activity, belief_changes, forget, fulltext, memories, projects, receipts, search, turns, vectors
+from csmd.store import (
+    activity,
+    forget,
+    fulltext,
+    memories,
+    memory_deletion,
+    projects,
+    receipts,
+    search,
+    turns,
+    vectors,
+)
 from csmd.store.core import Store
 from csmd.store.integrity import integrity
 from csmd.store.sqlite import Rows, ids_like
@@ -109,7 +120,7 @@ def test_a_forgotten_memory_leaves_nothing_but_its_hash(store: Store, given: Any
             rows, memory, text_hash=given.hash(said), scope=memory.project_seq, is_same=lambda other: False,
             by_assistants=False,
         )  # fmt: skip
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
         found = activity.counts(rows)
         assert (found["memories"], found["statements"], found["vectors"]) == (1, 0, 0)
         assert fulltext.text_hits(rows, "memory", ["hunter2"], projects=None, limit=5) == []
@@ -127,7 +138,7 @@ def test_what_a_forgotten_memory_superseded_names_its_heir(store: Store, given: 
             put(rows, given, ident, f"text {ident}")
             memories.update_belief(rows, replace(memories.by_id(rows, ident), superseded_by=heir))
         for ident in ("m2", "m5"):
-            belief_changes.delete_memory(rows, memories.by_id(rows, ident))
+            memory_deletion.delete_memory(rows, memories.by_id(rows, ident))
         return {memory.id: memory.superseded_by for memory in memories.list_memories(rows, projects=None)}
 
     # A ring of two is broken up: nothing supersedes itself.
@@ -141,7 +152,7 @@ def test_what_is_said_after_something_was_forgotten_stands_past_every_cursor(sto
         seq = put(rows, given, "m1", "use tabs")
         memory = memories.by_id(rows, "m1")
         assert memory is not None
-        belief_changes.delete_memory(rows, memory)
+        memory_deletion.delete_memory(rows, memory)
         spoken(rows, given, "u2", "use spaces")
         assert len(memories.statements_after(rows, cursor, limit=9)) == 1
         assert put(rows, given, "m2", "use spaces") > seq

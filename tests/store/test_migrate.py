@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import threading
 from pathlib import Path
@@ -9,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from csmd.errors import SchemaTooNew, StoreError
-from csmd.store import activity, backup, memories, migrate, sqlite
+from csmd.errors import SchemaTooNew, SchemaTooOld, StoreError
+from csmd.store import activity, backup, events, journal, memories, migrate, sessions, sqlite, topics, turns
 from csmd.store.core import Store
-from csmd.store.integrity import integrity
+from csmd.store.integrity import inspect, integrity
 from csmd.store.sqlite import Rows
 
 ADD_MOOD = "alter table memories add column mood text not null default 'calm';\ncreate index memories_by_mood on memories (mood);"
@@ -183,4 +184,154 @@ def test_a_file_of_a_newer_csmd_is_refused_and_left_as_it_is(path: Path, folder:
 def test_migrations_have_numbers_that_order_them() -> None:
     shipped = [name for name, _ in migrate.available()]
     assert shipped == sorted(shipped)
-    assert [int(name.split("_")[0]) for name in shipped] == list(range(1, len(shipped) + 1))
+    first = int(shipped[0].split("_")[0])
+    assert [int(name.split("_")[0]) for name in shipped] == list(range(first, first + len(shipped)))
+
+
+def renamed_migrations(path: Path, *names: str) -> None:
+    """Records the migrations of an earlier csmd in a database."""
+    connection = sqlite.connect(path, readonly=False)
+    connection.execute("delete from migrations")
+    connection.executemany("insert into migrations values (?, '2026')", [(name,) for name in names])
+    connection.close()
+
+
+#: Takes the schema back to the migration 0022, with a row in each table that went since.
+BEFORE_SCHEMA = """
+drop index turns_of_speakers_due;
+alter table turns drop column speaker_due;
+create table speakers_due (turn_seq integer not null primary key references turns (seq) on delete cascade) without rowid;
+insert into speakers_due select min(seq) from turns;
+drop index sessions_unreported;
+alter table sessions drop column unreported_at;
+alter table sessions drop column unreported_after;
+create table unheard (session_id text primary key, at text not null, after_event integer not null);
+insert into unheard values ('s1', '2026', 7);
+drop trigger topics_due_insert;
+drop trigger topics_due_delete;
+drop trigger topics_due_update;
+alter table projects drop column topics_due;
+create table topics_due (project_seq integer primary key, changes integer not null);
+create trigger topics_due_insert after insert on memories begin
+  insert into topics_due (project_seq, changes) values (new.project_seq, 1) on conflict do nothing;
+end;
+create trigger topics_due_delete after delete on memories begin delete from topics_due; end;
+create trigger topics_due_update after update of text on memories begin delete from topics_due; end;
+insert into topics_due values (0, 3);
+alter table session_links drop column evidence;
+create table session_link_evidence (
+  link_seq integer not null references session_links (seq) on delete cascade, uuid text not null, primary key (link_seq, uuid)
+) without rowid;
+insert into session_links values (1, 0, (select min(seq) from sessions), 'continues', 'rule', 'about', 1.0);
+insert into session_link_evidence values (1, 'u2'), (1, 'u1');
+create table self_continuity (session_seq integer primary key references sessions (seq), host text not null);
+create table tampered (name_hash text primary key, at text not null);
+insert into tampered values ('hash of a name', '2026');
+"""
+
+
+def tables_before_journal() -> str:
+    """SQL that puts the tables of the schema that the journal replaced in the place of its own."""
+    gone = "answers|answer_befores|dream_changes|dream_rows|dream_files"
+    created = re.findall(
+        rf"^(create (?:table (?:{gone}) \(.*?^\)|index \w+ on (?:{gone}) [^;]*));",
+        (migrate.FOLDER / "0023_schema.sql").read_text(),
+        re.MULTILINE | re.DOTALL,
+    )
+    return ";\n".join(["drop table changed_files", "drop table changed_rows", "drop table change_sets", *created])
+
+
+def schema_of(rows: Rows) -> set[tuple[str, ...]]:
+    """(kind, name, its columns) of every table, index and trigger."""
+    return {
+        (kind, name, *sorted(rows.column("select name from pragma_table_info(:name)", name=name)))
+        for kind, name in rows.all("select type, name from sqlite_schema")
+    }
+
+
+def test_a_database_at_the_last_migration_before_the_schema_goes_on_with_its_data(
+    path: Path, tmp_path: Path, given: Any
+) -> None:
+    with_a_memory(path, given)
+    connection = sqlite.connect(path, readonly=False)
+    rows = Rows(connection)
+    session = turns.ensure_session(rows, given.turn("u1", "hello"), host="claude", project=0, path="/s1.jsonl")
+    turn = turns.insert_turn(rows, given.turn("u1", "hello"), session.seq, text_hash="h", project=0, source="hook")
+    turns.list_turn(rows, session.seq, turn, given.turn("u1", "hello"))
+    new = schema_of(rows)
+    connection.execute(BEFORE_SCHEMA)
+    connection.execute(tables_before_journal())
+    connection.close()
+    renamed_migrations(path, "0001_initial", migrate.LAST_BEFORE_SCHEMA)
+    store = Store(path, now="2027")
+    assert store.migrated == ["0023_schema", "0024_journal"]
+    assert store.read(activity.counts)["memories"] == 1
+    assert store.read(schema_of) == new
+    assert [prompt.uuid for prompt in store.read(lambda rows: turns.speakers_due(rows, limit=9))] == ["u1"]
+    assert [(row.at, row.after_event) for row in store.read(events.unreported_sessions)] == [("2026", 7)]
+    assert [due.changes for due in store.read(topics.due_projects)] == [3]
+    assert store.read(lambda rows: rows.text("select evidence from session_links")) == "u1 u2"
+    assert store.read(lambda rows: sessions.is_tampered(rows, "hash of a name"))
+    assert store.write(integrity) == []
+    store.close()
+    again = Store(path, now="2027")
+    assert again.migrated == []
+    again.close()
+
+
+@pytest.mark.invariant("A migration happens whole or not at all; a newer database is left alone")
+def test_a_database_of_an_earlier_version_is_refused_and_left_as_it_is(path: Path, given: Any) -> None:
+    with_a_memory(path, given)
+    renamed_migrations(path, "0001_initial", "0021_passages_alone")
+    before = path.read_bytes()
+    with pytest.raises(SchemaTooOld, match="0021_passages_alone") as error:
+        Store(path, now="")
+    assert str(path) in error.value.what and "1975a6a7" in error.value.hint
+    with pytest.raises(SchemaTooOld):
+        inspect(path)
+    assert path.read_bytes() == before
+
+
+def test_answers_and_dreams_from_before_the_journal_are_carried_over(path: Path, folder: Path, given: Any) -> None:
+    (migration,) = folder.glob("*_journal.sql")
+    sql = migration.read_text()
+    migration.unlink()
+    store = Store(path, now=given.now)
+
+    def write(rows: Rows) -> None:
+        for ident, was in (("a1", ""), ("a2", "rule"), ("a3", "open")):
+            rows.insert("answers", id=ident, item="m1", answer="keep", made="m1", was=was, project_seq=0, at=given.now)
+        rows.insert(
+            "answer_befores", answer_seq=3, memory_id="m1", text="use tabs", state="{}", more="{}", version_after=4
+        )
+        rows.insert("dreams", id="d1", why="asked", state="done", begun_at=given.now)
+        for kind in ("merge", "page"):
+            rows.insert(
+                "dream_changes", dream_seq=1, kind=kind, project_seq=0, reason="same", evidence="u1 u2", at=given.now
+            )
+        images = {"text": "a", "state": "{}", "more": "{}", "text_after": "b", "state_after": "{}", "more_after": "{}"}
+        rows.insert("dream_rows", change_seq=1, item="m2", **images)
+        rows.insert("dream_files", change_seq=2, path="memory/user.md", before="", after="x", was_there=0, is_there=1)
+
+    store.write(write)
+    store.close()
+    migration.write_text(sql)
+    store = Store(path, now="2027")
+    last = store.read(lambda rows: journal.last_answer(rows, projects=None))
+    assert last is not None and (last.id, last.by, last.kind, last.item, last.made) == (
+        "a3",
+        "person",
+        "keep",
+        "m1",
+        "m1",
+    )
+    rule = store.read(lambda rows: journal.last_answer(rows, projects=None, ident="a2"))
+    assert rule is not None and rule.by == "rule"
+    kept = store.read(lambda rows: rows.all("select set_seq, item, text, state_after from changed_rows order by seq"))
+    assert kept == [(3, "m1", "use tabs", '{"version": 4}'), (4, "m2", "a", "{}")]
+    assert store.read(lambda rows: journal.action_counts(rows, 1)) == {"merge": 1, "page": 1}
+    page = store.read(lambda rows: journal.file_history(rows, [1], "memory/user.md"))
+    assert [(file.before, file.after) for file in page] == [(None, "x")]
+    merge, _ = store.read(lambda rows: [journal.change_set(rows, seq) for seq in journal.actions(rows, 1)])
+    assert (merge.by, merge.reason, merge.evidence, merge.id) == ("dream", "same", "u1 u2", "")
+    store.close()

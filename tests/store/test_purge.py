@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from csmd.extraction import digest, work
-from csmd.memory import self_model
+from csmd.memory import session_links, work_outcomes
 from csmd.privacy.fingerprints import PURGED, Needle
 from csmd.store import (
     activity,
@@ -24,6 +24,7 @@ from csmd.store import (
     failures,
     files,
     fulltext,
+    journal,
     memories,
     projects,
     purge,
@@ -85,17 +86,17 @@ def dream(rows: Rows, *, now: str) -> None:
     named = {"now": now}
     rows.run("insert into dreams (id, why, state, begun_at) values ('d1', 'asked', 'done', :now)", **named)
     rows.run(
-        "insert into dream_changes (dream_seq, kind, project_seq, reason, evidence, at) "
-        "select seq, 'merge', 0, 'why', '', :now from dreams",
+        "insert into change_sets (dream_seq, by_whom, kind, project_seq, reason, evidence, at) "
+        "select seq, 'dream', 'merge', 0, 'why', '', :now from dreams",
         **named,
     )
     rows.run(
-        "insert into dream_rows (change_seq, item, text, state, more, text_after, state_after, more_after) "
-        "select seq, 'm-u00', 'text', '{}', '{}', 'text', '{}', '{}' from dream_changes"
+        "insert into changed_rows (set_seq, item, text, state, more, text_after, state_after, more_after) "
+        "select seq, 'm-u00', 'text', '{}', '{}', 'text', '{}', '{}' from change_sets"
     )
     rows.run(
-        "insert into dream_files (change_seq, path, before, after, was_there, is_there) "
-        "select seq, 'memory/user.md', '', 'a line', 0, 1 from dream_changes"
+        "insert into changed_files (set_seq, path, before, after, was_there, is_there) "
+        "select seq, 'memory/user.md', '', 'a line', 0, 1 from change_sets"
     )
     rows.run("insert into pages (path, text, at) values ('memory/user.md', 'a line', :now)", **named)
 
@@ -140,18 +141,25 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
         digests.replace_links(
             rows,
             session,
-            [self_model.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
+            [session_links.Link(0, session, "unseen commit", "1a2b3c4", 0.7, ("u20",))],
             {"unseen commit": "gap"},
         )
         digests.replace_outcomes(
-            rows, session, [self_model.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
+            rows, session, [work_outcomes.WorkEnding("tests", "well", "`pytest` passed", "u20")], at=given.now
         )
         belief_changes.record_change(rows, "m-u00", "edit", "before", "after", "reason", "user", given.now)
         candidates.put_packets(rows, [PACKET])
         belief_changes.record_change(rows, "m-u00", "promoted", "", "", "", "csmd", given.now)
-        touched = belief_changes.before_of(rows, ["m-u00"])
-        belief_changes.put_answer(
-            rows, item="m-u00", answer="keep", made="", was="", project=one, touched=touched, now=given.now
+        memory = memories.by_id(rows, "m-u00")
+        assert memory is not None
+        pinned = replace(memory, pinned=True)
+        journal.record_answer(
+            rows,
+            lambda: str(memories.update_belief(rows, pinned) or ""),
+            kind="pin",
+            item="m-u00",
+            project=one,
+            now=given.now,
         )
         failures.add_error(
             rows, fingerprint="f", command="c", exit_code=1, message="m", turn=1, session=1, at=given.now
@@ -173,8 +181,8 @@ def filled(store: Store, given: Given) -> Iterator[Store]:
 
 @pytest.mark.parametrize(
     ("table", "column", "left"),
-    [("candidates", "text", ["mended"]), ("candidates", "reason", ["mended"]), ("answer_befores", "text", []),
-     ("answer_befores", "more", [])],
+    [("candidates", "text", ["mended"]), ("candidates", "reason", ["mended"]), ("changed_rows", "text", ["text"]),
+     ("changed_rows", "more_after", ["{}"])],
 )  # fmt: skip
 def test_a_secret_that_is_mended_is_taken_out_of_the_queue_and_with_what_could_bring_it_back(
     filled: Store, table: str, column: str, left: list[str]

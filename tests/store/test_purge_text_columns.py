@@ -21,12 +21,11 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "migrations": frozenset({"name", "applied_at"}),
     "projects": frozenset({"key", "kind", "created_at", "fingerprint"}),
     "aliases": frozenset({"key", "why", "created_at"}),
-    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at", "emptied_at"}),
+    "sessions": frozenset({"id", "parent", "host", "version", "model", "started_at", "last_at", "settled_at", "emptied_at", "unreported_at"}),
     "turns": frozenset({"uuid", "kind", "text_hash", "at", "parent_uuid", "message_id", "tool_name", "tool_id", "source", "mode"}),
     "compactions": frozenset({"outcome", "cause"}),
     "queued": frozenset({"key", "at", "left_at"}),
     "events": frozenset({"id", "host", "name", "session_id", "stream", "text_hash", "payload_hash", "source", "at"}),
-    "unheard": frozenset({"session_id", "at"}),
     "statements": frozenset({"text_hash", "gate", "category", "authority", "reasons", "also", "at"}),
     "memories": frozenset(
         {"id", "text_hash", "gate", "category", "type", "tier", "decay", "authority", "origin", "scope", "session_id",
@@ -48,8 +47,7 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "candidate_evidence": frozenset({"uuid", "session_id", "at"}),
     "digests": frozenset({"why", "at", "outcome"}),
     "digest_items": frozenset({"kind", "uuid", "state"}),
-    "session_links": frozenset({"kind", "rule"}),
-    "session_link_evidence": frozenset({"uuid"}),
+    "session_links": frozenset({"kind", "rule", "evidence"}),
     "checkpoints": frozenset(
         {"id", "why", "summary_uuid", "asked_at", "at", "awaits", "restored_at", "restored_for"}
     ),
@@ -57,17 +55,14 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "checkpoint_raw_captures": frozenset({"uuid", "kind", "tool", "at"}),
     "goals": frozenset({"id", "session_id", "authority", "created_at", "done_at"}),
     "self_capabilities": frozenset({"capability", "outcome", "uuid", "at"}),
-    "self_continuity": frozenset({"host", "version", "model", "since", "until"}),
-    "answers": frozenset({"id", "item", "answer", "made", "was", "at", "undone_at"}),
-    "answer_befores": frozenset({"memory_id", "state"}),
     "curations": frozenset({"at", "dropped"}),
     "kept_answers": frozenset({"question_hash", "at"}),
     "judgements": frozenset({"uuid", "tell", "at"}),
     "stands": frozenset({"uuid", "at"}),
     "dreams": frozenset({"id", "why", "state", "begun_at", "ended_at", "undone_at"}),
-    "dream_changes": frozenset({"kind", "evidence", "at", "undone_at"}),
-    "dream_rows": frozenset({"item", "state", "state_after", "kept"}),
-    "dream_files": frozenset({"kept"}),
+    "change_sets": frozenset({"id", "by_whom", "item", "made", "kind", "evidence", "at", "undone_at"}),
+    "changed_rows": frozenset({"item", "state", "state_after", "kept"}),
+    "changed_files": frozenset({"kept"}),
     "dreamt_scopes": frozenset({"digest"}),
     "told_days": frozenset({"day", "due", "last_at"}),
     "pages": frozenset({"at", "problem", "left_out"}),
@@ -86,7 +81,6 @@ STRUCTURE: dict[str, frozenset[str]] = {
     "memory_recall_events": frozenset({"at", "kind", "query_hash"}),
     "activity": frozenset({"day"}),
     "tombstones": frozenset({"kind", "hash", "part_of", "authority", "created_at", "place", "again_at"}),
-    "tampered": frozenset({"name_hash", "at"}),
     "instructions": frozenset({"hosts", "kind", "text_hash", "read_at"}),
     "clients": frozenset({"version", "last_at"}),
     "elsewhere": frozenset({"last_at"}),
@@ -216,7 +210,7 @@ def test_every_file_of_a_home_that_was_really_used_is_named_once(machine: Any, m
     machine.transcript("not JSON\n")
     machine.csmd("import", str(path))
     machine.event("UserPromptSubmit", prompt="hello", transcript_path=str(path))
-    machine.csmd("session", "write-user", "mine", "kept in a file")
+    machine.call("csm_session_write_user", id="mine", text="kept in a file", project=str(machine.project))
     machine.csmd("stop")
     machine.hook("UserPromptSubmit", prompt="while nobody listens")
     main._crash_report(ValueError("a bug"))

@@ -15,20 +15,25 @@ from csmd.store import (
     belief_changes,
     checkpoints,
     cursors,
+    dream_scopes,
     dreams,
     events,
     failures,
     fulltext,
+    journal,
     markdown_pages,
     memories,
+    memory_deletion,
     passages,
     projects,
     receipts,
+    row_images,
     search,
     sessions,
     tombstones,
     topics,
     turns,
+    upkeep_queries,
     vectors,
 )
 from csmd.store.core import Store
@@ -225,21 +230,21 @@ def _checkpoints(rows: Rows, given: Given) -> None:
 
 def _dream(rows: Rows, given: Given) -> None:
     begun = dreams.begin(rows, why="asked", sessions=1, now=given.now)
-    dreams.apply_action(
-        rows, begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
-        act=lambda: belief_changes.record_change(rows, "m1", "archive", "", "", "", "dream", given.now) and [],
+    journal.record_action(
+        rows, lambda: belief_changes.record_change(rows, "m1", "archive", "", "", "", "dream", given.now),
+        dream=begun.seq, kind="archive", project=1, reason="", evidence=["u1"], items=["m1"], now=given.now,
     )  # fmt: skip
-    dreams.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
-    for change in dreams.changes(rows, begun.seq):
-        for row in change.rows:
-            belief_changes.restore(rows, [(row.was, row.then)], at=given.now)
-        dreams.mark_rows(rows, change, {}, now=given.now)
-    dreams.represented_memories(rows, "m1")
-    place = dreams.Place(seq=1, everywhere=0)
-    dreams.mark_dreamt(rows, place, "d1")
-    dreams.dreamt_digest(rows, place)
-    dreams.vector_state(rows, place)
-    dreams.change_counts(rows, begun.seq)
+    journal.record_file(rows, begun.seq, reason="", path="memory/user.md", before=None, after="one", now=given.now)
+    for seq in journal.actions(rows, begun.seq):
+        changed = journal.changed_rows(rows, seq)
+        row_images.restore(rows, [(row.was, row.then) for row in changed], at=given.now)
+        journal.mark_rows(rows, journal.change_set(rows, seq), changed, {}, now=given.now)
+    belief_changes.represented_memories(rows, "m1")
+    place = dream_scopes.Place(seq=1, everywhere=0)
+    dream_scopes.mark_dreamt(rows, place, "d1")
+    dream_scopes.dreamt_digest(rows, place)
+    dream_scopes.vector_state(rows, place)
+    journal.action_counts(rows, begun.seq)
     dreams.update_page_row(rows, "memory/user.md", "one", now=given.now)
 
 
@@ -306,11 +311,11 @@ HOT: dict[str, Any] = {
     "near": lambda rows, _: receipts.recent_sessions(rows, [0, 1], "s1"),
     "kind_of": lambda rows, _: search.kind_of(rows, "l1"),
     "upkeep of new memories": lambda rows, _: (
-        belief_changes.memories_past(rows, 0, limit=9),
-        belief_changes.dropped_pairs(rows),
+        upkeep_queries.memories_past(rows, 0, limit=9),
+        upkeep_queries.dropped_pairs(rows),
     ),
     "upkeep of one": lambda rows, _: (
-        belief_changes.about_memory(rows, "m1"),
+        upkeep_queries.about_memory(rows, "m1"),
         belief_changes.is_merged(rows, memories.by_seqs(rows, [1])[1]),
     ),
     "superseded": lambda rows, _: belief_changes.superseded(rows, [1], limit=9),
@@ -325,7 +330,7 @@ HOT: dict[str, Any] = {
     "keeps_out": _keeps_out,
     "marks": lambda rows, _: tombstones.marks(rows, b"k"),
     "purged_names": _purged_names,
-    "delete": lambda rows, given: belief_changes.delete_memory(rows, given.memory("m1", "x")),
+    "delete": lambda rows, given: memory_deletion.delete_memory(rows, given.memory("m1", "x")),
     "memories_with": lambda rows, _: search.memories_with(rows, "tabs"),
     "text_hits": lambda rows, _: fulltext.text_hits(rows, "passage", ["later"], projects=[1], limit=9),
     "passages": lambda rows, _: (

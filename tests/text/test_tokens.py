@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from proportion import assert_in_proportion
 
-from csmd.text import display, prose, tokens
+from csmd.text import display, prose, search_terms, tokens
 
 ANY = st.text(st.characters() | st.sampled_from(list(" \n\t.,`<>-'\"AaßİﬁΣ\ud800\0\u2028")), max_size=200)
 KEY = b"k" * 32
@@ -55,7 +55,7 @@ def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
         "v2",
     ]
     assert tokens.content_words("the config of a b is in my_module") == ["config", "my_module"]
-    assert tokens.query_terms("Where is parseHTTPResponse in my_module2?") == [
+    assert search_terms.query_terms("Where is parseHTTPResponse in my_module2?") == [
         "parsehttpresponse",
         "parse",
         "http",
@@ -63,13 +63,13 @@ def test_words_keep_identifiers_whole_and_queries_take_them_apart() -> None:
         "my_module2",
         "module",
     ]
-    assert tokens.query_terms("the is of") == []
-    assert tokens.query_terms("数据库 базы naïve 用MySQL") == ["数据", "据库", "базы", "naïve", "用", "mysql"]
+    assert search_terms.query_terms("the is of") == []
+    assert search_terms.query_terms("数据库 базы naïve 用MySQL") == ["数据", "据库", "базы", "naïve", "用", "mysql"]
 
 
 @given(ANY)
 def test_query_terms_are_distinct_folded_and_few(text: str) -> None:
-    terms = tokens.query_terms(text * 3)
+    terms = search_terms.query_terms(text * 3)
     assert len(terms) == len(set(terms)) <= 40
     assert all(term and not term.isspace() for term in terms)
 
@@ -278,9 +278,9 @@ def test_spans_are_taken_out_with_their_ends() -> None:
 HOSTILE = ["words that wrap ", "words that wrap and wrap and wrap and wrap and wrap and wrap and wrap\n", "- ", "e.g. A ", "A. ", ". ", '"Q. A', "```\n",
            "<csmd-a ", "<csmd-a>", "</csmd-a>", "Aa", "A", "a_", "aB", "连", "Aaaaaaaaaaa ", "a.", "May 3 ", "'", "  \n", "1. ", "。", "<r>"]  # fmt: skip
 WORK: list[Callable[[str], Any]] = [
-    prose.lines_of_prose, prose.sentences, prose.without_code, tokens.query_terms, display.strip_fenced, display.defuse, tokens.normalise,
+    prose.lines_of_prose, prose.sentences, prose.without_code, search_terms.query_terms, display.strip_fenced, display.defuse, tokens.normalise,
     lambda text: prose.chunks(text, limit=1000), lambda text: prose.passage(text, ["words", "a"], limit=300),
-    lambda text: display.without_spans(text, "<r>", "</r>"), tokens.question_terms, lambda text: tokens.indexed(text, "2026-02-03"),
+    lambda text: display.without_spans(text, "<r>", "</r>"), search_terms.question_terms, lambda text: search_terms.indexed(text, "2026-02-03"),
 ]  # fmt: skip
 
 

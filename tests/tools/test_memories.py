@@ -8,7 +8,7 @@ import pytest
 
 from csmd.errors import BadInput, CsmdError
 from csmd.parameters import Parameter
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 from csmd.vocabulary import CATEGORIES, MemdirType, MemoryType
 
 SEED = (
@@ -230,7 +230,7 @@ def test_merges_edits_deletions_undos_and_searches_are_told_as_they_happen(parts
     assert [item["what"] for item in told if item["kind"] == "search"] == ["search"]
     narrowed = parts.call("csm_tail", cursor=cursor, kind="act,search")["items"]
     assert narrowed == [item for item in told if item["kind"] in ("act", "search")]
-    parts.call("csm_project_workspace", name="acme", places=place, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=place, wall=True, by_person=True)
     assert parts.call("csm_tail", cursor=cursor, kind="act,search")["items"] == []
     assert parts.call("csm_tail", cursor=cursor, kind="act", asking=place)["items"]
 

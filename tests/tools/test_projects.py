@@ -205,8 +205,8 @@ CHANGES = [
     ("csm_project_merge", {"source": "one", "into": "two"}),
     ("csm_project_merge", {"source": "one", "into": "two", "dry_run": True}),
     ("csm_project_split", {"whole": "one", "place": "/w/x"}),
-    ("csm_project_workspace", {"name": "acme", "places": "one"}),
-    ("csm_project_workspace", {"name": "acme", "places": "one", "remove": True}),
+    ("csm_project_lens", {"name": "acme", "places": "one", "wall": True}),
+    ("csm_project_lens", {"name": "acme", "places": "one", "remove": True, "wall": True}),
 ]
 
 
@@ -225,10 +225,10 @@ def test_what_is_seen_where_is_changed_by_a_person_only(parts: Any, tool: str, p
         ("csm_project_alias", {"place": "/w/x", "remove": True}, "no alias that you named"),
         ("csm_project_merge", {"source": "nothing", "into": "/w/x"}, "is no project"),
         ("csm_project_merge", {"source": "/w/x", "into": "/w/y"}, "nothing was said in /w/x yet"),
-        ("csm_project_workspace", {"name": " ", "places": "/w/x"}, "no name for a workspace"),
-        ("csm_project_workspace", {"name": "a\nb", "places": "/w/x"}, "no name for a workspace"),
-        ("csm_project_workspace", {"name": "acme", "places": ""}, "which projects"),
-        ("csm_project_workspace", {"name": "acme", "places": "/w/x", "remove": True}, "nothing was said"),
+        ("csm_project_lens", {"name": " ", "places": "/w/x", "wall": True}, "not a name for a lens"),
+        ("csm_project_lens", {"name": "a\nb", "places": "/w/x", "wall": True}, "not a name for a lens"),
+        ("csm_project_lens", {"name": "acme", "places": "", "wall": True}, "which projects"),
+        ("csm_project_lens", {"name": "acme", "places": "/w/x", "remove": True, "wall": True}, "there is no lens"),
     ],
 )
 def test_what_cannot_be_done_to_projects_is_told(parts: Any, tool: str, params: dict[str, Any], said: str) -> None:
@@ -243,9 +243,9 @@ def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, wo
         place.mkdir(parents=True)
     told(parts, (acme, GENERAL), (acme, "The staging cluster of acme lives behind the VPN."), session="a")
     assert parts.call("csm_memory_context", project=str(bolt))["text"], "without a wall it would be told"
-    walled = parts.call("csm_project_workspace", name="acme", places=str(work / "acme"), by_person=True)
-    assert walled["projects"] == [str(work / "acme"), str(acme)] and walled["memories"] == 1
-    parts.call("csm_project_workspace", name="bolt", places=str(work / "bolt"), by_person=True)
+    walled = parts.call("csm_project_lens", name="acme", places=str(work / "acme"), wall=True, by_person=True)
+    assert walled["walled"] == [str(work / "acme"), str(acme)] and walled["moved"] == 1
+    parts.call("csm_project_lens", name="bolt", places=str(work / "bolt"), wall=True, by_person=True)
     told(parts, (acme, "I prefer pathlib over os paths, always and everywhere."), session="b")
     parts.call("csm_memory_save", text="Everywhere we write British English.", asking=str(acme), by_person=True)
     inside = parts.call("csm_memory_list", project=str(work / "acme" / "never seen"))["memories"]
@@ -274,7 +274,7 @@ def test_what_a_client_said_is_nowhere_in_another_clients_project(parts: Any, wo
         told(parts, (bolt, "hello"), (own, "hello"), session="c")
         with pytest.raises(BadInput, match="a wall is between"):
             parts.call("csm_project_merge", source="shop", into=other, by_person=True)
-    parts.call("csm_project_workspace", name="acme", places=str(acme), remove=True, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=str(acme), remove=True, wall=True, by_person=True)
     found = parts.call("csm_memory_search", query="VPN staging cluster", project="", asking=str(own))
     assert found["hits"], "taken out by a person"
 
@@ -295,7 +295,7 @@ def test_a_session_that_went_behind_a_wall_shows_nothing_of_it_outside(parts: An
         pass
     list(parts.background.stages.distilling(force=True))
     parts.background.stages.carry("believe")
-    parts.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
+    parts.call("csm_project_lens", name="client", places=str(walled), wall=True, by_person=True)
     for asking, seen in ((open_place, False), (str(walled), True)):
         assert bool(parts.call("csm_memory_search", query="quokka", asking=asking)["hits"]) == seen
         for tool in ("csm_session_show", "csm_session_transcript", "csm_session_export"):

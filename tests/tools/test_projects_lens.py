@@ -71,7 +71,7 @@ def test_a_lens_with_a_wall_hides_what_is_inside_from_everywhere_else(parts: Any
     assert parts.call("csm_memory_search", **asked)["hits"] == [], "only --wall --remove lowers it"
     with pytest.raises(BadInput, match="has a wall, which is not lowered at once"):
         put(parts, "acme", remove=True)
-    with pytest.raises(BadInput, match="in the workspace acme"):
+    with pytest.raises(BadInput, match="behind the wall of acme"):
         put(parts, "other", work / "acme")
     put(parts, "acme", work / "acme", wall=True, remove=True)
     assert parts.call("csm_memory_search", **asked)["hits"]
@@ -91,7 +91,7 @@ def test_a_lens_ends_when_it_is_removed(parts: Any, work: Path) -> None:
     [
         ("work", "", {}, "which projects, or which topics"),
         ("work", "", {"wall": True, "remove": True}, "which projects, or which topics"),
-        ("a\nb", "/w/x", {}, "no name for a workspace"),
+        ("a\nb", "/w/x", {}, "not a name for a lens"),
         ("work", "", {"topics": "..."}, "no topic in that text"),
         ("work", "", {"topics": "\n".join(f"topic {n}" for n in range(21))}, "at most 20 topics"),
         ("work", "/w/x", {"remove": True}, "there is no lens 'work'"),

@@ -11,7 +11,7 @@ from machine import DECISION, Machine
 from csmd.embedding import models
 from csmd.errors import BadInput, CsmdError
 from csmd.parameters import REQUIRED
-from csmd.tools import TOOLS
+from csmd.tools.registry import TOOLS
 
 GIVEN = {"url": "postgresql://ann@/team", "query": "pathlib", "id": "m1", "text": "We use tabs.", "project": "/p", "prompt": "pathlib?", "path": "/p",
          "uuid": "u1", "what": "a text to purge", "place": "/p", "source": "a", "into": "b", "whole": "a",
@@ -62,7 +62,7 @@ def test_the_list_of_tools_is_the_registry(parts: Any) -> None:
     assert {row["name"] for row in listed if row["mutates"]} == {
         "csm_memory_save", "csm_memory_lesson", "csm_memory_delete", "csm_belief_scan", "csm_belief_promote", "csm_project_alias", "csm_project_merge", "csm_project_split",
         "csm_memory_edit", "csm_memory_pin", "csm_review_answer", "csm_review_import", "csm_review_undo", "csm_memory_supersede", "csm_memory_distill",
-        "csm_project_workspace", "csm_project_lens", "csm_import", "csm_memory_export", "csm_sync", "csm_model_add",
+        "csm_project_lens", "csm_import", "csm_memory_export", "csm_sync", "csm_model_add",
         "csm_session_write_user", "csm_session_write_assistant", "csm_session_write_system", "csm_session_write_summary",
         "csm_session_tombstone",
         "csm_privacy_purge", "csm_privacy_lift", "csm_privacy_scan",
@@ -230,7 +230,7 @@ def test_what_is_typed_with_a_secret_in_it_is_refused_and_nothing_of_it_kept(par
 
 def test_words_are_no_id_and_lead_to_the_memory_that_says_them(parts: Any) -> None:
     said, here, walled = "Standup is at 9:30.", str(parts.machine.project), str(parts.machine.root / "acme")
-    parts.call("csm_project_workspace", name="acme", places=walled, by_person=True)
+    parts.call("csm_project_lens", name="acme", places=walled, wall=True, by_person=True)
 
     def told(typed: str) -> str:
         with pytest.raises(BadInput, match="words are for --purge") as caught:

@@ -251,7 +251,7 @@ def test_a_session_file_behind_a_wall_is_none_outside(parts: Parts) -> None:
     uuid = write(parts, "The heron queue is the client's.")
     take_in(parts)
     inside, outside = str(parts.machine.project), str(parts.machine.root)
-    parts.call("csm_project_workspace", name="client", places=inside, by_person=True)
+    parts.call("csm_project_lens", name="client", places=inside, wall=True, by_person=True)
     for tool, more in (
         ("csm_session_load", {}),
         ("csm_session_path", {}),

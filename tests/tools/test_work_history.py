@@ -59,7 +59,7 @@ def test_a_day_is_told_over_all_projects_and_from_behind_a_wall_only_where_a_per
     )
     assert told["projects"][0]["entries"] == [{"kind": "Uncommitted", "text": "`price.py`", "id": ""}]
     assert names(parts.call("csm_today", date=DAY, project=str(vault))) == [("vault", "")]
-    parts.call("csm_project_workspace", name="acme", places=str(vault), by_person=True)
+    parts.call("csm_project_lens", name="acme", places=str(vault), wall=True, by_person=True)
     assert names(parts.call("csm_today", date=DAY)) == [("shop", "")]
     assert names(parts.call("csm_today", date=DAY, walls=True, by_person=True)) == [("shop", ""), ("vault", "acme")]
     with pytest.raises(CsmdError, match="only a person"):

@@ -36,7 +36,7 @@ def viewer(shared_machine: Machine) -> Iterator[Viewer]:
     secret = machine.line("user", "I prefer the blue theme for the client's invoices.", session="wall", cwd=str(walled))
     machine.transcript(secret, session="wall", folder=machine.assistant / "projects" / "-client")
     machine.sync()
-    machine.call("csm_project_workspace", name="client", places=str(walled), by_person=True)
+    machine.call("csm_project_lens", name="client", places=str(walled), wall=True, by_person=True)
     machine.call(
         "csm_memory_save", text=f"The release notes begin with {SCRIPT} on Fridays.", project=str(machine.project)
     )

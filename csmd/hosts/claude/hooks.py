@@ -31,7 +31,7 @@ def decode_failure(value: dict[str, Any], counts: Counter[str]) -> Failure | Non
     return Failure(
         tool=tool,
         command=redact(wire.clean(command), counts),
-        said=redact(wire.clean(display.strip_fenced(error)), counts),
+        output=redact(wire.clean(display.strip_fenced(error)), counts),
     )
 
 

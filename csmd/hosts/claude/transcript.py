@@ -146,7 +146,9 @@ def _tool_turns(line: Line, bare: Turn, blocks: list[dict[str, Any]]) -> list[Tu
     for block in blocks:
         if block.get("type") == "tool_use":
             arguments = block.get("input") or {}
-            text = wire.clean(wire.dumps(redact_tree(withheld.given(string(block, "id"), arguments), line.removed)))
+            text = wire.clean(
+                wire.dumps(redact_tree(withheld.keep_input(string(block, "id"), arguments), line.removed))
+            )
             # From the original input: what is cut, redacted or withheld may be the path that is written.
             writes = transcripts_written(string(block, "name"), arguments)
             turn = replace(bare, kind="tool_call", text=text, writes=writes)

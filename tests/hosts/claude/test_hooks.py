@@ -48,12 +48,12 @@ FAILED: dict[str, Any] = {
 @pytest.mark.parametrize(
     ("changes", "failure"),
     [
-        ({}, Failure(tool="Bash", command="go build ./...", said="Exit code 3\noops")),
-        ({"tool_name": "mcp__db__ask", "tool_input": {"command": "x"}}, Failure(tool="mcp__db__ask", command="", said="Exit code 3\noops")),
-        ({"tool_input": 7, "error": ["x"]}, Failure(tool="Bash", command="", said="")),
-        ({"error": "Exit code 1\n<csmd-failure>told</csmd-failure>oops"}, Failure(tool="Bash", command="go build ./...", said="Exit code 1\noops")),
+        ({}, Failure(tool="Bash", command="go build ./...", output="Exit code 3\noops")),
+        ({"tool_name": "mcp__db__ask", "tool_input": {"command": "x"}}, Failure(tool="mcp__db__ask", command="", output="Exit code 3\noops")),
+        ({"tool_input": 7, "error": ["x"]}, Failure(tool="Bash", command="", output="")),
+        ({"error": "Exit code 1\n<csmd-failure>told</csmd-failure>oops"}, Failure(tool="Bash", command="go build ./...", output="Exit code 1\noops")),
         ({"tool_input": {"command": "curl -H 'Authorization: Bearer sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789'"}},
-         Failure(tool="Bash", command="curl -H 'Authorization: Bearer [redacted:anthropic-key]'", said="Exit code 3\noops")),
+         Failure(tool="Bash", command="curl -H 'Authorization: Bearer [redacted:anthropic-key]'", output="Exit code 3\noops")),
         ({"is_interrupt": True}, None),
         ({"tool_name": "Read", "tool_input": {"file_path": "/x"}}, None),
         ({"tool_name": ""}, None),
@@ -77,7 +77,7 @@ def test_of_an_endless_failure_both_ends_are_looked_at() -> None:
     body = bytes_of({**FAILED, "error": "Exit code 1\n" + "x " * 3_000_000 + "\nthe end"})
     event = hooks.HOOKS.decode_event(body, name="PostToolUseFailure", event_id="e1", at="t", counts=Counter())
     assert event is not None and event.failure is not None
-    assert len(event.failure.said) < 40_000 and event.failure.said.endswith("the end")
+    assert len(event.failure.output) < 40_000 and event.failure.output.endswith("the end")
 
 
 EXPECTED_EVENTS: dict[str, list[tuple[str, str, str]]] = {

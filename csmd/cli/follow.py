@@ -1,0 +1,134 @@
+"""Commands that follow what happens: tail, logs."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csmd import config, wire
+from csmd.cli import render, verb
+from csmd.cli.render import Line, Screen, cells, dim, fitted, plain
+from csmd.config import default_paths
+from csmd.errors import CsmdError, DaemonBusy, DaemonUnreachable
+from csmd.text import ages
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
+
+TAIL_EVERY_S = 0.5
+#: Columns of the project's name.
+TAIL_NAME = 12
+#: Columns of the kind of event.
+WHAT = 13
+STYLES = {
+    "event": "dim",
+    "turn": "",
+    "statement": "cyan",
+    "memory": "bold green",
+    "injection": "magenta",
+    "act": "yellow",
+    "search": "dim",
+}
+
+
+@VERBS.action(
+    "tail", *verb.ALL_UNLESS_NAMED,
+    verb.option(
+        "-n", "--last", default=10, show_default=True, type=click.IntRange(0, 200),
+        help="How many past ones first.",
+    ),
+    verb.text("--session", "ID", "Only what happens in this session."),
+    verb.text("--kind", "KIND,...", "Only event, turn, statement, memory, injection, act (merged, edited ...), search."),
+)  # fmt: skip
+def tail(all_projects: bool, project: str | None, last: int, as_json: bool, **limits: str) -> None:
+    """Show what happens, as it happens. ^C ends it."""
+    # Every project by default: a watcher does not know where something will happen.
+    where = verb.project_params(project, everywhere=all_projects or project is None)
+    colours = config.wants_colours()
+    try:
+        for item in follow(
+            lambda cursor: verb.ask("csm_tail", cursor=cursor, last=last, **limits, **where), time.sleep
+        ):
+            if as_json:
+                click.echo(wire.dumps(item))
+            else:
+                line = tail_line(item, render.width(), today=render.today()), STYLES[item["kind"]]
+                click.echo(render.painted((line,)), color=colours)
+    except KeyboardInterrupt:
+        return
+
+
+def follow(look: Callable[[str], dict[str, Any]], sleep: Callable[[float], None]) -> Iterator[dict[str, Any]]:
+    """Yields everything that `look` returns past its cursor, forever; waits while the daemon is restarted."""
+    cursor = ""
+    while True:
+        try:
+            page = look(cursor)
+        except (DaemonUnreachable, DaemonBusy):
+            if not cursor:
+                raise
+            page = {"cursor": cursor, "items": [], "more": False}
+        cursor = page["cursor"]
+        yield from page["items"]
+        if not page["more"]:
+            sleep(TAIL_EVERY_S)
+
+
+def tail_line(item: dict[str, Any], width: int, *, today: str = "") -> str:
+    """One thing on one line: the time, the project, what it is, its words."""
+    what = render.NAMES.get(item["kind"], plain(item["what"].replace("_", " ")))
+    name = fitted(plain(item["name"]) or "-", TAIL_NAME)
+    head = f"{ages.clock(item['at'], today=today)}  {name}{' ' * (TAIL_NAME - cells(name))}  {fitted(what, WHAT):<{WHAT}}  "
+    return fitted(head + render.words_of(item), width)
+
+
+#: A line as csmd/daemon/logs.py writes it; any other line continues the one before.
+_LINE = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ([A-Z]+) +csmd\.(?:daemon\.)?([\w.]+): (.*)")
+LEVELS = {"warning": "yellow", "error": "red", "critical": "red"}
+
+
+@VERBS.action(
+    "logs",
+    verb.option("-n", "number", default=50, show_default=True, type=click.IntRange(1, 100_000), help="How many lines."),
+)
+def logs(number: int, as_json: bool) -> None:
+    """Show what the daemon did, and what went wrong."""
+    path = default_paths().log_file
+    older = [path.with_name(f"{path.name}.{place}") for place in (3, 2, 1)]
+    lines = b"".join(map(_read, [*older, path])).decode("utf-8", "replace").splitlines()[-number:]
+    if not lines:
+        raise CsmdError(f"there is no log yet at {path}", hint="csmd start")
+    verb.print_answer({"path": str(path), "lines": [_parsed(line) for line in lines]}, as_json, show_logs)
+
+
+def show_logs(value: dict[str, Any]) -> Screen:
+    """Log lines in the terminal's width: time, level and module of warnings and errors, text."""
+    for line in value["lines"]:
+        if not line["at"]:
+            yield dim(line["text"].strip(), indent=16)
+            continue
+        place = f"{line['level']} in {line['where']}: " if line["level"] != "info" else ""
+        yield Line(f"{place}{line['text']}", head=f"{line['at'][5:]}  ", style=LEVELS.get(line["level"], ""))
+
+
+def _read(path: Path) -> bytes:
+    """A log up to its last complete line; b"" without a log."""
+    try:
+        data = path.read_bytes()
+        return data[: data.rfind(b"\n") + 1]
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise CsmdError(f"{path}: {error.strerror}") from error
+
+
+def _parsed(line: str) -> dict[str, str]:
+    match = _LINE.fullmatch(line)
+    at, level, where, text = match.groups() if match else ("", "", "", line)
+    return {"at": at, "level": level.lower(), "where": where, "text": text}

@@ -1,0 +1,58 @@
+"""Commands that show the assistant's instruction files and its own memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from csmd.cli import render, verb
+from csmd.cli.render import Screen, raw
+from csmd.text.display import amount, squeeze
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
+
+INSTRUCTIONS = VERBS.add_group("instructions", "Show the assistant's instruction files and own memory.")
+
+
+@INSTRUCTIONS.tool(
+    "show", "csm_context_build", verb.PROJECT,
+    verb.option(
+        "--mode", type=click.Choice(["host", "seed"]), default="host", show_default=True,
+        help="As the assistant loads them, or four scopes with @include lines.",
+    ),
+)  # fmt: skip
+def show_context(value: dict[str, Any]) -> Screen:
+    """Show the instructions that a session here is given."""
+    # The text alone goes to standard output, so that it can be written to a file.
+    nothing = "nothing: there is no instruction file for this directory"
+    click.echo(value["text"] or nothing, err=not value["text"])
+    if files := value["files"]:
+        click.echo(f"\n{amount(len(files), 'file')}, about {amount(value['tokens'], 'token')}:", err=True)
+    for file in files:
+        click.echo(f"  {file['scope']:<8} {file['tokens']:>6}  {file['path']}", err=True)
+    for problem in value["problems"]:
+        click.echo(f"  ! {problem}", err=True)
+    return []
+
+
+@INSTRUCTIONS.tool("memory", "csm_memdir_scan", verb.PROJECT)
+@raw
+def show_memos(value: dict[str, Any]) -> Screen:
+    """List the files of the assistant's own memory here."""
+    yield squeeze(value["folder"])
+    if not value["files"]:
+        yield "nothing: the assistant has kept no memory here"
+    for memo in value["files"]:
+        yield f"\n{squeeze(memo['filename'])}  ({memo['type'] or '?'}, {render.size(memo['size'])}, {memo['modified'][:10]})"
+        if about := memo["description"] or memo["name"]:
+            yield f"  {about}"
+        yield from (f"  ! {squeeze(problem)}" for problem in memo["problems"])
+
+
+INSTRUCTIONS.row(
+    "file", "csm_memdir_load", "{text}", "Show one file of the assistant's own memory, without its head.",
+    verb.argument("file"), verb.PROJECT,
+)  # fmt: skip

@@ -1,0 +1,191 @@
+"""How statements become memories, step by step: the commands of `csmd pipeline`, and governance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from csmd.cli import render, verb
+from csmd.cli.injections import show_injection
+from csmd.cli.render import Line, Screen, bold, dim, join, percent, warning
+from csmd.text.display import amount, squeeze
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+PIPELINE = VERBS.add_group("pipeline", "How statements become memories, step by step.")
+HEADINGS = {"preference": "Preferences", "opinion": "Opinions", "worldview": "Worldviews"}
+#: Lines of a memory's text that are shown.
+LINES = 3
+
+
+@PIPELINE.tool("beliefs", "csm_belief_knowledge", *verb.PROJECTS, verb.limit(10, about="How many of each kind."))
+def show_beliefs(value: dict[str, Any]) -> Screen:
+    """Show what is believed here, by subject, with its evidence.
+
+    Preferences, opinions and worldviews.
+    """
+    if not value["beliefs"]:
+        yield "nothing is held here yet: what you state, and what is told more than once, comes here"
+    for kind, heading in HEADINGS.items():
+        rows = [row for row in value["beliefs"] if row["kind"] == kind]
+        if rows:
+            yield bold(heading, gap=rows[0] is not value["beliefs"][0])
+        for row in rows:
+            sessions = f"told {row['told']} times in {amount(row['sessions'], 'session')}"
+            others = row["also"]
+            alike = f", {others[0]}" if len(others) == 1 else f", {len(others)} more like it" if others else ""
+            subject = f"{row['subject']}: " if row["subject"] else ""
+            evidence = f"{subject}{'told once' if row['told'] == 1 else sessions}{_by(row, ' ')}"
+            yield Line(squeeze(row["text"]), head=f"{row['confidence'] * 100:>3.0f} %  ", most=LINES)
+            yield dim(f"{evidence}, {row['id']}{alike}", indent=7)
+        if rows and kind in value["more"]:
+            yield dim(f"and {value['more'][kind]} more: --limit {value['more'][kind] + len(rows)}")
+
+
+def _by(row: dict[str, Any], before: str) -> str:
+    """Who said it, if not the user."""
+    by = {"user": "", "assistant": f"{before}by the assistant", "external": f"{before}from another program"}
+    return by[row["authority"]]
+
+
+@PIPELINE.tool("duplicates", "csm_memory_dedup_detect", *verb.PROJECTS)
+@render.if_empty("duplicates", "no two memories here say the same, or nearly so")
+def show_duplicates(value: dict[str, Any]) -> Screen:
+    """List memories that say the same as another one, or nearly so."""
+    for number, row in enumerate(value["duplicates"]):
+        stays, goes = row["memories"]
+        near = f"nearly the same: {percent(row['confidence'])} of their words"
+        yield bold("the same" if row["kind"] == "duplicate" else near, gap=number > 0)
+        for name, memory in (("stays", stays), ("goes", goes)):
+            about = f"{memory['id']}, {percent(memory['confidence'])}, {memory['confirmed_at'][:10]}{_by(memory, ', ')}"
+            yield dim(about, head=f"{name:<7}")
+            yield Line(squeeze(memory["text"]), indent=7, most=2 * LINES)
+        yield dim(f"csmd pipeline merge {goes['id']} {stays['id']}", indent=7)
+    exact = sum(row["kind"] == "duplicate" for row in value["duplicates"])
+    counts = f"{exact} say the same, {len(value['duplicates']) - exact} nearly"
+    yield dim(f"{counts}; `csmd pipeline merge` merges the first, `csmd pipeline merge --near` all", gap=True)
+
+
+#: Kind of an action -> its verb when done and when planned.
+DONE_TO_BELIEFS = {
+    "merge": ("merged", "would merge"),
+    "archive": ("archived", "would archive"),
+    "embed": ("waits for its vector", "would embed"),
+}
+
+
+@PIPELINE.tool("archive", "csm_memory_archive", *verb.PROJECTS, verb.DRY_RUN, sends_by_person=True)
+def show_mended(value: dict[str, Any]) -> Screen:
+    """Archive faded memories; they stay searchable.
+
+    `csmd pipeline merge --undo ID` brings one back.
+    """
+    if not value["actions"] and not value["left"]:
+        yield "there is nothing to do"
+        return
+    for row in value["actions"]:
+        into = f" into {row['into']}" if row["into"] else ""
+        yield bold(f"{DONE_TO_BELIEFS[row['do']][value['dry_run']]} {row['id']}{into}")
+        yield Line(squeeze(row["text"]), indent=2, most=LINES)
+        if row["into_text"]:
+            yield Line(f"stays: {squeeze(row['into_text'])}", indent=2, most=LINES)
+        yield dim(row["reason"], indent=2)
+    for row in value["left"]:
+        yield warning(f"left {row['id']} as it is: it has changed meanwhile")
+    if not value["dry_run"] and any(row["do"] in ("merge", "archive") for row in value["actions"]):
+        yield dim("`csmd pipeline merge --undo ID` takes one back")
+
+
+@PIPELINE.action("merge", verb.optional("id", "[ID"), verb.optional("into", "INTO]"),
+    verb.flag("--near", help="Of all duplicates also those that only nearly say the same."),
+    verb.text("--undo", "ID", "Take back that a memory was merged or archived."), *verb.PROJECTS, verb.DRY_RUN,
+)  # fmt: skip
+def merge(**options: Any) -> None:
+    """Merge memory ID into INTO, or all duplicates here."""
+    if options["undo"] and (options["id"] or options["near"]):
+        raise click.UsageError("--undo goes with one ID and nothing else")
+    if options["near"] and options["id"]:
+        raise click.UsageError("--near is for all duplicates, not for two that are named")
+    if options["id"] or options["undo"]:  # these apply to memories of any project
+        del options["project"], options["all_projects"]
+    verb.reply("csm_memory_merge", show_undone if options["undo"] else show_mended, options, sends_by_person=True)
+
+
+def show_undone(value: dict[str, Any]) -> Screen:
+    """The memory that is no longer merged or archived."""
+    stands = "would stand" if value["dry_run"] else "stands"
+    origin = f", apart from {value['from']}" if value["from"] else ""
+    yield Line(f"{value['undone']} {stands} by itself again{origin}: {squeeze(value['text'])}", most=LINES)
+
+
+@VERBS.action("governance")
+def governance(as_json: bool) -> None:
+    """Check the invariants of stored memories.
+
+    The exit code is 1 if one is broken.
+    """
+    value = verb.ask("csm_memory_governance_report")
+    verb.print_answer(value, as_json, show_governance)
+    if not value["holds"]:
+        raise SystemExit(1)
+
+
+def show_governance(value: dict[str, Any]) -> Screen:
+    """Each rule and whether it holds; what breaks one, and the remedy."""
+    for row in value["rules"]:
+        if row["holds"]:
+            yield Line(row["rule"], head="ok      ")
+            continue
+        yield bold(row["rule"], head="BROKEN  ")
+        yield Line(f"by {', '.join(row['broken_by'])}", indent=8)
+        yield dim(f"try: {row['try']}", indent=8)
+    broken = sum(not row["holds"] for row in value["rules"])
+    state = "all of them hold" if value["holds"] else f"{broken} of them {'does' if broken == 1 else 'do'} not hold"
+    yield Line(f"{amount(len(value['rules']), 'rule')}: {state}", gap=True)
+
+
+#: Step of a plan -> its words when planned and when done.
+STEPS = {
+    "promote": ("becomes a memory", "became a memory"),
+    "known": ("known already", "known already"),
+    "review": ("a person has to say", "a person has to say"),
+    "wait": ("waits", "waits"),
+}
+
+
+def _rests_on(candidate: dict[str, Any]) -> Screen:
+    """The line below a candidate: its id, kind, confidence, reason and project."""
+    kind, sure = candidate["kind"].replace("_", " "), f"confidence {candidate['confidence'] * 100:.0f}"
+    about = join(kind, sure, candidate["reason"], candidate["project"] and f"in {candidate['project']}")
+    return [dim(f"{candidate['id']}  {about}", indent=2), ""]
+
+
+@PIPELINE.tool("promote", "csm_belief_promote", *verb.PROJECTS,
+    verb.flag("--dry-run", "apply", help="Only show the plan.", flag_value=False, default=True),
+    verb.flag(
+        "--relaxed", "profile", flag_value="relaxed", default="default",
+        help="Lower thresholds: what a small history would give. For trying out.",
+    ),
+    sends_by_person=True,
+)  # fmt: skip
+@render.if_empty("actions", "nothing waits here")
+def show_promoted(value: dict[str, Any]) -> Screen:
+    """Make memories of candidates that are sure enough."""
+    promoted = [action for action in value["actions"] if action["step"] == "promote"]
+    for action in value["actions"]:
+        ident = f" {action['memory_id']}" if action["memory_id"] and action in promoted else ""
+        reasons = f": {'; '.join(action['reasons'])}" if action["reasons"] else ""
+        yield bold(action["candidate"]["text"])
+        yield Line(f"{STEPS[action['step']][value['applied']]}{ident}{reasons}", indent=2)
+        yield from _rests_on(action["candidate"])
+    would = f"{amount(len(promoted), 'candidate')} would become a memory"
+    yield bold(amount(len(promoted), "new memory") if value["applied"] else would)
+
+
+@PIPELINE.tool("advisory", "csm_living_state_preview", verb.PROJECT)
+def show_advisory(value: dict[str, Any]) -> Screen:
+    """Preview tentative observations from recent sessions."""
+    yield from show_injection(value, nothing="nothing: there is nothing unsettled about this project")
+    off = "no brief has it; `csmd config set stages.advisory true` adds it"
+    yield dim(f"{value['note']}; {'briefs have it' if value['enabled'] else off}")

@@ -1,0 +1,147 @@
+"""Commands about projects: merge, move, isolate, rank."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from csmd.cli import render, verb
+from csmd.cli.render import Screen, bold, pair, tilde
+from csmd.paths import is_there
+from csmd.text.ages import when
+from csmd.text.display import amount
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
+
+def ask_as_person(tool: str, **params: Any) -> Any:
+    """Calls a tool that only a person may use."""
+    return verb.ask(tool, by_person=verb.is_interactive(), **params)
+
+
+def amounts(value: dict[str, Any], **nouns: str) -> list[str]:
+    """Numbers of a value with their nouns, as in `2 memories`."""
+    return [amount(value[name], noun) for name, noun in nouns.items()]
+
+
+PROJECT = VERBS.add_group("project", "Manage projects: merge, move, isolate.")
+DRY_RUN = verb.flag("--dry-run", help="Show what would be moved and change nothing.")
+_WHY = {"moved": "was", "same place": "was", "named": "also", "worktree": "worktree"}
+
+
+def _resolved(word: str) -> str:
+    """Makes a path absolute; leaves an id, a name or a title (`clients/shop`) as it is."""
+    path = Path(word).expanduser()
+    is_path = word.startswith(("/", "~", "./", "../")) or word in (".", "..") or ("/" in word and is_there(path))
+    return os.path.realpath(path) if is_path else word
+
+
+@PROJECT.action(
+    "alias", verb.argument("place", "PATH"), verb.argument("other", required=False, default=""),
+    verb.flag("--remove", help="PATH is a project of its own again."), verb.YES,
+)  # fmt: skip
+def alias(place: str, other: str, remove: bool, yes: bool, as_json: bool) -> None:
+    """Make PATH part of project OTHER from now on. OTHER is a path, an id or a name."""
+    if bool(other) == remove:
+        raise click.UsageError("name either OTHER or --remove")
+    if other:
+        verb.confirm(f"Let {other} see what was said in {place}, and the other way round?", yes=yes)
+    value = ask_as_person("csm_project_alias", place=verb.resolve_project(place), other=_resolved(other), remove=remove)
+    verb.print_answer(value, as_json, show_alias, remove=remove)
+
+
+@render.raw
+def show_alias(value: dict[str, Any], *, remove: bool) -> Screen:
+    """The project that a directory is part of now."""
+    state = "is a project of its own again" if remove else f"counts to {value['project']}"
+    yield f"{value['path']} {state}"
+
+
+@PROJECT.action("merge", verb.argument("source", "A"), verb.argument("into", "B"), DRY_RUN, verb.YES)
+def merge(source: str, into: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Bring all of project A into B. `split B A` takes it out again."""
+    if not dry_run:
+        verb.confirm(f"Let {into} see what was said in {source}, and the other way round?", yes=yes)
+    value = ask_as_person("csm_project_merge", source=_resolved(source), into=_resolved(into), dry_run=dry_run)
+    verb.print_answer(value, as_json, show_moved, way=f"from {source} to {into}")
+
+
+@PROJECT.action("split", verb.argument("whole", "A"), verb.argument("place", "PATH"), DRY_RUN)
+def split(whole: str, place: str, dry_run: bool, as_json: bool) -> None:
+    """Take PATH out of project A. It is a directory in it, or a project that was merged into it."""
+    value = ask_as_person(
+        "csm_project_split", whole=_resolved(whole), place=verb.resolve_project(place), dry_run=dry_run
+    )
+    verb.print_answer(value, as_json, show_moved, way=f"from {whole} to {place}")
+
+
+@render.raw
+def show_moved(value: dict[str, Any], *, way: str) -> Screen:
+    """The numbers of what was moved, or would be."""
+    moved = ", ".join(amounts(value, sessions="session", turns="turn", memories="memory"))
+    yield f"{'would be moved' if value['dry_run'] else 'moved'} {way}: {moved}"
+    if value["twins"]:
+        yield f"{amount(value['twins'], 'memory')} said the same on both sides"
+
+
+def _typed_lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
+    return "\n".join(words)
+
+
+def _lines(_context: click.Context, _option: click.Parameter, words: tuple[str, ...]) -> str:
+    return "\n".join(map(_resolved, words))
+
+
+@PROJECT.tool(
+    "lens", "csm_project_lens", verb.argument("name"), verb.argument("places", "[PATH]...", nargs=-1, callback=_lines),
+    verb.option("--topic", "topics", metavar="TOPIC", multiple=True, callback=_typed_lines, help="Rank this topic first, too."),
+    verb.flag("--wall", help="Nothing said there is seen from elsewhere."),
+    verb.flag("--remove", help="Take these out of it; without any, end the lens."), verb.YES, sends_by_person=True, scope="none",
+    opens=lambda options: "Let every project see what was said there?" if options["remove"] and options["wall"] else "",
+)  # fmt: skip
+@render.raw
+def show_lens(value: dict[str, Any]) -> Screen:
+    """Rank these projects and topics first in sessions there."""
+    yield from _describe_lens(value)
+    if value["moved"]:
+        yield f"{amount(value['moved'], 'memory')} that held everywhere and came from there only: inside now"
+
+
+def _describe_lens(row: dict[str, Any], *, here: bool = False) -> Screen:
+    home = str(Path.home())
+    yield bold(f"lens {row['name']}: {amount(row['projects'], 'project')}{' (here)' * here}")
+    yield from (pair("  wall", tilde(root, home)) for root in row["walled"])
+    yield from (pair("  ranked", tilde(root, home)) for root in row["ranked"])
+    if row["topics"]:
+        yield pair("  topics", ", ".join(row["topics"]))
+
+
+@PROJECT.tool("list", "csm_project_list")
+@render.if_empty("projects", "no projects yet; they come with sessions and `csmd import`")
+def show_projects(value: dict[str, Any]) -> Screen:
+    """List projects, lenses and workspaces."""
+    home, columns = str(Path.home()), render.width()
+    for row in value["projects"]:
+        numbers = ", ".join(amounts(row, sessions="session", memories="memory"))
+        marks = ["(gone)"] * row["gone"] + [f"[{row['workspace']}]"] * bool(row["workspace"])
+        room = columns - len(numbers) - 2
+        yield bold(f"{render.fitted('  '.join([row['name'], *marks]), room, end=True):<{room}}  {numbers}")
+        kind = {"submodule": ", a submodule", "part": f", a part of {row['part_of']}"}.get(row["kind"], "")
+        about = [
+            ("path", f"{tilde(row['root'], home)}{kind}"),
+            ("last", f"{when(row['last'])}, id {row['id']}"),
+            ("left out", ".csmd-off lies there: nothing that is said there is captured" if row["off"] else ""),
+            ("remote", row["remote"]),
+            *((_WHY[other["why"]], tilde(other["path"], home)) for other in row["aliases"]),
+            *(("merged", tilde(path, home)) for path in row["merged"]),
+        ]
+        yield from (pair(f"  {name}", text) for name, text in about if text)
+    for row in value["workspaces"]:
+        numbers = ", ".join(amounts(row, projects="project", memories="memory"))
+        yield f"workspace {row['name']}: {numbers} for all of them"
+    for row in value["lenses"]:
+        yield from _describe_lens(row, here=row["name"] == value["lens"])

@@ -1,0 +1,287 @@
+"""The command that shows anything in full by its id, and its screens of a memory, a turn and a candidate."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from csmd.cli import render, verb
+from csmd.cli.injections import WHEN_TOLD, show_why
+from csmd.cli.render import Line, Screen, block, bold, dim, first, join, many, pair, pairs, percent
+from csmd.cli.sessions import show_errors, show_session
+from csmd.errors import CsmdError
+from csmd.text import display
+from csmd.text.ages import when
+from csmd.text.display import amount, said_by, squeeze
+
+#: The verbs of this module.
+VERBS = verb.Verbs()
+
+
+#: Relationship -> its words, seen from the memory where it begins and from the other one.
+RELATIONS: dict[str, tuple[str, str]] = {
+    "superseded_by": ("superseded by", "takes the place of"),
+    "goes_on_as": ("still active from it:", "the rest of"),
+    "contradicts": ("contradicts", "contradicted by"),
+    "elaborates": ("adds to", "more on it"),
+    "symptom_of": ("a symptom of", "shows itself as"),
+    "refuted_by": ("refuted by", "refutes"),
+    "renamed_to": ("now called", "was called"),
+    "confirmed_by": ("confirmed by", "confirms"),
+    "caused": ("caused", "caused by"),
+    "depends_on": ("depends on", "needed by"),
+    "relates_to": ("related to", "related to"),
+    "merged_into": ("merged into", "took in"),
+}
+#: Links that speak against a memory: (relationship, whether the memory is its beginning).
+AGAINST = {("superseded_by", True), ("contradicts", False), ("contradicts", True), ("refuted_by", True)}
+#: Confirmations, links and pieces of evidence that are shown; --json has all.
+MOST_SHOWN = 6
+#: Characters shown of a neighbouring turn.
+CONTEXT_CHARACTERS = 150
+#: Characters shown of a turn before the sentence in question.
+BEFORE_CHARACTERS = 400
+#: The rest of a word that was cut; some languages put no space after words.
+_PART_OF_WORD = re.compile(r"^\S{0,30}\s+")
+
+
+def show_memory(value: dict[str, Any]) -> Screen:
+    """One memory: what it says, how sure it is and why, where it was said, what speaks for and against it."""
+    again = "" if value["confirmed_at"] == value["created_at"] else f", last said {when(value['confirmed_at'])}"
+    origin = "" if value["origin"] == "stated" else f" ({value['origin'].replace('_', ' ')})"
+    by = "in another program" if value["authority"] == "external" else f"by the {value['authority']}{origin}"
+    by = f"by {value['author']}, a colleague" if value.get("author") else by
+    pinned = value["pinned"] and "pinned"
+    yield bold(value["text"], most=20)
+    yield ""
+    yield from pairs([
+        ("id", join(f"{value['id']}: {value['category']} ({value['gate']})", value["tier"], pinned)),
+        ("holds", value["project"] or ("perhaps everywhere" if value["origin"] == "inferred" else "everywhere")),
+        ("said", f"{by}, {when(value['created_at'])}{again}"),
+        ("scene", value["scene"]),
+        ("sure", f"{percent(value['sure']['today'])} today"),
+    ])  # fmt: skip
+    for factor in value["sure"]["factors"]:
+        sign = "" if factor["name"] == "base" else "+"
+        effect = f"{factor['effect'] * 100:{sign}.0f} %" if factor["effect"] or not sign else ""
+        yield dim(factor["why"], head=f"{'':<9}{effect:>6}  ")
+    yield from (pair("against", f"{reason['reason']} ({when(reason['at'])})") for reason in value["refuted"])
+    yield from (pair("reported", symptom["text"]) for symptom in value["symptoms"][:3])
+    yield from pairs([
+        ("topics", ", ".join(topic["name"] for topic in value["topics"])),
+        ("fades", fading_words(value)),
+        ("told", _times_shown(value["told"])),
+    ])  # fmt: skip
+    yield from _sources(value["sources"])
+    yield from _links(value)
+    # Memories that share its topics, a line each.
+    room = render.width()
+    near = [(f"  {other['id']}  ", squeeze(other["text"])) for other in value["beside"]]
+    lines = [dim(display.cut(text, max(room - len(head), render.MIN_WIDTH)), head=head) for head, text in near]
+    yield from block("About the same", lines, style="bold")
+    changes = [Line(_change(change), head=f"  {when(change['at'])}  ") for change in value["changes"]]
+    yield from block("What was done to it", changes, style="bold")
+
+
+def _change(change: dict[str, Any]) -> str:
+    """What was done to a memory, why, and by whom."""
+    undone = ", taken back" if change["undone_at"] else ""
+    before, after = change["sure_before"], change["sure_after"]
+    sure = "" if before is None or after is None else f": {before * 100:.0f} to {percent(after)}"
+    new = f" by {change['superseded_by']}" if change["change"] == "superseded" else ""
+    by = f" (by {change['by']})" if change["reason"] == "told" or change["by"] == "rule" else ""
+    return f"{change['change']}{new}{sure}, {change['reason']}{by}{undone}"
+
+
+def fading_words(value: dict[str, Any]) -> str:
+    """Whether sessions are shown a memory at their start, and for how many active days prompts are."""
+    cools = value["cools"]
+    if value["superseded_by"]:
+        return f"superseded by {value['superseded_by']}: no session is told it"
+    if value["tier"] == "archive":
+        return "archived: found by search only"
+    if value["is_refuted"]:
+        return "refuted: no session is told it until it is said anew or kept in `csmd review`"
+    if value["origin"] == "model_saved" and (value["authority"] == "external" or not value["pinned"]):
+        return "no session is told it until you keep it in `csmd review`"
+    at_start, today, warm = value["start"], cools["today"], cools["warm_until"]
+    left = at_start["sessions_left"]
+    sessions = "every session's start" if left is None else f"a session's start for {amount(left, 'more session')}"
+    start = f"told at {sessions} ({at_start['why']})" if at_start["told"] else ""
+    start = start or f"not told at a session's start ({at_start['why']})"
+    if warm is None:
+        return f"{start}; when a prompt matches, for good"
+    prompt = f"when a prompt matches, for {_days(warm - today)}, then " if warm >= today else ""
+    return f"{start}; {prompt}found by search only"
+
+
+def _days(number: int) -> str:
+    return f"{number} more active day{'s' if number != 1 else ''}" if number else "today"
+
+
+def _times_shown(injections: dict[str, Any]) -> str:
+    """How often sessions were shown a memory, and which one last."""
+    if not injections["times"]:
+        return "no session was told it yet"
+    times = amount(injections["times"], "time")
+    for last in injections["last"][:1]:
+        event = WHEN_TOLD.get(last["event"], last["event"])
+        times += f", last {when(last['at'])} to session {display.short_session(last['session_id'])} {event} (csmd why --receipt {last['receipt'][:9]})"
+    return times
+
+
+def _sources(sources: list[dict[str, Any]]) -> Screen:
+    """Where it was said, with the turns around it, then where it was said again."""
+    yield bold("Where it was said", gap=True)
+    for source in sources[:1]:
+        near = source.get("around", {"before": [], "after": []})
+        yield from map(_context_turn, near["before"])
+        yield from _spoken(source, "states")
+        yield from map(_context_turn, near["after"])
+    again, more = first(sources[1:], MOST_SHOWN)
+    if again:
+        yield bold(f"Said again in {many(len(sources) - 1, 'turn')}", gap=True)
+    for source in again:
+        yield from _spoken(source, source["role"], most=4)
+    yield from more
+
+
+#: Beginning of the id of a source that is not a turn -> what it is.
+NO_TURN = {
+    "cli:page-": "an edited page", "cli:": "command line", "foreign:": "a file of another program",
+    "": "a turn that is gone",
+}  # fmt: skip
+
+
+def _spoken(source: dict[str, Any], role: str, *, most: int = 12) -> Screen:
+    """A turn that supports or contradicts something: who, when, where, and the sentence marked in it."""
+    speaker = source["speaker"]
+    if not speaker:
+        speaker = next(what for beginning, what in NO_TURN.items() if source["uuid"].startswith(beginning))
+    session = source["session_id"] and f"session {display.short_session(source['session_id'])}"
+    turn = source["speaker"] and source["uuid"][:13]
+    yield Line(f"{role}: {join(speaker, when(source['at']), session, turn)}", head="  ")
+    sentence = source["sentence"]
+    # For a repetition the sentence is enough.
+    passage = sentence if role != "states" and sentence else source["text"]
+    before, marked, after = passage.partition(sentence) if sentence else (passage, "", "")
+    room = max(2, most // 3)
+    if before.strip():
+        yield dim(_end_of(before.strip()), indent=4, most=room if marked else most)
+    if marked:
+        yield Line(squeeze(marked), head="  > ", most=most)
+    if after.strip():
+        yield dim(after.strip(), indent=4, most=room)
+
+
+def _end_of(text: str) -> str:
+    """The end of a text, from the beginning of a word on, after an ellipsis if it was cut."""
+    return text if len(text) <= BEFORE_CHARACTERS else f"…{_PART_OF_WORD.sub(' ', text[-BEFORE_CHARACTERS:])}"
+
+
+def _context_turn(turn: dict[str, Any]) -> Line:
+    return dim(display.cut(turn["text"], CONTEXT_CHARACTERS), head=f"  {turn['speaker']}: ")
+
+
+def _links(value: dict[str, Any]) -> Screen:
+    """What speaks against it, then its other links."""
+    against = [link for link in value["links"] if (link["relationship"], link["from_id"] == value["id"]) in AGAINST]
+    others = [link for link in value["links"] if link not in against]
+    for title, links in (("Against it", against), ("Linked", others)):
+        lines: list[Line] = []
+        shown, more = first(links, MOST_SHOWN)
+        for link in shown:
+            other, relation = link["other"], relation_of(link["relationship"])[link["from_id"] != value["id"]]
+            about = (
+                f"{relation} {other['id']}, {said_by(other['authority'], other.get('author', ''))} {when(other['at'])}"
+            )
+            lines += [Line(about, indent=2), dim(other["text"], indent=4, most=3)]
+        yield from block(title, [*lines, *more], style="bold")
+
+
+def relation_of(relationship: str) -> tuple[str, str]:
+    """The words for a relationship, seen from its beginning and from its end."""
+    return RELATIONS.get(relationship, (relationship.replace("_", " "),) * 2)
+
+
+def show_turn(value: dict[str, Any]) -> Screen:
+    """One turn, the turns around it, and the memories based on it."""
+    yield Line(value["text"] or "(nothing is kept of its text)", most=40)
+    yield ""
+    yield pair("turn", f"{value['id']}, {value['kind'].replace('_', ' ')}")
+    if value.get("dropped_bytes"):
+        yield pair("left out", f"{amount(value['dropped_bytes'], 'byte')}; the whole: csmd context get {value['id']}")
+    yield pair("said", f"{when(value['at'])} in {value['project'] or 'no project'}")
+    yield pair("session", f"csmd session transcript {value['session_id']}")
+    near = value.get("around", {"before": [], "after": []})
+    yield from block("Before it", map(_context_turn, near["before"]), style="bold")
+    yield from block("After it", map(_context_turn, near["after"]), style="bold")
+    rest = [Line(memory["text"], head=f"  {memory['id']}  ", most=3) for memory in value.get("memories") or ()]
+    yield from block("Memories that rest on it", rest, style="bold")
+
+
+def show_candidate(value: dict[str, Any]) -> Screen:
+    """What may become a memory, or be done to memories, with what speaks for and against it."""
+    yield bold(value["text"], most=20)
+    yield ""
+    yield pair("id", f"{value['id']}: {value['kind'].replace('_', ' ')}, {value['status'].replace('_', ' ')}")
+    yield pair("why", value["reason"])
+    yield pair("holds", value["project"] or "everywhere, if it is so")
+    yield pair("sure", f"{percent(value['confidence'])}, seen {many(value['reinforcement'], 'time')}")
+    yield from memories_about(value["memories"])
+    yield from evidence_for(value["evidence"], most=MOST_SHOWN)
+    if value["status"] in ("open", "needs_review"):
+        yield dim(f"csmd review {value['id']} --keep | --edit TEXT | --drop | --supersede ID", gap=True)
+
+
+def memories_about(rows: list[dict[str, Any]], *, besides: str = "", names: Sequence[str] = ()) -> Screen:
+    """The memories of a candidate, labelled by `names` or numbers; a text equal to `besides` is not repeated."""
+    for number, memory in enumerate(rows, 1):
+        place = names[number - 1] if names else f"{number}. " if len(rows) > 1 else ""
+        yield ""
+        if memory["text"] != besides:
+            yield Line(memory["text"], head=f"  {place}", most=12)
+        origin = f"{said_by(memory['authority'], memory.get('author', ''))} {when(memory['at'])}"
+        replaced = memory["superseded_by"] and f"superseded by {memory['superseded_by']}"
+        yield dim(join(memory["id"], origin, percent(memory["confidence"]), replaced), indent=2 + len(place))
+
+
+def evidence_for(turns: list[dict[str, Any]], *, most: int) -> Screen:
+    """The turns that speak for or against something, each with its sentence."""
+    shown, more = first(turns, most)
+    if turns:
+        yield ""
+    for turn in shown:
+        yield from _spoken(turn, "against" if turn["against"] else turn.get("role") or "for", most=4)
+    yield from more
+
+
+#: (pattern of an id, the tool to ask, its screen), tried in order: a turn's or session's id may look like any other.
+SHOWN = (
+    (re.compile(r"m[0-9a-f]*"), "csm_memory_show", show_memory),
+    (re.compile(r"c[0-9a-f]*"), "csm_candidate_show", show_candidate),
+    (re.compile(r"x[0-9a-f]+"), "csm_error_list", show_errors),
+    (re.compile(r"r[0-9a-f]+(?:-start)?"), "csm_receipt_show", show_why),
+    (re.compile(r"(?!cli:).+"), "csm_turn_show", show_turn),
+    (re.compile(r"(?!cli:).+"), "csm_session_show", show_session),
+)
+
+
+@VERBS.action("show", verb.ID)
+def show(id: str, as_json: bool) -> None:  # noqa: A002 - the tools' word
+    """Show anything in full by its ID: a memory, a turn, a session, a receipt, an error."""
+    ident = id.strip()
+    for form, tool, screen in SHOWN:
+        if not form.fullmatch(ident):
+            continue
+        try:
+            verb.reply(tool, screen, {"id": ident, "as_json": as_json})
+            return
+        except CsmdError as error:
+            if "there is no" not in error.what and "nothing was injected" not in error.what:
+                raise
+    if ident.startswith("cli:"):
+        raise CsmdError(f"{ident} was typed in a terminal, and no session has it", hint="csmd memories")
+    hint = "`csmd memories`, `csmd search` and `csmd session list` show their ids"
+    raise CsmdError(f"there is no memory and no turn, session or receipt {ident!r}", hint=hint)

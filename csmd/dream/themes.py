@@ -1,0 +1,145 @@
+"""Chooses the themes that have a page: topics of many memories, merged if they overlap, split if they are too broad; pure."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+#: Memories that make a theme of a topic in two or more projects.
+LEAST_SHARED = 4
+#: Memories that make a theme of a topic in one project.
+LEAST_ALONE = 10
+#: Of the memories of a theme in one project, how many must be on no other page.
+LEAST_UNLISTED = 5
+#: A theme with fewer memories loses its page; in one project, with fewer that are on no other page.
+LEAST_TO_STAY = 2
+#: Two themes are merged if they share this part of all their memories, or of the smaller one's.
+OVERLAP = 0.5
+CONTAINED = 0.8
+#: Merged themes stay merged down to these shares.
+STILL_OVERLAP = 0.35
+STILL_CONTAINED = 0.6
+#: A theme with more memories is split by another topic that has at least LEAST_ALONE of them.
+MOST = 40
+#: A theme stays split down to this many memories, and each part down to half of LEAST_ALONE.
+STILL_MANY = 30
+#: A topic with a larger share of a theme's memories does not split it.
+NEARLY_ALL = 0.8
+#: Most themes with a page: those that have one already, then the largest. The index lists fewer.
+MOST_THEMES = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """A theme with a page: the ids of its memories, the topics merged into it, and the topic that split it off or ""."""
+
+    name: str
+    members: frozenset[str] = frozenset()
+    also: tuple[str, ...] = ()
+    part: str = ""
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that its memories are tagged with."""
+        return [*filter(None, (self.name.removesuffix(f": {self.part}"), self.part)), *self.also]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThemeSources:
+    """The data that themes are chosen from: topic -> memories, memory -> project, themes with a page, memories on other pages."""
+
+    tagged: Mapping[str, Collection[str]]
+    project_of: Mapping[str, int]
+    paged: Mapping[str, Theme] = field(default_factory=dict)
+    listed: Collection[str] = frozenset()
+
+    @cached_property
+    def topics_of(self) -> Mapping[str, Collection[str]]:
+        """Memory -> its topics."""
+        names_of: dict[str, list[str]] = defaultdict(list)
+        for name, members in self.tagged.items():
+            for ident in members:
+                names_of[ident].append(name)
+        return names_of
+
+    def theme(self, name: str) -> Theme:
+        """Returns the theme of a topic; in projects where the topic has become rare, with the memories that are on its page."""
+        tagged = frozenset(self.tagged.get(name, ()))
+        paged = self.paged[name].members & self.project_of.keys() if name in self.paged else frozenset[str]()
+        number = Counter(self.project_of[ident] for ident in tagged)
+        kept = {ident for ident in paged if number[self.project_of[ident]] < LEAST_TO_STAY}
+        return Theme(name=name, members=tagged | kept)
+
+    def is_shared(self, theme: Theme) -> bool:
+        """Whether a theme has memories of two or more projects."""
+        return len({self.project_of[ident] for ident in theme.members}) > 1
+
+    def recurs(self, theme: Theme) -> bool:
+        """Whether a topic is large enough for a theme, whatever its page would say."""
+        least = LEAST_SHARED if self.is_shared(theme) else LEAST_ALONE
+        return len(theme.members) >= (LEAST_TO_STAY if theme.name in self.paged else least)
+
+    def deserves_page(self, theme: Theme) -> bool:
+        """Whether a theme's page says enough that no other page says."""
+        unlisted = sum(ident not in self.listed for ident in theme.members)
+        return self.is_shared(theme) or unlisted >= (LEAST_TO_STAY if theme.name in self.paged else LEAST_UNLISTED)
+
+    def parts_of(self, name: str) -> set[str]:
+        """The topics that a theme was split by; the page of a part is called `theme: part`."""
+        return {paged.removeprefix(f"{name}: ") for paged in self.paged if paged.startswith(f"{name}: ")}
+
+    def split(self, theme: Theme) -> list[Theme]:
+        """Splits a theme that is too broad by the other topics of its memories; memories without one stay in the first part."""
+        rest, parts, before = theme.members, list[Theme](), self.parts_of(theme.name)
+        while len(rest) > (STILL_MANY if before else MOST):
+            others = {name for ident in rest for name in self.topics_of.get(ident, ())} - {theme.name}
+            inside = {name: rest & set(self.tagged[name]) for name in sorted(others)}
+            fitting = [
+                name
+                for name, members in inside.items()
+                if (LEAST_ALONE // 2 if name in before else LEAST_ALONE) <= len(members) <= NEARLY_ALL * len(rest)
+            ]
+            if not fitting:
+                break
+            name = min(fitting, key=lambda name: (name not in before, -len(inside[name]), name))
+            parts.append(Theme(name=f"{theme.name}: {name}", members=inside[name], part=name))
+            rest -= inside[name]
+        return [replace(theme, members=rest), *parts]
+
+    def belong_together(self, kept: Theme, theme: Theme) -> bool:
+        """Whether a theme is to be merged into another one, because most memories belong to both."""
+        is_merged = kept.name in self.paged and theme.name in self.paged[kept.name].also
+        overlap, contained = (STILL_OVERLAP, STILL_CONTAINED) if is_merged else (OVERLAP, CONTAINED)
+        shared = len(theme.members & kept.members)
+        return shared >= overlap * len(theme.members | kept.members) or shared >= contained * len(theme.members)
+
+
+def choose_themes(sources: ThemeSources) -> list[Theme]:
+    """Returns the themes that have a page, by name: overlapping ones merged, broad ones split, MOST_THEMES at most.
+
+    A merged theme keeps the name of the one that has a page, else of the larger one.
+    """
+    names = {*sources.tagged, *(name for name in sources.paged if ": " not in name)}
+    themes = [
+        theme
+        for theme in map(sources.theme, names)
+        if sources.recurs(theme) or (sources.parts_of(theme.name) and len(theme.members) >= LEAST_TO_STAY)
+    ]
+    merged: list[Theme] = []
+    for theme in sorted(themes, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)):
+        place = next((at for at, kept in enumerate(merged) if sources.belong_together(kept, theme)), None)
+        if place is None:
+            merged.append(theme)
+        else:
+            kept = merged[place]
+            also = (*kept.also, theme.name)
+            merged[place] = Theme(name=kept.name, members=kept.members | theme.members, also=also)
+    split = [part for theme in merged for part in sources.split(theme)]
+    chosen = filter(sources.deserves_page, filter(sources.recurs, split))
+    first = heapq.nsmallest(
+        MOST_THEMES, chosen, key=lambda theme: (theme.name not in sources.paged, -len(theme.members), theme.name)
+    )
+    return sorted(first, key=lambda theme: theme.name)

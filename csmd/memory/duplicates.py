@@ -1,0 +1,223 @@
+"""Finds memories that say the same, or nearly so, and decides which of two stays; pure."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from csmd.memory import confidence
+from csmd.text import claims, restatement, sentence, similarity, tokens
+from csmd.values import Memory
+from csmd.vocabulary import AUTHORITY_RANK, CandidateKind, Decay
+
+#: Two memories with a smaller share of their content words in common are not compared further.
+NEAR_SHARE = 0.5
+#: Two memories that each add something of their own must share at least this many content words.
+NEAR_SHARED = 5
+#: A memory may only be merged into one that ages no faster.
+DECAYS: dict[Decay, int] = {"ephemeral": 0, "session": 1, "durable": 2, "permanent": 3}
+PAIRS = frozenset({"duplicate", "near_duplicate"})
+#: (project, kind, fingerprint): identifies a finding and its candidate.
+Key = tuple[int, str, str]
+
+
+class Likeness(NamedTuple):
+    """The share (0-1) of content words that two memories have in common, and whether they say the same."""
+
+    share: float
+    exact: bool
+
+
+class Pair(NamedTuple):
+    """Two similar memories by their index."""
+
+    first: int
+    second: int
+    likeness: Likeness
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something to repair, and its memories: a single one, or the one that stays followed by its duplicate."""
+
+    kind: CandidateKind
+    memories: tuple[Memory, ...]
+    reason: str
+    confidence: float
+
+    @property
+    def key(self) -> Key:
+        """Its key in the queue, whichever of its memories stays."""
+        fingerprint = " ".join(sorted(memory.id for memory in self.memories))
+        return self.memory.project_seq, self.kind, fingerprint
+
+    @property
+    def memory(self) -> Memory:
+        """The memory to repair: the duplicate of a pair."""
+        return self.memories[-1]
+
+    @property
+    def into(self) -> Memory | None:
+        """The memory to merge it into, if it is a duplicate."""
+        return self.memories[0] if len(self.memories) > 1 else None
+
+
+def compare(left: Memory, right: Memory) -> Likeness | None:
+    """Compares two memories; None if they are not even similar.
+
+    A correction repeats only corrections: next to another statement it says something else. Answers to different
+    questions are not similar either.
+    """
+    return _compare_gists(left, similarity.gist(left.text), right, similarity.gist(right.text))
+
+
+def _compare_gists(
+    left: Memory, left_gist: similarity.Gist, right: Memory, right_gist: similarity.Gist
+) -> Likeness | None:
+    if (left.gate == "correction") != (right.gate == "correction") or left_gist.turns != right_gist.turns:
+        return None
+    if similarity.answers_another(left.text, right.text):
+        return None
+    share = similarity.overlap(left_gist, right_gist)
+    if not (left_gist.stems or right_gist.stems):
+        share = float(tokens.normalise(left.text) == tokens.normalise(right.text))
+    if share < NEAR_SHARE:
+        return None
+    only_left, only_right = left_gist.stems - right_gist.stems, right_gist.stems - left_gist.stems
+    differ = bool(only_left and only_right)
+    if share >= similarity.SAME_SHARE and not differ:
+        return None if restatement.change_places(left.text, right.text) else Likeness(share, exact=True)
+    shared = len(left_gist.stems & right_gist.stems)
+    if differ and (shared < NEAR_SHARED or (_has_digit(only_left) and _has_digit(only_right))):
+        return None
+    return Likeness(share, exact=False)
+
+
+def _has_digit(stems: frozenset[str]) -> bool:
+    return any(char.isdigit() for stem in stems for char in stem)
+
+
+def iter_pairs(memories: Sequence[Memory], *, everywhere: Mapping[int, int]) -> Iterator[list[Pair]]:
+    """Yields the similar pairs within each project, each pair once, in one small step for each memory.
+
+    `everywhere` maps a project to the row of its general memories, with which its own are compared too. Two texts that
+    share enough words share one of their rarest words; only memories that do are compared.
+    """
+    gists: list[similarity.Gist] = []
+    uses: Counter[str] = Counter()
+    for memory in memories:
+        gists.append(similarity.gist(memory.text))
+        uses.update(gists[-1].stems)
+        yield []
+    general = {0, *everywhere.values()}
+    by_rare_word: dict[tuple[int, str], list[int]] = {}
+    # General memories come first, so that those of each project are compared with them.
+    for index in sorted(range(len(memories)), key=lambda index: (memories[index].project_seq not in general, index)):
+        memory, gist = memories[index], gists[index]
+        stems = sorted(gist.stems, key=lambda stem: (uses[stem], stem))
+        # A similar text has at least one of these: no more of the words may be missing in it.
+        rare = stems[: len(stems) - math.ceil(NEAR_SHARE * len(stems)) + 1] or [f"={tokens.normalise(memory.text)}"]
+        scopes = {memory.project_seq, everywhere.get(memory.project_seq, 0)}
+        others = {other for scope in scopes for stem in rare for other in by_rare_word.get((scope, stem), ())}
+        pairs = []
+        for other in sorted(others):
+            likeness = _compare_gists(memories[other], gists[other], memory, gist)
+            if likeness is not None:
+                pairs.append(Pair(min(other, index), max(other, index), likeness))
+        yield pairs
+        for stem in rare:
+            by_rare_word.setdefault((memory.project_seq, stem), []).append(index)
+
+
+def rank(memory: Memory) -> tuple[bool, int, float, int, str, str]:
+    """Sort key of memories that say the same, the one that stays first: pin, authority, confidence, evidence, age."""
+    return (
+        not memory.pinned,
+        -AUTHORITY_RANK[memory.authority],
+        -memory.confidence,
+        -memory.times,
+        memory.created_at,
+        memory.id,
+    )
+
+
+def wording_rank(memory: Memory) -> tuple[bool, int, bool, int, int]:
+    """Sort key of memories that say the same in other words, the best wording first.
+
+    Pinned before unpinned, the user's words before an assistant's, a text that can be read alone before one that refers
+    to an earlier sentence, then the more concrete (names, numbers), then the more complete.
+    """
+    claimed = claims.parse(memory.text)
+    return (
+        not memory.pinned,
+        -AUTHORITY_RANK[memory.authority],
+        sentence.parse(memory.text).goes_on,
+        -len(claimed.names),
+        -len(claimed.stems),
+    )
+
+
+def is_visible_wherever(keeper: Memory, other: Memory, *, everywhere: Mapping[int, int]) -> bool:
+    """Whether one memory is visible wherever another is; `everywhere` maps a project to the row of its general memories."""
+    return keeper.project_seq in (other.project_seq, everywhere.get(other.project_seq, 0))
+
+
+def may_merge(memory: Memory, into: Memory) -> bool:
+    """Whether a memory may be merged: not if it is pinned, or the user's and the other one an assistant's."""
+    return not memory.pinned and AUTHORITY_RANK[memory.authority] <= AUTHORITY_RANK[into.authority]
+
+
+def may_merge_unasked(memory: Memory, into: Memory) -> bool:
+    """Whether a memory may be merged without asking a person: the other one weighs as much and lasts as long."""
+    return (
+        may_merge(memory, into)
+        and (memory.gate == "correction") == (into.gate == "correction")
+        and DECAYS[into.decay] >= DECAYS[memory.decay]
+        and confidence.has_warm_floor(into) >= confidence.has_warm_floor(memory)
+        # Inferred memories follow their counts, and what an assistant saved by itself is nobody's statement.
+        and into.origin == memory.origin != "inferred"
+    )
+
+
+def find_duplicates(
+    memories: Sequence[Memory], *, everywhere: Mapping[int, int], dropped: Collection[Key] = ()
+) -> list[Finding]:
+    """Finds memories that repeat another one, each with the one that stays; the surest first.
+
+    A memory is merged at most once, and takes in no other after that: carried out in this order, the findings leave none.
+    """
+    alive = [memory for memory in memories if memory.is_alive]
+    findings: list[Finding] = []
+    for pair in (pair for pairs in iter_pairs(alive, everywhere=everywhere) for pair in pairs):
+        keeper, other = sorted((alive[pair.first], alive[pair.second]), key=rank)
+        if not is_visible_wherever(keeper, other, everywhere=everywhere):
+            keeper, other = other, keeper  # the general one stays, however sure the project's own is
+        if is_visible_wherever(keeper, other, everywhere=everywhere) and may_merge(other, keeper):
+            finding = describe_duplicate(keeper, other, pair.likeness)
+            if finding.key not in dropped:
+                findings.append(finding)
+    findings.sort(key=lambda finding: (finding.kind, rank(finding.memories[0]), -finding.confidence, finding.key))
+    merged: set[str] = set()
+    feasible = []
+    for finding in findings:
+        if merged.isdisjoint(memory.id for memory in finding.memories):
+            merged.add(finding.memory.id)
+            feasible.append(finding)
+    return feasible
+
+
+def describe_duplicate(keeper: Memory, other: Memory, likeness: Likeness) -> Finding:
+    """Returns the finding that a memory repeats another one."""
+    kind: CandidateKind = "duplicate" if likeness.exact else "near_duplicate"
+    says = "says the same as" if likeness.exact else f"shares {likeness.share * 100:.0f} % of its words with"
+    reason = f"{other.id} {says} {keeper.id}"
+    return Finding(kind=kind, memories=(keeper, other), reason=reason, confidence=round(likeness.share, 4))
+
+
+def describe_restatement(keeper: Memory, other: Memory, reason: str) -> Finding:
+    """Returns the finding that a memory says what another one does in other words."""
+    reason = f"{other.id}: {reason} as {keeper.id}"
+    return Finding(kind="duplicate", memories=(keeper, other), reason=reason, confidence=1.0)

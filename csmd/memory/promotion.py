@@ -1,0 +1,367 @@
+"""Queues candidates and promotes those that pass the thresholds to memories, which then follow their candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from csmd.memory import confidence, habits, remember, supersession
+from csmd.memory.habits import KINDS, ORDER
+from csmd.store import belief_changes, candidates, cursors, memories, memory_deletion, projects, tombstones
+from csmd.store.core import Store
+from csmd.store.memories import INFERRED
+from csmd.store.sqlite import Rows
+from csmd.text import display, tokens
+from csmd.values import Candidate, Memory, Provenance, Statement
+from csmd.vocabulary import Authority, Scope
+
+#: The latest packets of a project that are counted.
+MOST_PACKETS = 20_000
+#: The most candidates that one plan decides about.
+MOST_CANDIDATES = 2_000
+#: Who promotes, as `by` of a change.
+BY = "csmd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """The thresholds of a promotion: confidence (0-1), times seen, pieces of evidence."""
+
+    confidence: float
+    reinforcement: int
+    evidence: int
+
+
+DEFAULT = Profile(confidence=0.7, reinforcement=3, evidence=2)
+RELAXED = Profile(confidence=0.3, reinforcement=1, evidence=1)
+Step = Literal["promote", "review", "known", "wait"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What to do with a candidate, and why; `memory_id` is the memory that says the same already."""
+
+    candidate: Candidate
+    step: Step
+    reasons: tuple[str, ...]
+    memory_id: str = ""
+
+
+# --- deciding
+
+
+def promotions(waiting: Iterable[Candidate], *, profile: Profile, memory_of: Mapping[str, str]) -> list[Action]:
+    """Decides about waiting candidates, the surest first; `memory_of` maps a candidate to the memory that says the same."""
+    ordered = sorted(
+        waiting,
+        key=lambda candidate: (-candidate.confidence, candidate.kind, candidate.fingerprint, candidate.project_seq),
+    )
+    actions = []
+    for candidate in ordered:
+        memory_id = memory_of.get(candidate.id, "")
+        step, reasons = _decide(candidate, profile, memory_id)
+        memory_id = memory_id if step == "known" else ""
+        actions.append(Action(candidate=candidate, step=step, reasons=reasons, memory_id=memory_id))
+    return actions
+
+
+def _decide(candidate: Candidate, profile: Profile, memory_id: str) -> tuple[Step, tuple[str, ...]]:
+    if candidate.kind not in KINDS or not KINDS[candidate.kind].promoted:
+        return "wait", ("is told, and is nothing to remember",)
+    if candidate.contradicted or candidate.status == "needs_review":
+        against = display.amount(candidate.contradicted, "session")
+        return "review", (f"{against} against it: a person has to say",)
+    if memory_id:
+        return "known", (f"{memory_id} says the same",)
+    measured = (
+        ("confidence", _percent(candidate.confidence), _percent(profile.confidence)),
+        ("times seen", candidate.reinforcement, profile.reinforcement),
+        ("evidence", sum(not source.against for source in candidate.evidence), profile.evidence),
+    )
+    lacking = tuple(f"{name} {value}, {needed} are needed" for name, value, needed in measured if value < needed)
+    enough = tuple(f"{name} {value} (at least {needed})" for name, value, needed in measured)
+    return ("wait", lacking) if lacking else ("promote", enough)
+
+
+def _percent(confidence: float) -> int:
+    """A confidence in whole percent, rounded down: 0.6999 does not reach a threshold of 70."""
+    return int(round(confidence * 100, 2))
+
+
+# --- in the background
+
+
+def step(store: Store, *, now: str, promoting: bool = True, quiet_before: str = "") -> int:
+    """Derives candidates for projects whose packets changed; how many projects, 0 for nothing left.
+
+    `promoting`: candidates that pass become memories. With `quiet_before`, projects observed since then wait: someone is
+    at work.
+    """
+    changed = store.read(lambda rows: candidates.projects_to_scan(rows, quiet_before=quiet_before, now=now))
+    for project, top in changed:
+        _scan(store, project, top, now=now, promoting=promoting)
+    return len(changed)
+
+
+def _scan(store: Store, project: int, top: int, *, now: str, promoting: bool) -> None:
+    packets = store.read(lambda rows: candidates.latest_packets(rows, projects=[project], limit=MOST_PACKETS))
+    derived = habits.derive_candidates(packets, project=project)
+
+    def write(rows: Rows) -> None:
+        if dict(candidates.projects_to_scan(rows)).get(project) != top:
+            return  # changed in the meantime: the next step counts it
+        _replace_candidates(rows, derived, project=project, key=store.hash_key, now=now)
+        if promoting:
+            carry_out(rows, plan_promotions(rows, projects=[project], profile=DEFAULT), key=store.hash_key, now=now)
+        cursors.move_cursor(rows, candidates.SCAN, str(project), top)
+
+    store.write(write)
+
+
+# --- candidates
+
+
+def queue_candidate(rows: Rows, candidate: Candidate, *, promoting: bool, key: bytes, now: str) -> list[str]:
+    """Queues or updates a candidate of another source, and remembers it if it passes.
+
+    Returns the ids of the candidate and of its memories; [] if a person dropped it or it was purged.
+    """
+    if tombstones.marks(rows, key).spans(f"{candidate.text} {candidate.fingerprint}"):
+        return []
+    of_source = candidates.of_source(rows, candidate.source, project=candidate.project_seq)
+    stored = next((queued for queued in of_source if _identity(queued) == _identity(candidate)), None)
+    ident = candidates.put_candidate(rows, candidate) if stored is None else stored.id
+    if stored is not None and stored.status != "dropped":
+        _renew(rows, stored, replace(candidate, id=ident), key=key, now=now)
+    current = candidates.by_id(rows, ident) if ident else None
+    if current is not None and promoting and current.status in candidates.WAITING:
+        memory = _find_repeated(rows, current)
+        plan = promotions([current], profile=DEFAULT, memory_of={ident: memory.id} if memory else {})
+        carry_out(rows, plan, key=key, now=now)
+        current = candidates.by_id(rows, ident)
+    return [] if current is None or current.status == "dropped" else [ident, *current.memory_ids]
+
+
+def _identity(candidate: Candidate) -> tuple[str, str]:
+    return candidate.kind, candidate.fingerprint
+
+
+def _replace_candidates(rows: Rows, derived: Sequence[Candidate], *, project: int, key: bytes, now: str) -> None:
+    """Makes a project's queue contain exactly the derived candidates, as far as habits are concerned."""
+    marks = tombstones.marks(rows, key)
+    allowed = {
+        _identity(candidate): candidate
+        for candidate in derived
+        if not marks.spans(f"{candidate.text} {candidate.fingerprint}")
+    }
+    for stored in candidates.of_source(rows, habits.SOURCE, project=project):
+        candidate = allowed.pop(_identity(stored), None)
+        if candidate is None:
+            _withdraw(rows, stored, key=key)
+        elif stored.status != "dropped":
+            _renew(rows, stored, candidate, key=key, now=now)
+    for candidate in allowed.values():
+        ident = candidates.identity(candidate.kind, project, candidate.fingerprint, "")
+        candidates.put_candidate(rows, replace(candidate, id=ident))
+
+
+def _withdraw(rows: Rows, stored: Candidate, *, key: bytes) -> None:
+    """Removes a candidate that nothing supports any more, and takes it out of the memory that was inferred from it."""
+    inferred = _inferred_memories(rows, stored)
+    if stored.status != "dropped":
+        candidates.remove(rows, stored)
+    for memory in inferred:
+        _update_inferred(rows, memory, before=stored, key=key)
+
+
+def _renew(rows: Rows, stored: Candidate, derived: Candidate, *, key: bytes, now: str) -> None:
+    """Updates a candidate, and the memory that it became."""
+    is_over = stored.status in ("promoted", "done")
+    is_believed = any(memories.by_id(rows, ident) for ident in stored.memory_ids)
+    if is_over and not is_believed:
+        sources = _candidates_of(rows, stored.memory_ids) or [stored]
+        if tombstones.is_statement_forgotten(
+            rows, _combine(sources).text, correction=False, authority=KINDS[stored.kind].authority,
+            project=stored.project_seq, at="", key=key,
+        ):  # fmt: skip
+            for candidate in sources:
+                candidates.set_status(rows, candidate, "dropped", now=now)
+            return
+    inferred = _inferred_memories(rows, stored) if is_over else []
+    would_promote = promotions([derived], profile=DEFAULT, memory_of={})[0].step == "promote"
+    stays = would_promote and _core(stored) == _core(derived)
+    # An inferred memory stays only if the candidate would become the same memory now.
+    if is_over and is_believed and (stays or not inferred):
+        derived = replace(derived, status=stored.status, memory_ids=stored.memory_ids)
+    if candidates.renew(rows, stored, derived):
+        for memory in inferred:
+            _update_inferred(rows, memory, before=stored, key=key)
+
+
+# --- promotion
+
+
+def plan_promotions(rows: Rows, *, projects: Sequence[int] | None, profile: Profile) -> list[Action]:
+    """Decides about the candidates that wait in some projects (None: all)."""
+    waiting = candidates.waiting(rows, projects=projects, limit=MOST_CANDIDATES)
+    waiting = [candidate for candidate in waiting if candidate.kind in KINDS]
+    repeated = {candidate.id: _find_repeated(rows, candidate) for candidate in waiting}
+    memory_of = {ident: memory.id for ident, memory in repeated.items() if memory is not None}
+    return promotions(waiting, profile=profile, memory_of=memory_of)
+
+
+def carry_out(rows: Rows, actions: Iterable[Action], *, key: bytes, now: str, origin: str = INFERRED) -> dict[str, str]:
+    """Carries out a plan, except for candidates changed since; maps candidates to the memories they became.
+
+    With another `origin` than inferred the memory is a person's: csmd neither changes nor withdraws it.
+    """
+    promoted: dict[str, str] = {}
+    for action in actions:
+        current = candidates.by_id(rows, action.candidate.id)
+        if current is None or current.version != action.candidate.version:
+            continue
+        if action.step == "promote":
+            ident = _promote(rows, action, key=key, now=now, origin=origin)
+            if ident:
+                promoted[current.id] = ident
+        elif action.step == "known":
+            candidates.renew(rows, current, replace(current, status="done", memory_ids=(action.memory_id,)))
+        elif action.step == "review" and current.status != "needs_review":
+            candidates.set_status(rows, current, "needs_review", now=now)
+    return promoted
+
+
+def _promote(rows: Rows, action: Action, *, key: bytes, now: str, origin: str) -> str:
+    """Makes a candidate a memory; returns the memory's id, or "" if it is known already or the user had it forgotten."""
+    candidate = action.candidate
+    statement = _to_statement(candidate, _core(candidate), KINDS[candidate.kind].authority)
+    project = candidate.project_seq
+    ident, is_new = "", False
+    elsewhere = _find_in_other_projects(rows, candidate) if origin == INFERRED else ""
+    if not remember.is_forgotten(rows, replace(statement, text=candidate.text), project=project, at="", key=key):
+        if elsewhere:
+            ident = elsewhere
+        else:
+            source = _sources(candidate)[0]
+            ident, is_new = remember.remember(
+                rows, statement, source, project=project, origin=origin, key=key, scope="project"
+            )
+    if not ident:
+        candidates.set_status(rows, candidate, "dropped", now=now)
+        return ""
+    status: Literal["promoted", "done"] = "promoted" if is_new or elsewhere else "done"
+    candidates.renew(rows, candidate, replace(candidate, status=status, memory_ids=(ident,)))
+    memory = memories.by_id(rows, ident)
+    if memory is not None and status == "promoted":
+        _update_inferred(rows, memory, before=candidate, key=key)
+        belief_changes.record_change(rows, ident, "promoted", "", candidate.id, "; ".join(action.reasons), BY, now)
+    return ident if is_new else ""
+
+
+def _find_in_other_projects(rows: Rows, candidate: Candidate) -> str:
+    """The id of the memory inferred from the same order in another project of the workspace, "" for none."""
+    if not candidate.fingerprint.startswith(ORDER):
+        return ""
+    same = "m.kind = :kind and m.fingerprint = :fingerprint and m.status = 'promoted' and m.project_seq <> :here"
+    here = candidate.project_seq
+    everywhere = projects.everywhere(rows, here)
+    for other in candidates.where(rows, same, kind=candidate.kind, fingerprint=candidate.fingerprint, here=here):
+        is_visible = projects.everywhere(rows, other.project_seq) == everywhere
+        if is_visible and (inferred := _inferred_memories(rows, other)):
+            return inferred[0].id
+    return ""
+
+
+def _find_repeated(rows: Rows, candidate: Candidate) -> Memory | None:
+    """The memory of the same project that says the same as a candidate, or None."""
+    for text in (_core(candidate), candidate.text):
+        statement = _to_statement(candidate, text, "user")
+        if memory := remember.find_repeated(rows, statement, project=candidate.project_seq):
+            return memory
+    return None
+
+
+def _to_statement(candidate: Candidate, text: str, authority: Authority) -> Statement:
+    return Statement(
+        text=text, gate=candidate.gate, category=candidate.category, confidence=candidate.confidence,
+        authority=authority, reasons=(INFERRED, candidate.kind),
+    )  # fmt: skip
+
+
+# --- memories inferred from candidates
+
+
+def _inferred_memories(rows: Rows, stored: Candidate) -> list[Memory]:
+    """The memories that a candidate became, except those that a person has adopted or changed."""
+    core = _core(_combine(_candidates_of(rows, stored.memory_ids) or [stored]))
+    inferred = []
+    for memory in filter(None, (memories.by_id(rows, ident) for ident in stored.memory_ids)):
+        is_shared = memory.scope == "user" and memory.text.startswith(f"{core}: ")
+        if memories.is_inferred(memory, memory.text if is_shared else stored.text):
+            inferred.append(memory)
+    return inferred
+
+
+def _candidates_of(rows: Rows, memory_ids: Sequence[str]) -> list[Candidate]:
+    """The candidates that became a memory, the oldest first: several if an order is a habit in several projects."""
+    same = "m.status in ('promoted', 'done') and m.memory_ids = :ids order by m.created_at, m.seq"
+    return candidates.where(rows, same, ids=" ".join(memory_ids))
+
+
+def _combine(sources: Sequence[Candidate]) -> Candidate:
+    """Combines candidates of the same order into one, with their sessions added up."""
+    first = sources[0]
+    if len(sources) == 1:
+        return first
+    counts = [[int(word) for word in source.text.split() if word.isdigit()][-2:] for source in sources]
+    count, total = map(sum, zip(*counts, strict=True))
+    return replace(
+        first,
+        text=f"{_core(first)}: in {count} of {total} sessions.",
+        confidence=max(source.confidence for source in sources),
+        updated_at=max(source.updated_at for source in sources),
+        evidence=tuple(evidence for source in sources for evidence in source.evidence),
+    )
+
+
+def _update_inferred(rows: Rows, memory: Memory, *, before: Candidate, key: bytes) -> None:
+    """Gives an inferred memory the scope, text, confidence and sources of its candidates; deletes it if it has none left.
+
+    `before` is the candidate that has changed, as it was.
+    """
+    of_memory = _candidates_of(rows, [memory.id])
+    if not of_memory:
+        memory_deletion.delete_memory(rows, memory)
+        return
+    candidate = _combine(of_memory)
+    scope: Scope = "user" if len(of_memory) > 1 else "project"
+    home = candidate.project_seq if scope == "project" else projects.everywhere(rows, candidate.project_seq)
+    if memory.project_seq != home:
+        projects.give_project(rows, memory, home)
+        if memories.by_id(rows, memory.id) is None:  # it was merged with one there of the same words
+            return
+    sources = _sources(candidate)
+    sure = min(candidate.confidence, confidence.clamp(1.0, candidate.category, candidate.gate))
+    reworded = replace(
+        memory, text=candidate.text, confidence=sure, created_at=candidate.created_at, category=candidate.category,
+        confirmed_at=candidate.updated_at, session_id=sources[0].session_id, project_seq=home, scope=scope,
+    )  # fmt: skip
+    text_hash = tokens.keyed_hash(candidate.text, key)
+    earlier = [source.uuid for source in before.evidence]
+    reworded = supersession.aged(rows, reworded)
+    memories.update_inferred(rows, reworded, text_hash=text_hash, sources=sources, before=earlier)
+
+
+def _sources(candidate: Candidate) -> list[Provenance]:
+    """The turns that support a candidate, the earliest first: that one counts as stating it."""
+    support = sorted(
+        (source for source in candidate.evidence if not source.against), key=lambda source: (source.at, source.uuid)
+    )
+    return [Provenance(uuid=source.uuid, session_id=source.session_id, at=source.at) for source in support]
+
+
+def _core(candidate: Candidate) -> str:
+    """A candidate's text without its counts, by which its memory is recognised."""
+    is_habit = candidate.source == habits.SOURCE
+    return (candidate.text.rpartition(": ")[0] if is_habit else "") or candidate.text

@@ -1,0 +1,79 @@
+"""Merges a new memory with an older one that says the same in other words.
+
+A statement that repeats a memory's words confirms it at once (`memory.remember`). One in other words first becomes a memory
+of its own, because vectors are made in the background. Once it has one, it is merged into the older memory, or the older
+one into it if it is the better wording.
+"""
+
+from __future__ import annotations
+
+from csmd.memory import duplicates, supersession, upkeep
+from csmd.memory.duplicates import PAIRS, Finding
+from csmd.store import belief_changes, cursors, memories, near_memories, upkeep_queries, vectors
+from csmd.store.core import Store
+from csmd.store.sqlite import Rows
+from csmd.text import restatement
+from csmd.values import Memory
+
+STAGE = "restatements"
+#: New memories that one step reads.
+BATCH = 5
+#: At most this many of the newest memories are compared; the dream compares the rest of a longer import.
+MOST_NEW = 500
+
+
+def step(store: Store, *, model: str | None, now: str) -> int:
+    """Compares the next new memories that have a vector; how many, 0 if none waits or there is no model."""
+    new, merges = store.read(lambda rows: _find_next(rows, model)) if model else ([], [])
+    if not new:
+        return 0
+
+    def write(rows: Rows) -> None:
+        upkeep.apply(rows, merges, by=supersession.RULE, now=now, key=store.hash_key)
+        cursors.move_cursor(rows, STAGE, "memories", new[-1].seq)
+
+    store.write(write)
+    return len(new)
+
+
+def _find_next(rows: Rows, model: str) -> tuple[list[Memory], list[Finding]]:
+    """The next memories with vectors, up to the first to be merged, and its merge."""
+    reached = vectors.embedded_up_to(rows, "memory", vectors.model_seq(rows, model))
+    start = max(cursors.cursor(rows, STAGE, "memories"), reached - MOST_NEW)
+    new = [memory for memory in upkeep_queries.memories_past(rows, start, limit=BATCH) if memory.seq <= reached]
+    for index, memory in enumerate(new, 1):
+        if finding := _find_restated(rows, memory):
+            return new[:index], [finding]  # the rest is compared with what the merge leaves
+    return new, []
+
+
+def _find_restated(rows: Rows, memory: Memory) -> Finding | None:
+    """The merge of a memory with the first older one, by vectors, that says the same; None for none."""
+    if not memory.is_alive:
+        return None
+    older = {
+        seq
+        for pair in near_memories.near_pairs(rows, memory.project_seq, [memory.seq])
+        for seq in pair
+        if seq < memory.seq
+    }
+    for other in memories.by_seqs(rows, sorted(older)).values():
+        if not other.is_alive or other.author or _were_separated(rows, memory, other):
+            continue
+        verdict = restatement.judge(other.text, memory.text)
+        # The older one stays if both are worded as well.
+        sides = sorted((other, memory), key=duplicates.wording_rank)
+        for keeper, merged in (sides, sides[::-1]) if verdict.is_same else ():
+            if duplicates.may_merge_unasked(merged, keeper):
+                return duplicates.describe_restatement(keeper, merged, verdict.reason)
+    return None
+
+
+def _were_separated(rows: Rows, memory: Memory, other: Memory) -> bool:
+    """Whether a merge of two memories was undone, or a person rejected the finding that they say the same."""
+    pairs = ((memory.id, other.id), (other.id, memory.id))
+    if any(change.undone_at for ident, into in pairs for change in belief_changes.merges_of(rows, ident, into)):
+        return True
+    fingerprint = " ".join(sorted((memory.id, other.id)))
+    dropped = upkeep_queries.dropped_pairs(rows)
+    return any((memory.project_seq, kind, fingerprint) in dropped for kind in PAIRS)

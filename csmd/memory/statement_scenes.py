@@ -1,0 +1,138 @@
+"""Finds where a session's memories were said, and the edits that changed the code that they describe."""
+
+from __future__ import annotations
+
+import sys
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
+
+from csmd import wire
+from csmd.errors import BadInput
+from csmd.extraction import statement_context
+from csmd.extraction.shell_commands import file_of
+from csmd.extraction.statement_context import Change, Claim, Edit, Scene
+from csmd.store import failures, memories, tombstones
+from csmd.store.sqlite import Rows
+from csmd.values import StatedMemory, TranscriptTurn
+
+#: The last edits of a session that are read; nearly all sessions have fewer.
+MOST_EDITS = 2_000
+#: Characters of each change that are read: it begins with the file's name.
+CHARACTERS = 1_200
+NO_SCENE = Scene("", "")
+
+
+def find_outdated(
+    rows: Rows, session_seq: int, turns: Sequence[TranscriptTurn], stated: Sequence[StatedMemory], *, upto: int
+) -> dict[int, tuple[str, str]]:
+    """Maps each memory of a session to (uuid, time) of the edit that changed its code after it was last stated.
+
+    An assistant's reply that is cited with a user's statement reports what was done about it, and does not restate it.
+    """
+    users = {turn.uuid: turn.text for turn in turns if turn.kind == "user"}
+    citations = failures.context_citations(rows, session_seq)
+    last: dict[int, StatedMemory] = {}
+    for statement in sorted(stated, key=lambda statement: statement.ordinal):
+        by_assistant, turn = statement.authority == "assistant", users.get(statement.uuid, "")
+        if (statement.memory_seq, statement.uuid) not in citations and statement_context.is_claim(
+            statement.text, statement.category, by_assistant=by_assistant, turn=turn
+        ):
+            last[statement.memory_seq] = statement
+    if not last:
+        return {}
+    first = min(statement.ordinal for statement in last.values())
+    edits = list(_edits(memories.file_changes_of(rows, session_seq, after=first, upto=upto, most=MOST_EDITS)))
+    prompts = memories.prompts_of(rows, session_seq, upto=upto)
+    changes, _ = _changes(rows, session_seq, upto=upto)
+    claims = [_claim(statement, users, [prompt.ordinal for prompt in prompts]) for statement in last.values()]
+    rewritten = {
+        key: (statement.uuid, statement.at)
+        for key, statement in statement_context.find_rewrites(last.values(), changes, prompts).items()
+    }
+    edited = {key: (edit.uuid, edit.at) for key, edit in statement_context.find_edits(claims, edits).items()}
+    return rewritten | edited
+
+
+def _claim(statement: StatedMemory, users: Mapping[str, str], prompts: Sequence[int]) -> Claim:
+    """A memory's claim with the remark around it; edits before the next prompt answer the remark."""
+    around = statement_context.remark(statement.text, statement.category, users.get(statement.uuid, ""))
+    after = bisect_right(prompts, statement.ordinal)
+    answered = prompts[after] if after < len(prompts) else sys.maxsize
+    return Claim(statement.memory_seq, statement.text, statement.ordinal, around, answered if around else 0)
+
+
+def _edits(calls: Iterable[memories.FileChange]) -> Iterator[Edit]:
+    """Yields the edits that calls made; only the file is known of a call that was stored truncated."""
+    for uuid, at, ordinal, _, arguments in calls:
+        try:
+            value = wire.loads(arguments)
+        except BadInput:
+            value = {"file_path": file_of(arguments)}
+        path = _text(value, "file_path")
+        several = value.get("edits") if isinstance(value, dict) else None
+        for change in several if isinstance(several, list) else [value]:
+            new = _text(change, "new_string") or _text(change, "content")
+            yield Edit(uuid, at, ordinal, path, _text(change, "old_string"), new)
+
+
+def _text(value: Any, name: str) -> str:
+    text = value.get(name) if isinstance(value, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def changed_scenes(rows: Rows, session_seq: int, ident: str, *, upto: int, key: bytes) -> dict[int, Scene]:
+    """The scenes of a session's memories that differ from the stored ones; NO_SCENE for a memory that has none any more."""
+    stated = memories.stated_by_session(rows, session_seq, ident, upto=upto)
+    stored_scenes = memories.scenes_of_session(rows, ident)
+    if not stated and not stored_scenes:
+        return {}
+    changes, is_whole = _changes(rows, session_seq, upto=upto)
+    scenes = statement_context.scenes(stated, changes, memories.prompts_of(rows, session_seq, upto=upto))
+    scenes = _allowed(rows, session_seq, scenes, key=key)
+    return {
+        seq: scene
+        for seq in dict.fromkeys((*(statement.memory_seq for statement in stated), *stored_scenes))
+        if (is_whole or seq not in stored_scenes)
+        and (scene := scenes.get(seq, NO_SCENE)).text != stored_scenes.get(seq, "")
+    }
+
+
+def _allowed(rows: Rows, session_seq: int, scenes: dict[int, Scene], *, key: bytes) -> dict[int, Scene]:
+    """Drops scenes that quote forgotten text, or a turn about people."""
+    project, _ = memories.scene_places(rows, session_seq)
+    personal = memories.personal_turns(rows, session_seq)
+    allowed: dict[int, Scene] = {}
+    for seq, scene in scenes.items():
+        quoted = scene.text.partition('"')[2].rstrip('"')
+        out = scene.uuid in personal or tombstones.is_forgotten(
+            rows, quoted, authority="user", project=project, at="", key=key
+        )
+        if not (quoted and out):
+            allowed[seq] = scene
+        elif scene.text.startswith(statement_context.REVIEW):
+            allowed[seq] = Scene(statement_context.REVIEW, scene.uuid)
+    return allowed
+
+
+def _changes(rows: Rows, session_seq: int, *, upto: int) -> tuple[list[Change], bool]:
+    """A session's last file changes, in order, and whether they are complete and readable."""
+    file_changes = memories.file_changes_of(rows, session_seq, upto=upto, most=MOST_EDITS, characters=CHARACTERS)
+    _, roots = memories.scene_places(rows, session_seq)
+    read = [(change, file_of(change.given)) for change in file_changes]
+    is_whole = len(file_changes) < MOST_EDITS and all(path for _, path in read)
+    return [
+        Change(change.uuid, change.ordinal, _below(path, roots), change.at, change.anew) for change, path in read
+    ], is_whole
+
+
+def _below(path: str, roots: Sequence[str]) -> str:
+    """A file's path below its session's directories; a relative path as it is, "" for a file elsewhere."""
+    flat = path.replace("\\", "/")
+    if ".." in flat.split("/") or flat.startswith("~"):
+        return ""
+    if path and not PurePath(path).is_absolute() and ":" not in path[:3]:
+        return path
+    prefixes = [root.replace("\\", "/").rstrip("/") + "/" for root in roots if root.strip("/\\")]
+    return next((flat.removeprefix(root) for root in prefixes if flat.startswith(root)), "")

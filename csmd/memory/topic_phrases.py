@@ -1,0 +1,160 @@
+"""Finds the phrases that a text may be about: names, files, code, and noun phrases of up to three words; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from csmd import data
+from csmd.text import clauses, tokens
+from csmd.text.clauses import WEAK
+from csmd.text.tokens import STOP_WORDS, TURNING_WORDS
+
+_WORDS = data.word_table("topic_words.txt")
+#: Words that end a phrase.
+BREAKS = (
+    STOP_WORDS | TURNING_WORDS | WEAK - {"work"} | _WORDS["adverb"] | _WORDS["verb"] - _WORDS["also_noun"]
+) - _WORDS["determiner"]
+#: Stems of words common in every project: they make a phrase only together with another word.
+_GENERIC_STEMS = frozenset(map(tokens.stem, _WORDS["generic"] | _WORDS["verb"]))
+#: Words of a phrase.
+MOST_WORDS = 3
+#: Characters of a text that are read.
+MOST_CHARACTERS = 1200
+#: Phrases of a text.
+MOST_PHRASES = 120
+
+_TOKEN = re.compile(
+    r"`(?P<code>[^`\n]{2,80})`|(?P<url>https?://\S+)|(?P<file>(?:[\w.~-]*/)*[\w-]{1,60}\.(?P<ending>[A-Za-z][a-z0-9]{0,4}))(?![\w(])(?:[:#]\d[\d-]*)?"
+    r"|(?P<path>(?:[\w.~@-]+/)+[\w.-]*)|(?P<number>\d[\d.,]*(?!\w))|(?P<word>--?[A-Za-z][\w-]*|[^\W\d_][\w]*(?:['\u2019-][^\W_]+)*)|(?P<mark>[^\s\w])"
+)
+#: Words before or after a noun that names a thing.
+_BEFORE_THING = (clauses.WAYS.keys() | {"of", "about", "without"}) - {"to", "as"}
+_AFTER_THING = clauses.COPULA | {"of", "has", "have", "must", "should"}
+_ENDS = clauses.SENTENCE_ENDS | {"", "*", "-"}
+#: Replaces a number.
+AMOUNT = "#"
+#: Words before or after a verb.
+_BEFORE_DEED = clauses.WORDS["auxiliary"] | {AMOUNT, "to", "i", "we", "you", "they", "it", "let's"}
+_AFTER_DEED = _WORDS["determiner"] | {"it", "them", "up", "down", "off", "out", "back"}
+#: Endings of adverbs and participles.
+_NO_THING = ("ly", "ed")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[^\W\d_]+")
+
+
+#: The stems of a phrase's words; a file's name is one word.
+Key = tuple[str, ...]
+
+
+class Phrase(NamedTuple):
+    """Words that a text may be about.
+
+    `is_led`: they follow an article or the like, or are a name. `closes`: they are in the place of a phrase's noun.
+    `is_thing`: in the place of a thing, as in "in the queue" or "the queue is"; `is_deed`: in that of a verb, an amount or a
+    heading, as in "to queue", "queue it", "3 queues", "Queue: ...".
+    """
+
+    key: Key
+    written: str
+    is_name: bool
+    is_led: bool
+    closes: bool
+    is_thing: bool
+    is_deed: bool
+
+
+class Part(NamedTuple):
+    """A part of a word, in lower case; whether it is written like a name, and whether it is the whole word."""
+
+    word: str
+    is_named: bool
+    is_whole: bool
+
+
+def find_phrases(text: str) -> list[Phrase]:
+    """Finds the phrases that a text may be about, in order."""
+    phrases: list[Phrase] = []
+    run: list[Part] = []
+    before, opens = "", True
+    for token in _TOKEN.finditer(text[:MOST_CHARACTERS]):
+        kind, value = token.lastgroup, token.group()
+        small = value.casefold().replace("\u2019", "'")
+        if kind == "word" and small not in BREAKS and small not in _WORDS["determiner"] and "'" not in small:
+            is_cased = value[1:] != value[1:].lower() or (value[0].isupper() and not opens)
+            named = is_cased or "_" in value or "-" in value
+            parts = _parts(value)
+            run.extend(Part(part, named, len(parts) == 1) for part in parts)
+        else:
+            phrases.extend(_phrases(run, before, small))
+            run.clear()
+            before = AMOUNT if kind == "number" else small
+        if kind in ("file", "ending") and token["ending"].casefold() in _WORDS["ending"]:
+            phrases.append(_file(token["file"].rsplit("/", 1)[-1].casefold()))
+        elif kind == "code":
+            phrases.extend(_of_code(token["code"]))
+        opens = kind == "mark" and value not in "(/'\""
+    phrases.extend(_phrases(run, before, ""))
+    return phrases[:MOST_PHRASES]
+
+
+def _file(name: str) -> Phrase:
+    return Phrase((name,), name, is_name=True, is_led=True, closes=True, is_thing=True, is_deed=False)
+
+
+def _of_code(code: str) -> list[Phrase]:
+    """The phrases of a code span: a file, a path's last part, an identifier, the beginning of a command."""
+    words = code.split()
+    if not words:
+        return []
+    last = words[0].rstrip("/,;").rsplit("/", 1)[-1]
+    stem, dot, ending = last.partition(":")[0].rpartition(".")
+    if len(words) == 1 and dot and ending.casefold() in _WORDS["ending"]:
+        return [_file(f"{stem}.{ending}".casefold())]
+    names = [word.partition("(")[0].rsplit(".", 1)[-1] for word in words[:MOST_WORDS]]
+    run = [Part(part, True, len(words) == len(parts) == 1) for parts in map(_parts, names) for part in parts]
+    if len(run) == 1 and names[0].islower() and names[0].isalpha():  # an ordinary word, as in `render` or `with`
+        run = [Part(word, False, True) for word, *_ in run if word not in BREAKS]
+    return list(_phrases(run, "", ""))
+
+
+def _parts(value: str) -> list[str]:
+    if value.casefold() in _WORDS["one_word"]:
+        return [value.casefold()]
+    return [part.casefold() for part in _PART.findall(value) if len(part) > 1]
+
+
+def _phrases(run: Sequence[Part], before: str, after: str) -> Iterator[Phrase]:
+    """Yields the phrases in an unbroken run of words, between the words or marks that break it."""
+    stems = [tokens.stem(word) if word.isalpha() else word for word, *_ in run]
+    led = before in _WORDS["determiner"]
+    # "5 minutes" is an amount, and a word before a colon a heading.
+    starts_as_deed = before in _BEFORE_DEED or (after == ":" and before in _ENDS)
+    ends_as_deed = after in _AFTER_DEED and (len(run) > 1 or not led)
+    is_thing = (led or before in _BEFORE_THING or after in _AFTER_THING) and not ends_as_deed
+    for start in range(len(run)):
+        for size in range(1, MOST_WORDS + 1):
+            part = run[start : start + size]
+            if len(part) < size or len({word for word, *_ in part}) < size:
+                break
+            words = [word for word, *_ in part]
+            named = all(word.is_named for word in part) and (size > 1 or part[0].is_whole)
+            if _is_generic(words, named=named):
+                continue
+            ends = start + size == len(run)  # the last word is the noun that the others describe
+            is_led = ends and (led or (named and start == 0))
+            closes = is_led or (ends and size == 1 and start > 0)
+            yield Phrase(
+                tuple(stems[start : start + size]), " ".join(words), named, is_led, closes,
+                is_thing=ends and is_thing and not (starts_as_deed and start == 0) and not words[-1].endswith(_NO_THING),
+                is_deed=(starts_as_deed and start == 0) or (ends_as_deed and ends),
+            )  # fmt: skip
+
+
+def _is_generic(words: Sequence[str], *, named: bool) -> bool:
+    """Whether words are too general to be a topic; several that form one name never are."""
+    if words[0] in _WORDS["head"] or words[-1] in _WORDS["head"]:
+        return True
+    if named and len(words) > 1:
+        return False
+    return all(tokens.stem(word) in _GENERIC_STEMS or len(word) < 3 for word in words)

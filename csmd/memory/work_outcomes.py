@@ -1,0 +1,220 @@
+"""How the kinds of work in sessions ended, and which kinds end worse than before; pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from math import comb
+from typing import Literal, NamedTuple
+
+from csmd.extraction.work import check_of
+
+Ending = Literal["well", "badly", "undecided"]
+
+#: A session's outcome -> how work in it counts that no command of its own decides, and why.
+ENDINGS: Mapping[str, tuple[Ending, str]] = {
+    "committed": ("well", "committed"),
+    "checked": ("well", "checks passed in the end"),
+    "failing": ("badly", "a check failed in the end"),
+    "rejected": ("badly", "turned down or corrected in the end"),
+    "corrected": ("badly", "corrected again and again"),
+    "unchecked": ("undecided", "changed and not checked"),
+    "answered": ("undecided", "nothing was changed"),
+    "unanswered": ("undecided", "nothing was answered"),
+}
+#: Drift compares the last RECENT decided sessions with those before them, of which there must be at least EARLIER.
+RECENT = 8
+EARLIER = 8
+#: The share that ended well must have fallen by at least this much.
+DROP = 0.3
+#: The probability that the fall is chance must be at most this (Fisher's exact test, one-sided).
+CHANCE = 0.05
+#: Matches nothing.
+NOTHING = re.compile(r"(?!)")
+
+
+class Kind(NamedTuple):
+    """A kind of work, recognised by a check, by commands, by paths of changed files, or by stems of the goal's words."""
+
+    check: str = ""
+    commands: re.Pattern[str] = NOTHING
+    files: re.Pattern[str] = NOTHING
+    words: frozenset[str] = frozenset()
+
+    def is_command(self, command: str) -> bool:
+        """Whether a command is work of this kind."""
+        return check_of(command) == self.check if self.check else self.commands.match(command) is not None
+
+
+# fmt: off
+KINDS: Mapping[str, Kind] = {
+    "tests": Kind(check="tests"),
+    "formatting": Kind(check="format"),
+    "lint": Kind(check="lint"),
+    "build": Kind(check="build"),
+    "git": Kind(commands=re.compile(r"git (?:-C \S+ )?(?:commit|merge|rebase|push|pull|cherry-pick|revert|reset|stash|tag|checkout|switch"
+                r"|am|apply|bisect)\b")),
+    "pull requests": Kind(commands=re.compile(r"(?:gh (?:pr|issue|release|run|workflow)|glab mr)\b")),
+    "dependencies": Kind(
+        commands=re.compile(r"(?:npm|yarn|pnpm|bun) (?:i|install|add|remove|update|upgrade)\b|pip3? install\b|uv (?:add|sync|lock|pip)\b"
+        r"|poetry (?:add|update|lock)\b|cargo (?:add|update)\b|go (?:get|mod)\b|bundle (?:install|update)\b|composer \w+")),
+    "database": Kind(
+        commands=re.compile(r"(?:psql|mysql|sqlite3|alembic|prisma|flyway|goose)\b|\S* ?db:migrate|\S*manage\.py (?:make)?migrat"),
+        files=re.compile(r"\.sql$|(?:^|/)migrations?/")),
+    "containers": Kind(commands=re.compile(r"(?:docker|podman|kubectl|helm|terraform)\b"), files=re.compile(r"(?:^|/)Dockerfile|docker-compose|\.tf$")),
+    "automation": Kind(files=re.compile(r"(?:^|/)\.github/(?:workflows|actions)/|\.gitlab-ci|Jenkinsfile|(?:^|/)\.circleci/")),
+    "scripts": Kind(files=re.compile(r"\.(?:sh|bash|zsh|ps1)$")),
+    "documentation": Kind(files=re.compile(r"\.(?:md|rst|adoc|txt)$")),
+    "frontend": Kind(files=re.compile(r"\.(?:tsx|jsx|vue|svelte|css|scss|less|html)$")),
+    "test code": Kind(files=re.compile(r"(?:_test|\.test|\.spec|_spec)\.\w+$|(?:^|/)tests?/|(?:^|/)test_\w+\.py$")),
+    "debugging": Kind(words=frozenset("bug fix error fail broken wrong crash panic issu debug why regress flaky".split())),
+    "refactoring": Kind(words=frozenset("refactor renam extract cleanup simplifi simplify dedupl duplicat mov restructur split".split())),
+    "new features": Kind(words=frozenset("add implement introduc creat support featur".split())),
+    "review": Kind(words=frozenset("review feedback comment suggest".split())),
+}
+# fmt: on
+
+
+class DigestItem(NamedTuple):
+    """One item of a session's digest: its kind, text, turn, and how it ended."""
+
+    kind: str
+    text: str
+    uuid: str
+    state: str
+
+
+class WorkEnding(NamedTuple):
+    """How work of a kind ended in a session, why, and the turn that shows it."""
+
+    capability: str
+    outcome: Ending
+    why: str
+    uuid: str
+
+
+class StoredEnding(NamedTuple):
+    """One session's ending of one kind of work, as it is stored."""
+
+    capability: str
+    outcome: str
+    uuid: str
+    session_id: str
+    at: str
+
+
+class Capability(NamedTuple):
+    """A kind of work over sessions: confidence (0-1), how many of the decided sessions ended well, the latest evidence."""
+
+    name: str
+    confidence: float
+    well: int
+    decided: int
+    sessions: int
+    since: str
+    last_at: str
+    evidence: tuple[str, ...]
+
+
+class Drift(NamedTuple):
+    """A kind of work that ends clearly worse than before; `chance` is the probability (0-1) that this is chance."""
+
+    capability: str
+    earlier_well: int
+    earlier: int
+    recent_well: int
+    recent: int
+    chance: float
+    since: str
+    against: tuple[StoredEnding, ...]
+    """The recent sessions that ended badly."""
+
+
+def work_endings(outcome: str, items: Sequence[DigestItem]) -> list[WorkEnding]:
+    """How each kind of work in a session ended, in the order of KINDS; `outcome` is the session's."""
+    default, default_why = ENDINGS.get(outcome, ("undecided", outcome))
+    files = [item for item in items if item.kind == "file"]
+    commands = [item for item in items if item.kind == "command"]
+    words = {item.text for item in items if item.kind == "word"}
+    endings: list[WorkEnding] = []
+    for name, kind in KINDS.items():
+        runs = [item for item in commands if kind.is_command(item.text)]
+        changed = [item for item in files if kind.files.search(item.text)]
+        if runs:
+            failed = [item for item in runs if item.state == "failed"]
+            if kind.check and outcome != "failing" and len(failed) < len(runs):
+                failed = []  # the session's outcome is that of its last check
+            last = (failed or runs)[-1]
+            why = f"`{last.text}` {'failed' if failed else 'passed'} in the end"
+            endings.append(WorkEnding(name, "badly" if failed else "well", why, last.uuid))
+        elif changed or (files and kind.words & words):
+            endings.append(WorkEnding(name, default, default_why, (changed or files)[0].uuid))
+    return endings
+
+
+def capabilities(endings: Sequence[StoredEnding]) -> list[Capability]:
+    """Sums up each kind of work over sessions, those that ended badly most often first; a turn of two sessions counts once."""
+    results = []
+    for name, every in _by_capability(endings).items():
+        decided = _decided(every)
+        well = _count_well(decided)
+        evidence = tuple(ending.uuid for ending in reversed(decided or every))[:4]
+        sure = confidence(well, len(decided))
+        results.append(Capability(name, sure, well, len(decided), len(every), every[0].at, every[-1].at, evidence))
+    return sorted(results, key=lambda kind: (kind.well - kind.decided, -kind.decided, -kind.sessions, kind.name))
+
+
+def confidence(well: int, decided: int) -> float:
+    """The share that ended well, drawn to the middle by two imaginary sessions (Laplace's rule): never 0 and never 1."""
+    return round((well + 1) / (decided + 2), 2)
+
+
+def drifts(endings: Sequence[StoredEnding]) -> list[Drift]:
+    """The kinds of work that end clearly worse recently than before."""
+    results = []
+    for name, every in sorted(_by_capability(endings).items()):
+        decided = _decided(every)
+        before, recent = decided[:-RECENT], decided[-RECENT:]
+        if len(before) < EARLIER:
+            continue
+        well_before, well_recently = _count_well(before), _count_well(recent)
+        chance = probability_of_fewer(well_before, len(before), well_recently, len(recent))
+        if well_before / len(before) - well_recently / len(recent) >= DROP and chance <= CHANCE:
+            against = tuple(ending for ending in recent if ending.outcome == "badly")
+            since = recent[0].at
+            results.append(
+                Drift(name, well_before, len(before), well_recently, len(recent), round(chance, 4), since, against)
+            )
+    return results
+
+
+def _decided(endings: Sequence[StoredEnding]) -> list[StoredEnding]:
+    return [ending for ending in endings if ending.outcome != "undecided"]
+
+
+def _count_well(endings: Sequence[StoredEnding]) -> int:
+    return sum(ending.outcome == "well" for ending in endings)
+
+
+def probability_of_fewer(earlier_well: int, earlier: int, recent_well: int, recent: int) -> float:
+    """The probability of `recent_well` or fewer recent successes if nothing has changed (Fisher's exact test, one-sided)."""
+    total, well = earlier + recent, earlier_well + recent_well
+    fewest = max(0, recent - (total - well))
+    ways = sum(comb(well, k) * comb(total - well, recent - k) for k in range(fewest, recent_well + 1))
+    return ways / comb(total, recent)
+
+
+def describe_drift(drift: Drift) -> str:
+    """Returns a drift in words: what was counted, without advice."""
+    return (
+        f"{drift.capability}: {drift.recent_well} of the last {drift.recent} sessions ended well, "
+        f"{drift.earlier_well} of {drift.earlier} before {drift.since[:10]}"
+    )
+
+
+def _by_capability(endings: Sequence[StoredEnding]) -> dict[str, list[StoredEnding]]:
+    """Groups endings by kind of work, in order of time; the turns that a fork shares with its trunk count once."""
+    by_name: dict[str, dict[str, StoredEnding]] = {}
+    for ending in sorted(endings, key=lambda ending: (ending.at, ending.session_id)):
+        by_name.setdefault(ending.capability, {}).setdefault(ending.uuid, ending)
+    return {name: list(by_turn.values()) for name, by_turn in by_name.items()}

@@ -1,0 +1,127 @@
+"""Reads what a dream over one project, or over what holds everywhere, is planned from."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from csmd.store import memories
+from csmd.store.sqlite import Rows, in_keys
+from csmd.values import Evidence, Memory
+
+#: Memories of a project that are looked at, those confirmed last.
+MOST = 5000
+
+
+class Place(NamedTuple):
+    """The row key of a project, or of what holds everywhere in a workspace, and that of `everywhere` for it."""
+
+    seq: int
+    everywhere: int
+
+
+def dream_places(rows: Rows) -> list[Place]:
+    """Returns the scopes that a dream looks at: what holds everywhere first, then projects by key."""
+    return rows.read(
+        Place,
+        "select p.seq, case when p.kind = 'workspace' then p.seq else p.workspace_seq end from projects p "
+        "where p.merged_into = 0 order by case when p.seq = 0 then 0 when p.kind = 'workspace' then 1 else 2 end, p.key",
+    )
+
+
+def held_memories(rows: Rows, place: Place) -> list[int]:
+    """Returns the row keys of a scope's memories that are not archived, and of the living general memories that apply there."""
+    held = (
+        f"select m.seq from memories m where m.project_seq = :place and m.tier <> 'archive' and m.twin_of = 0 and {memories.OWN} "  # noqa: S608
+        "and (:alive = 0 or m.superseded_by = '') order by m.confirmed_at desc, m.id limit :most"
+    )
+    own = rows.column(held, place=place.seq, alive=0, most=MOST)
+    around = rows.column(held, place=place.everywhere, alive=1, most=MOST) if place.everywhere != place.seq else []
+    return own + around
+
+
+def still_held(rows: Rows, seqs: Sequence[int]) -> list[Memory]:
+    """Returns those of some memories that are neither archived nor another's twin by now."""
+    return memories.where(rows, f"{in_keys('m.seq', seqs)} and m.tier <> 'archive' and m.twin_of = 0")
+
+
+#: What users said in the projects of a workspace about how they work.
+_STATED = (
+    "from memories m join projects p on p.seq = m.project_seq where p.workspace_seq = :place "
+    "and p.seq <> :place and p.kind <> 'workspace' and p.merged_into = 0 and m.scope = 'project' "
+    "and m.authority = 'user' and m.tier <> 'archive' and m.superseded_by = '' and m.twin_of = 0 "
+    "and (m.gate = 'behavioral' or m.category = 'preference')"
+)
+
+
+def stated_around(rows: Rows, place: Place) -> list[int]:
+    """Returns the row keys of working habits that users stated in the projects of a workspace (or anywhere); [] for a project."""
+    if place.everywhere != place.seq:
+        return []
+    latest = f"select m.seq {_STATED} order by m.confirmed_at desc, m.id limit :most"
+    return rows.column(latest, place=place.seq, most=MOST)
+
+
+def still_stated(rows: Rows, around: int, idents: Sequence[str]) -> dict[str, int]:
+    """Returns memory -> project for those of some memories that are still habits stated in a project of a workspace."""
+    projects = {
+        ident: rows.value(f"select m.project_seq {_STATED} and m.id = :id", place=around, id=ident) for ident in idents
+    }
+    return {ident: project for ident, project in projects.items() if project is not None}
+
+
+def dream_topics(rows: Rows, place: Place, seqs: Sequence[int]) -> dict[str, frozenset[str]]:
+    """Returns memory -> the names of its topics, without those that a person removed."""
+    names_of: dict[str, set[str]] = defaultdict(set)
+    for ident, name in rows.all(
+        "select m.id, t.name from memories m join memory_topics x on x.memory_seq = m.seq "  # noqa: S608
+        f"join topics t on t.seq = x.topic_seq where {in_keys('m.seq', seqs)} and m.project_seq = :place and x.weight > 0",
+        place=place.seq,
+    ):
+        names_of[ident].add(name)
+    return {ident: frozenset(names) for ident, names in names_of.items()}
+
+
+def injected_sessions(rows: Rows, seqs: Sequence[int]) -> frozenset[tuple[str, str]]:
+    """Returns (session, memory) for each session into which one of these memories was injected."""
+    injected = rows.all(
+        "select distinct n.session_id, i.memory_id from memories m join injection_items i on i.memory_id = m.id "  # noqa: S608
+        f"join injections n on n.seq = i.injection_seq where {in_keys('m.seq', seqs)}"
+    )
+    return frozenset(injected)
+
+
+def by_assistants(rows: Rows, seqs: Sequence[int]) -> frozenset[str]:
+    """Returns the uuids of assistants' turns among the sources of some memories."""
+    return rows.distinct(
+        "select distinct p.uuid from provenance p join turns t on t.uuid = p.uuid "  # noqa: S608
+        f"where {in_keys('p.memory_seq', seqs)} and t.kind = 'assistant'"
+    )
+
+
+def vector_state(rows: Rows, place: Place) -> tuple[int, int]:
+    """Returns the number of vectors of a scope's memories, and the row key of the last: they differ if one came or went."""
+    sql = (
+        "select count(*), coalesce(max(c.seq), 0) from vector_models cross join vector_codes c "
+        "where c.model_seq = vector_models.seq and c.kind = 'memory' and c.project_seq = :place"
+    )
+    number, last = rows.all(sql, place=place.seq)[0]
+    return number, last
+
+
+def dreamt_digest(rows: Rows, place: Place) -> str:
+    """Returns the digest of a scope's contents when comparing its memories last found nothing; "" for none."""
+    return rows.text("select digest from dreamt_scopes where project_seq = :place", place=place.seq)
+
+
+def mark_dreamt(rows: Rows, place: Place, digest: str) -> None:
+    """Records the digest of a scope's contents after comparing its memories found nothing."""
+    rows.upsert("dreamt_scopes", "project_seq", project_seq=place.seq, digest=digest)
+
+
+def evidence(rows: Rows, uuids: Iterable[str]) -> tuple[Evidence, ...]:
+    """Returns those of some turns that exist, in order of time."""
+    text = "select t.uuid, s.id, t.at from turns t join sessions s on s.seq = t.session_seq where t.uuid = :uuid"
+    sources = [turn for uuid in dict.fromkeys(uuids) for turn in rows.read(Evidence, text, uuid=uuid)]
+    return tuple(sorted(sources, key=lambda turn: (turn.at, turn.uuid)))

@@ -1,0 +1,204 @@
+"""The terms that texts are indexed by and questions are looked for by; pure.
+
+Other languages than English: pairs of letters stand for words in Chinese, Japanese and Korean, since nothing marks where
+one ends. Russian and German: a word is looked for by its beginning, without its ending; of a German compound also by its
+parts, which the index has as tails.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import chain
+
+from csmd import data
+from csmd.cache import cached
+from csmd.text.dates import DATE, named_day
+from csmd.text.tokens import STOP_WORDS, WORD, words_of
+
+_WORDS = data.word_table("stop_words.txt")
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+_RUN = re.compile(f"[{_CJK}]+")
+#: Words that the index would join to the run next to them.
+_BESIDE = re.compile(f"(?<=[{_CJK}])[A-Za-z0-9]+|[A-Za-z0-9]+(?=[{_CJK}])")
+_CYRILLIC = re.compile("[\u0400-\u04ff]{4,40}")
+_LATIN = re.compile("[A-Za-zÄÖÜäöüß]{4,40}")
+#: A long word with a capital, as German writes its compounds.
+_COMPOUND = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{9,40}\b")
+#: A part of a compound has so many letters, and as many come before or after it.
+LEAST_PART = 5
+#: Of so many different compounds in a text the tails are taken: a list of words would otherwise grow tenfold.
+MOST_COMPOUNDS = 500
+LEAST_STEM = 3
+
+
+def derived(text: str) -> Iterator[str]:
+    """What the index holds of a text in addition to its words: pairs of letters, words next to them, the tails of compounds."""
+    if not text.isascii():
+        for run in _RUN.findall(text):
+            yield from pairs(run)
+        yield from _BESIDE.findall(text)
+    for word in list(dict.fromkeys(_COMPOUND.findall(text)))[:MOST_COMPOUNDS]:
+        yield from (word[at:] for at in range(LEAST_PART - 1, len(word) - LEAST_PART + 1))
+
+
+def pairs(run: str) -> Iterator[str]:
+    """Every two adjacent letters; a single letter yields itself."""
+    return (run[at : at + 2] for at in range(max(1, len(run) - 1)))
+
+
+def in_pairs(word: str) -> list[str]:
+    """A word with Chinese, Japanese or Korean letters as pairs of them and the words next to them; [] for any other word."""
+    if word.isascii() or not _RUN.search(word):
+        return []
+    return [*(pair for run in _RUN.findall(word) for pair in pairs(run)), *_BESIDE.findall(word)]
+
+
+def unindexed(question: str) -> str:
+    """The symbols, or the one letter of Chinese, Japanese or Korean, that a question is and no index holds; "" for others."""
+    symbol = question.strip().replace("\ufe0f", "")
+    is_letter = len(symbol) == 1 and _RUN.fullmatch(symbol)
+    is_symbol = not any(map(str.isalnum, symbol)) and any(unicodedata.category(char) == "So" for char in symbol)
+    return symbol if is_letter or is_symbol else ""
+
+
+def terms_of_language(question: str, words: list[str]) -> list[str] | None:
+    """The terms that replace the `words` of a question in one of these languages; None for any other question.
+
+    A term that ends with `*` is the beginning of a word.
+    """
+    german = _is_german(question)
+    if not german and question.isascii():
+        return None
+    stop_words = _WORDS["russian"] | _WORDS["german"] if german else _WORDS["russian"]
+    terms: dict[str, None] = {}
+    for word in words:
+        if word in stop_words:
+            continue
+        terms[word] = None
+        if _CYRILLIC.fullmatch(word):
+            terms[f"{_stem_in('russian', word)}*"] = None
+        elif german and _LATIN.fullmatch(word):
+            stem = _stem_in("german", word)
+            terms[f"{stem}*"] = None
+            terms.update((part, None) for part in _parts(word, len(stem)))
+    return list(terms)
+
+
+def _is_german(question: str) -> bool:
+    words = set(re.findall(r"[a-zäöüß]+", question.lower()))
+    umlauts = any(letter in "äöüß" for word in words for letter in word)
+    return len((words & _WORDS["german"]) - _WORDS["shared"]) + umlauts > len(words & _WORDS["question"])
+
+
+def _stem_in(language: str, word: str) -> str:
+    """The beginning of a word that is as long as its stem (which has no umlaut)."""
+    import snowballstemmer  # 15 ms, and few questions need it
+
+    return word[: max(LEAST_STEM, len(snowballstemmer.stemmer(language).stemWord(word)))]
+
+
+def _parts(word: str, stem_length: int) -> Iterator[str]:
+    """What may be the parts of a compound: its beginnings as they are, its ends without their ending."""
+    for at in range(LEAST_PART, len(word) - LEAST_PART + 1):
+        yield word[:at]
+        yield f"{word[at : max(stem_length, at + LEAST_STEM)]}*" if len(word) - at > LEAST_PART + 1 else word[at:]
+
+
+#: A hump in a name, and a name with one; plurals of capitals (URLs, IDs) have none.
+_HUMP = re.compile(r"[A-Z](?<=[a-z].)|[A-Z]{2}[a-z]{2}")
+_HUMPED = re.compile(
+    r"(?<![A-Za-z0-9])(?=[A-Za-z0-9]{4,80}(?![A-Za-z0-9]))[A-Za-z0-9]*?(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2})[A-Za-z0-9]*"
+)
+_CAMEL = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
+#: Names of several words: paths, dotted, kebab and snake names, each with its parts.
+_NAME = re.compile(r"(?<![^\W_])[^\W_]++(?:[./:\\_-]{1,3}[^\W_]++)+")
+_SEPARATOR = re.compile(r"[./:\\_-]+")
+MOST_PARTS = 12
+MOST_TERMS = 60
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def indexed(text: str, at: str) -> str:
+    """What the full-text index holds of a text written `at` a time (ISO, "" for none): the text and what is derived."""
+    more = [*_days(at[:10])]
+    if _HUMP.search(text):
+        more += [" ".join(_CAMEL.findall(name)) for name in dict.fromkeys(_HUMPED.findall(text))]
+    more += derived(text)
+    return f"{text}\n{' '.join(more)}" if more else text
+
+
+def question_terms(question: str) -> list[str]:
+    """The distinct terms a question is looked for by: its words, its names whole and in parts, its days; at most 60.
+
+    A term of several words is a phrase. Where it says nothing but stop words, these are what is looked for.
+    """
+    terms: dict[str, None] = {}
+    left: list[str] = []
+    at = 0
+    for named in DATE.finditer(question):
+        days = _days_named(named)
+        if days:
+            terms.update((day, None) for day in days)
+            left.append(question[at : named.start()])
+            at = named.end()
+    rest = " ".join([*left, question[at:]])
+    words = query_terms(rest)
+    other = terms_of_language(question, words)
+    terms.update((term, None) for term in (words if other is None else other))
+    terms.update((name, None) for name in _whole_names(rest))
+    if not terms:
+        terms.update((word, None) for word in words_of(question))
+    return list(terms)[:MOST_TERMS]
+
+
+def _days(day: str) -> Iterator[str]:
+    """A day as the index has it: whole, without its year, its month with and without the year."""
+    if _DAY.fullmatch(day):
+        year, month, number = day.split("-")
+        yield from (f"d{year}{month}{number}", f"d{month}{number}", f"m{year}{month}", f"m{month}")
+
+
+def _days_named(match: re.Match[str]) -> list[str]:
+    year, month, number, name = named_day(match)
+    if not 1 <= month <= 12 or number > 31:
+        return []
+    if number:
+        return [f"d{year}{month:02}{number:02}", *([f"{name} {number}"] if name else [])]
+    return [f"m{year}{month:02}", *([name] if len(name) > 3 else [])]
+
+
+def _whole_names(question: str) -> Iterator[str]:
+    """Names of several words as phrases: whole, a path's last part, and CamelCase as its parts."""
+    for match in _NAME.finditer(question):
+        name = match.group().lower()
+        parts = _SEPARATOR.split(name)
+        if len(parts) <= MOST_PARTS and sum(len(part) > 1 and part not in STOP_WORDS for part in parts) > 1:
+            yield name
+            last = re.split(r"[/\\]", name)[-1]
+            if last != name and _SEPARATOR.search(last):
+                yield last
+    for match in _HUMPED.finditer(question):
+        yield " ".join(_CAMEL.findall(match.group())).lower()
+
+
+def query_terms(text: str) -> list[str]:
+    """The distinct terms to search for: content words, parts of identifiers, pairs of Chinese letters; at most 40."""
+    return list(dict.fromkeys(chain.from_iterable(map(_terms_of, WORD.findall(text)))))[:40]
+
+
+@cached(8192)
+def _terms_of(word: str) -> tuple[str, ...]:
+    """The terms of one word; most words come again and again."""
+    folded = word.lower()  # as the full-text index has it: ß stays ß
+    if word.isalpha() and word.isascii() and (word[1:] or word).islower():  # it has no parts
+        return (folded,) if len(folded) > 1 and folded not in STOP_WORDS else ()
+    if pairs := in_pairs(folded):
+        return tuple(pairs)
+    terms = [folded] if len(folded) > 1 and folded not in STOP_WORDS else []
+    parts = [part.casefold() for part in _CAMEL.findall(word)]
+    if len(parts) > 1:
+        terms += [part for part in parts if len(part) > 2 and part not in STOP_WORDS]
+    return tuple(terms)

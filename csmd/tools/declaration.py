@@ -1,0 +1,217 @@
+"""Declares tools: a name, a summary, a function whose signature gives the parameters.
+
+A tool runs on a reader's thread: it may wait for the writer or the worker, never for the background thread.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from csmd import parameters, wire
+from csmd.capture import project_identity
+from csmd.config import Config
+from csmd.dream.gates import Verdict
+from csmd.embedding.models import Embedder
+from csmd.errors import BadInput, CsmdError
+from csmd.exclusions import Excludes, Pauses
+from csmd.parameters import REQUIRED, Parameter
+from csmd.recall import visibility
+from csmd.recall.hybrid_search import Embed
+from csmd.store import candidates
+from csmd.store.activity import Composition, Lookup
+from csmd.store.core import Lane, Store
+from csmd.store.sqlite import Rows
+from csmd.values import Memory
+
+Json = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
+Params = Mapping[str, Any]
+TYPES: Mapping[str, type] = {"str": str, "int": int, "bool": bool, "float": float}
+#: Parameter of every tool: the directory of the caller. It decides which walls apply.
+ASKING = "asking"
+#: Parameter names of Cross-Session Memory's tools -> csmd's; both are accepted.
+SEED_NAMES: Mapping[str, str] = {
+    "content": "text", "importance": "confidence", "sessionId": "session", "startDate": "since", "endDate": "until",
+    "dryRun": "dry_run",
+}  # fmt: skip
+#: Parameters that are paths.
+PATHS = ("project", "path", ASKING)
+QUERY_VECTOR_S = 8.0
+#: Row keys of the projects that the caller may see, None for all. A tool with such a parameter takes `project` and `asking`.
+Places = list[int] | None
+
+
+class Task(Protocol):
+    """Work that a client waits for."""
+
+    @property
+    def id(self) -> str:
+        """The id by which it is looked up."""
+
+
+class Dreams(Protocol):
+    """What tools may ask of the daemon's dreaming."""
+
+    def state(self, rows: Rows) -> Json:
+        """The gates, the dream under way and the last ones."""
+
+    def verdict(self, rows: Rows) -> Verdict:
+        """What the gates say now."""
+
+    def order(self, why: str, *, awaited: bool) -> Task:
+        """Starts a dream as soon as possible."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may use of the running daemon.
+
+    `now` and `before` (seconds ago) return stored times; `here` converts one to this machine's zone. `submit` takes the
+    kind and the fields of a task and returns its id; `job` finds a task by its id. `hint` and `hint_of_hook` have a
+    transcript read, the latter by an unverified path. `unwritten` returns the compositions and lookups that are not
+    stored yet. `forget_lines` removes forgotten text from the pages.
+    """
+
+    store: Store
+    config: Config
+    embedder: Embedder
+    excludes: Excludes
+    dreams: Dreams
+    now: Callable[[], str]
+    before: Callable[[float], str]
+    here: Callable[[str], datetime]
+    monotonic: Callable[[], float]
+    pauses: Callable[[], Pauses]
+    read_pauses: Callable[[], bool]
+    query_vector: Callable[..., Embed | None]
+    submit: Callable[..., str]
+    job: Callable[[str], Any]
+    poke: Callable[[], None]
+    hint: Callable[[str], None]
+    hint_of_hook: Callable[[str], None]
+    unwritten: Callable[[], tuple[list[Composition], list[Lookup]]]
+    forget_lines: Callable[[], None]
+    alarms: Callable[[], list[dict[str, str]]]
+    clients: Callable[[Rows], Json]
+    status: Callable[[Rows], Json]
+
+    def paused(self) -> dict[str, str] | None:
+        """The current pause: since when, until when ("" until resumed), by whom; None if not paused."""
+        pauses = self.pauses()
+        on = pauses.current(self.now())
+        return {"since": on[0], "until": on[1], "by": pauses.by} if on else None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """One thing the daemon does when asked.
+
+    `run` takes the context, a reader and the tool's parameters by name. It returns the answer, or a generator of steps
+    between which other calls are answered. `person` says what only a person at a terminal can do with it, "" if anyone
+    may. `lane` is the reader it runs on; None for a tool that does not read the store.
+    """
+
+    name: str
+    summary: str
+    run: Callable[..., Any]
+    mutates: bool = field(default=False, kw_only=True)
+    person: str = field(default="", kw_only=True)
+    lane: Lane | None = field(default="main", kw_only=True)
+    parameters: dict[str, Parameter] = field(init=False)
+    """By name, as `run` declares them."""
+
+    def __post_init__(self) -> None:
+        declared: dict[str, Parameter] = {}
+        for parameter in list(inspect.signature(self.run).parameters.values())[2:]:
+            if parameter.annotation == "Places":
+                declared |= {"project": Parameter(str, ""), ASKING: Parameter(str, "")}
+            else:  # a name that Python reserves ends in an underscore in the code
+                default = REQUIRED if parameter.default is inspect.Parameter.empty else parameter.default
+                declared[parameter.name.rstrip("_")] = Parameter(TYPES[parameter.annotation], default)
+        if self.person:
+            declared["by_person"] = Parameter(bool, False)
+        object.__setattr__(self, "parameters", declared)
+
+    def answer(self, ctx: ToolContext, rows: Rows | None, params: Params) -> Generator[None, None, Any]:
+        """Answers in steps; `params` come from `check`, `rows` is None for a tool without a lane."""
+        if self.person:
+            need_person(params["by_person"], self.person)
+        arguments: Json = {}
+        for name, parameter in list(inspect.signature(self.run).parameters.items())[2:]:
+            if parameter.annotation == "Places" and rows is not None:
+                arguments[name] = places(rows, params["project"], params[ASKING])
+            else:
+                arguments[name] = params[name.rstrip("_")]
+        result = self.run(ctx, rows, **arguments)
+        if isinstance(result, Generator):
+            result = yield from result
+        return result
+
+    def schema(self) -> Json:
+        """The JSON schema of its parameters, without those that name the caller."""
+        return parameters.schema({key: of for key, of in self.parameters.items() if key not in (ASKING, "by_person")})
+
+    def check(self, params: Params) -> Json:
+        """Checks parameters and adds defaults; "5" and "true" become a number and a boolean."""
+        own = {key: SEED_NAMES.get(key, key) for key in params}
+        named = {own[key] if own[key] in self.parameters else key: value for key, value in params.items()}
+        if ASKING not in self.parameters:
+            named.pop(ASKING, None)
+        checked = parameters.check(self.name, self.parameters, named)
+        for key, value in checked.items():
+            if isinstance(value, str):
+                checked[key] = value = wire.clean(value)
+                if key in PATHS and value and not (value.startswith("/") or project_identity.is_of_windows(value)):
+                    raise BadInput(
+                        f"{self.name}: {key} must be an absolute path, not {value!r}", hint="begin it with /"
+                    )
+        return checked
+
+
+class Tools(list[Tool]):
+    """Tools declared by a decorator on their functions."""
+
+    def add(self, name: str, **how: Any) -> Callable[[F], F]:
+        """Makes a function a tool; the docstring's first line is its summary, `how` are further fields of Tool."""
+
+        def declare(run: F) -> F:
+            summary = (inspect.getdoc(run) or "").partition("\n")[0].removesuffix(".")
+            self.append(Tool(name, summary, run, **how))
+            return run
+
+        return declare
+
+
+def need_person(by_person: bool, what: str) -> None:
+    """CsmdError unless a person asks."""
+    if not by_person:
+        raise CsmdError(f"only a person at a terminal can {what}", hint="type it in a terminal")
+
+
+def leave_to_review(rows: Rows, memory: Memory, *, by_person: bool) -> None:
+    """Raises CsmdError if a question about the memory waits for a person and no person asks."""
+    if not by_person and memory.id in candidates.asked_about(rows):
+        raise CsmdError(f"a person is asked whether {memory.id} holds", hint="`csmd review` in a terminal answers it")
+
+
+def resolve_id(typed: str, ids: Sequence[str]) -> str:
+    """The id that begins with the typed text; "" for none, BadInput for several."""
+    if typed in ids or not typed:
+        return typed
+    if len(ids) > 1:
+        raise BadInput(f"{typed!r} begins several ids: {', '.join(ids)}", hint="type some more of it")
+    return ids[0] if ids else ""
+
+
+def places(rows: Rows, project: str, asking: str) -> Places:
+    """Row keys of the projects that the caller may see; None for all."""
+    return visibility.find_searchable_places(rows, project, asking=asking)
+
+
+def between(number: int, most: int) -> int:
+    """Clamps a requested number of rows to 1..most."""
+    return min(max(number, 1), most)

@@ -1,0 +1,55 @@
+"""Tools that compose what a session would be given: at its start, with a prompt, for a file."""
+
+from __future__ import annotations
+
+from csmd.recall import advisory, brief, checkpoint, prompt, visibility, work_notes
+from csmd.store.sqlite import Rows
+from csmd.tools.declaration import QUERY_VECTOR_S, Json, ToolContext, Tools
+from csmd.tools.present import (
+    brief_json,
+)
+from csmd.values import Brief
+
+TOOLS = Tools()
+
+
+def visible_places(rows: Rows, project: str, asking: str) -> list[int]:
+    """Row keys of the projects that a session in a project sees."""
+    return visibility.find_searchable_places(rows, project or "/", asking=asking) or [0]
+
+
+@TOOLS.add("csm_memory_context")
+def _context(ctx: ToolContext, rows: Rows, project: str, asking: str = "") -> Json:
+    """Show the brief that a new session would get."""
+    settings, seen = ctx.config.settings, visible_places(rows, project, asking)
+    goals = checkpoint.goals_block(rows, seen, "")
+    composed = brief.session_brief(
+        rows, places=seen, session_id="", today=ctx.now()[:10], max_tokens=settings.brief_max_tokens,
+        goals=goals.notes if goals else (), asking=project, key=ctx.store.hash_key,
+    )  # fmt: skip
+    if settings.stages_advisory:
+        lines = advisory.read_lines(rows, places=seen)
+        composed = advisory.append_advisory(composed, lines, max_tokens=settings.brief_max_tokens)
+    return brief_json(ctx, composed)
+
+
+@TOOLS.add("csm_memory_recall")
+def _recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", prompt_: str) -> Json:
+    """Show what would be added to a prompt."""
+    settings = ctx.config.settings
+    made = prompt.recall(
+        rows, places=visible_places(rows, project, asking), session_id="", prompt=prompt_, floor=settings.recall_floor,
+        max_tokens=settings.recall_max_tokens, max_items=settings.recall_max_items,
+        embed=ctx.query_vector(deadline_s=QUERY_VECTOR_S, start=True), key=ctx.store.hash_key, asking=project,
+    )  # fmt: skip
+    return brief_json(ctx, made)
+
+
+@TOOLS.add("csm_memory_file_recall")
+def _file_recall(ctx: ToolContext, rows: Rows, *, project: str, asking: str = "", file: str) -> Json:
+    """Show what is known of a file."""
+    most, key = ctx.config.settings.recall_max_tokens, ctx.store.hash_key
+    made: Brief = work_notes.recall_file(
+        rows, file, places=visible_places(rows, project, asking), max_tokens=most, key=key
+    )
+    return brief_json(ctx, made)

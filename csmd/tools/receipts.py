@@ -1,0 +1,262 @@
+"""Tools on receipts: what sessions were shown, when and why, and its whole text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import asdict
+from typing import TypeVar
+
+from csmd.capture import whole_text
+from csmd.errors import BadInput
+from csmd.privacy.fingerprints import PURGED
+from csmd.recall import advisory, hybrid_search, last_sessions, usage, visibility
+from csmd.store import (
+    checkpoints,
+    failures,
+    memories,
+    passages,
+    receipts,
+    search,
+    turns,
+)
+from csmd.store.receipts import Item, Receipt
+from csmd.store.sqlite import Rows, ids_like
+from csmd.store.turns import LeftOut
+from csmd.text import display
+from csmd.tools.declaration import Json, Places, ToolContext, Tools, between
+from csmd.tools.present import as_json, find_memory, find_session, roots
+
+TOOLS = Tools()
+T = TypeVar("T")
+#: First letter of an id -> the kind of item it names; "" is a checkpoint that was not stored yet.
+KIND_BY_ID = {"": "checkpoint", "k": "checkpoint", "g": "goal"}
+#: Reasons of items that name a session instead of a memory.
+SESSION_REASONS = frozenset({last_sessions.HOW_ENDED, last_sessions.WHY_CHANGED})
+#: Characters shown of a quoted passage.
+QUOTED_CHARACTERS = 300
+RECEIPTS_AT_ONCE, MOST_RECEIPTS_LISTED = 100, 1000
+WEEK_S = 7 * 86_400
+#: States of an item whose text is not shown.
+UNSEEN = ("gone", "hidden")
+RECEIPT = "id session_id event at tokens"
+
+
+@TOOLS.add("csm_receipts")
+def _receipts(
+    ctx: ToolContext, rows: Rows, session: str = "", seen: Places = None, asking: str = "", limit: int = 20, offset: int = 0,
+    details: bool = False,
+) -> Json:  # fmt: skip
+    """List what was injected, when, into which session, and how much of it was used; with `details` each item and why."""
+    ident, visible = _session(rows, session), visibility.find_visible_places(rows, asking=asking)
+    most, root_of = between(limit, MOST_RECEIPTS_LISTED), roots(rows) if details else {}
+    listed_receipts = (
+        receipts.list_receipts(rows, projects=seen, session_id=ident, limit=most, offset=max(offset, 0))
+        if ident is not None
+        else []
+    )
+    week = receipts.usage_since(rows, ctx.before(WEEK_S), projects=seen)
+    shown: list[Json] = []
+    for listed in listed_receipts:
+        row = as_json(listed.receipt, RECEIPT, items=listed.items, judged=listed.judged, used=listed.used)
+        if details:
+            row |= _receipt(rows, listed.receipt, visible, marks={})
+            row["project"] = root_of.get(listed.receipt.project_seq, "")
+        shown.append(row)
+    return {"receipts": shown, "week": asdict(week)}
+
+
+def _session(rows: Rows, typed: str) -> str | None:
+    """The id of the typed session: "" for any session, None for one that was shown nothing."""
+    if not typed:
+        return ""
+    matches = _only(receipts.sessions_like(rows, typed), typed, str)
+    return matches[0] if matches else None
+
+
+@TOOLS.add("csm_context_get")
+def _get(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Generator[None, None, Json]:
+    """Show the whole text of what a session was shown, or of a tool's call or output that csmd trimmed.
+
+    The id is that of a memory, an error, a turn, or a receipt (for all items of one injection).
+    """
+    ident, seen = id_.strip(), visibility.find_visible_places(rows, asking=asking)
+    output = _left_out_named(rows, ident)
+    if output is not None and (seen is None or output.project_seq in seen):
+        return {"id": output.uuid, "items": [(yield from _whole(ctx, rows, output))]}
+    content = thing(rows, ident, seen) if ident else {"state": "gone"}
+    if content["state"] in KIND_BY_ID.values():
+        raise BadInput(f"{ident!r} is a {content['state']}", hint=f"`csmd {content['state']} list` shows them")
+    if content["state"] not in UNSEEN:
+        return {"id": ident, "items": [{"id": ident, **content}]}
+    named = _only(receipts.by_prefix(rows, ident), ident, lambda receipt: receipt.id) if ident else []
+    named = [receipt for receipt in named if seen is None or receipt.project_seq in seen]
+    if not named:
+        raise BadInput(
+            f"nothing is kept as {ident!r}", hint="give the id of a memory, a turn or a receipt (`csmd why --list`)"
+        )
+    items = receipts.items(rows, named[0])
+    return {
+        "id": named[0].id,
+        "items": [{"id": item.id, **thing(rows, item.id, seen, reason=item.reason)} for item in items],
+    }
+
+
+def _left_out_named(rows: Rows, ident: str) -> LeftOut | None:
+    """A tool's turn, or a trimmed one, by its id or the beginning of it; None for none."""
+    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    exact = [seq for seq, uuid in matches if uuid == ident] or ([matches[0][0]] if len(matches) == 1 else [])
+    return next(iter(turns.left_out(rows, exact)), None)
+
+
+def _whole(ctx: ToolContext, rows: Rows, turn: LeftOut) -> Generator[None, None, Json]:
+    """A turn's whole text and its source; `state` is `trimmed` if only the stored part is left."""
+    about = as_json(turn, "authority=kind said_at=at said_in=session_id tool=tool_name", id=turn.uuid)
+    if turn.text == PURGED:
+        raise BadInput(f"{turn.uuid} was purged", hint="`csmd forget --lift` with the same id lets it in again")
+    if not turn.dropped:
+        return {**about, "state": "whole", "source": "store", "left_out": 0, "text": turn.text}
+    sources = whole_text.find_sources(rows, turn, key=ctx.store.hash_key)
+    text = yield from whole_text.read_whole(turn, sources, excludes=ctx.excludes)
+    captured = checkpoints.captured_text(rows, turn.uuid) if text is None and turn.is_gone else ""
+    if text is not None:
+        return {**about, "state": "whole", "source": "transcript", "left_out": 0, "text": text}
+    missing = max(turn.dropped - len(captured.encode()), 0)
+    state, source = ("trimmed", "store") if not captured or missing else ("whole", "checkpoint")
+    return {**about, "state": state, "source": source, "left_out": missing, "text": captured or turn.text}
+
+
+def _only(rows: list[T], typed: str, ident: Callable[[T], str]) -> list[T]:
+    exact = [row for row in rows if ident(row) == typed]
+    if len(rows) > 1 and not exact:
+        raise BadInput(f"{typed!r} begins several: {', '.join(map(ident, rows))}", hint="type some more of it")
+    return exact or rows
+
+
+def _marks(rows: Rows, receipt: Receipt) -> dict[str, tuple[str, ...]]:
+    """The words that showed use; recomputed, because they are not stored."""
+    judged = receipts.waiting_receipt(rows, receipt.seq)
+    return usage.find_use_marks(rows, judged) if judged else {}
+
+
+def _receipt(rows: Rows, receipt: Receipt, seen: list[int] | None, *, marks: dict[str, tuple[str, ...]]) -> Json:
+    question = receipts.answered_prompt(rows, receipt) if receipt.event == "prompt" else None
+    may = question is not None and (seen is None or question[1] in seen)
+    return as_json(
+        receipt, RECEIPT, prompt=display.cut(display.squeeze(question[0]), 200) if question and may else "",
+        items=[_item(rows, item, seen, marks.get(item.id, ())) for item in receipts.items(rows, receipt)],
+    )  # fmt: skip
+
+
+def _item(rows: Rows, item: Item, seen: list[int] | None, marks: tuple[str, ...]) -> Json:
+    """One item of an injection: its text, why it was shown, and whether it was used."""
+    content = thing(rows, item.id, seen, reason=item.reason)
+    if content["state"] == "quoted":
+        content["text"] = display.cut(display.squeeze(content["text"]), QUOTED_CHARACTERS)
+    visible_marks = list(marks) if item.used and content["text"] else []
+    return as_json(item, "id score reason used used_by", marks=visible_marks, **content)
+
+
+def thing(rows: Rows, ident: str, seen: list[int] | None, *, reason: str = "") -> Json:
+    """An item in its present state; `state` is `gone` if it was forgotten, `hidden` if it is behind a wall."""
+    if ident[:1] in KIND_BY_ID:
+        return {"state": KIND_BY_ID[ident[:1]], "text": ""}
+    memory = memories.by_id(rows, ident)
+    if memory is None and reason in SESSION_REASONS:
+        return {"state": "session", "text": ""}
+    if memory is None and reason.startswith(advisory.REASON):
+        return {"state": "preview", "text": ""}
+    if memory is None:
+        return _other_item(rows, ident, seen)
+    if seen is not None and memory.project_seq not in seen:
+        return {"state": "hidden", "text": ""}
+    source = memory.provenance[0]
+    return as_json(
+        memory, "state text gate authority origin confidence scope pinned said_at said_in times", said_at=source.at,
+        state="superseded" if memory.superseded_by else "there", said_in=source.session_id,
+    )  # fmt: skip
+
+
+def _other_item(rows: Rows, ident: str, seen: list[int] | None) -> Json:
+    """An item that is not a memory: an error, a quoted turn, or one that is gone."""
+    error = failures.by_id(rows, ident, seen)
+    if error is not None:
+        text = f"{error.command}: {error.message}"
+        return as_json(error, "state text times said_at=last_at", state="error", text=text)
+    turn, _, start = ident.partition("#")
+    quote = turns.quote_of(rows, _turn_of(rows, turn))
+    if quote is None:
+        return {"state": "gone", "text": ""}
+    if seen is not None and quote.project_seq not in seen:
+        return {"state": "hidden", "text": ""}
+    content = as_json(quote, "state text authority=kind said_at=at said_in=session_id", state="quoted")
+    return content | {"text": _passage_at(rows, quote.uuid, start) or quote.text} if start else content
+
+
+def _passage_at(rows: Rows, uuid: str, start: str) -> str:
+    """The text of the passage that begins at an offset of a turn; "" if the turn has changed since."""
+    turn_seqs = [seq for seq, full in search.turns_like(rows, uuid) if full == uuid]
+    seqs = [seq for of_turn in passages.of_turns(rows, turn_seqs).values() for seq in of_turn]
+    return next((passage.text for passage in passages.by_seqs(rows, seqs).values() if str(passage.start) == start), "")
+
+
+def _turn_of(rows: Rows, ident: str) -> str:
+    """The uuid of the turn that begins with `ident`; `ident` itself if none or several do."""
+    matches = search.turns_like(rows, ident) if len(ident) >= hybrid_search.SHOWN_ID else []
+    return matches[0][1] if len({uuid.partition("/")[0] for _, uuid in matches}) == 1 else ident
+
+
+@TOOLS.add("csm_receipt_show")
+def _show(
+    ctx: ToolContext,
+    rows: Rows,
+    id_: str = "",
+    session: str = "",
+    among: Places = None,
+    asking: str = "",
+    limit: int = 5,
+) -> Json:
+    """Show what a session was shown, and why.
+
+    The id names one injection, a session, or a memory: then each injection lists that memory alone.
+    """
+    seen, most = visibility.find_visible_places(rows, asking=asking), between(limit, RECEIPTS_AT_ONCE)
+    named = _only(receipts.by_prefix(rows, id_), id_, lambda receipt: receipt.id) if id_ else []
+    memory = find_memory(rows, id_, asking).id if id_ and not named and ids_like(rows, "memories", id_) else ""
+    typed = session or id_
+    if named:
+        injections = named
+    elif memory:
+        injections, _ = receipts.injections_of(rows, memory, limit=most)
+    else:
+        ident = _session(rows, typed) if typed else receipts.last_session(rows, among)
+        injections = receipts.of_session(rows, ident, limit=most) if ident else []
+    injections = [receipt for receipt in injections if seen is None or receipt.project_seq in seen]
+    if not injections and memory:
+        raise BadInput(
+            f"no session was told {memory} yet", hint=f"`csmd show {memory}` says when it is told, or why not"
+        )
+    if not injections and typed:
+        raise _untold(rows, typed, asking, is_session=bool(session))
+    shown = [_receipt(rows, receipt, seen, marks=_marks(rows, receipt) if named else {}) for receipt in injections]
+    if memory:
+        for injection in shown:
+            injection["items"] = [item for item in injection["items"] if item["id"] == memory]
+    return {
+        "session_id": injections[0].session_id if injections else "",
+        "floor": ctx.config.settings.recall_floor,
+        "injections": shown,
+    }
+
+
+def _untold(rows: Rows, typed: str, asking: str, *, is_session: bool) -> BadInput:
+    """The error for an id without injections: a session that was shown nothing, or an unknown id."""
+    try:
+        session = find_session(rows, typed, asking)
+    except BadInput as error:
+        if is_session or "there is no" not in error.what:
+            return error
+        hint = "`csmd session list`, `csmd memories` and `csmd why --list` show their ids"
+        return BadInput(f"there is no session, memory or receipt {typed!r}", hint=hint)
+    return BadInput(
+        f"the session {session.id} was told nothing", hint="`csmd why --list` lists what sessions were told"
+    )

@@ -1,0 +1,252 @@
+"""Tools on review: what waits for a person, their answers, edits and pins, and undo."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from functools import partial
+
+from csmd.errors import BadInput, CsmdError
+from csmd.memory import open_matters, review_answers, supersession
+from csmd.memory.undo import undo_answer
+from csmd.recall import visibility
+from csmd.store import (
+    candidates,
+    fulltext,
+    journal,
+    memories,
+    upkeep_queries,
+)
+from csmd.store.journal import ChangeSet
+from csmd.store.sqlite import Rows
+from csmd.text import display, search_terms
+from csmd.tools import present
+from csmd.tools.declaration import Json, ToolContext, Tools, between, need_person, places
+from csmd.tools.present import as_json, brief_memory, candidate_json, find_candidate, find_memory, memories_json
+from csmd.values import Candidate, Memory
+
+TOOLS = Tools()
+
+#: Most candidates and memories that are counted.
+MOST_WAITING = 1000
+#: Most memories that are offered as a replacement.
+NEAR_IN_REVIEW = 3
+
+
+@TOOLS.add("csm_review_list")
+def _review_list(
+    ctx: ToolContext, rows: Rows, id_: str = "", project: str = "", asking: str = "", limit: int = 50
+) -> Json:
+    """List what waits for a person."""
+    wanted, asking = places(rows, project, asking), asking or project
+    waiting = candidates.waiting(rows, projects=wanted, statuses=("needs_review",), limit=MOST_WAITING)
+    waiting.sort(key=lambda candidate: (not candidate.contradicted, -candidate.confidence, candidate.seq))
+    since = ctx.before(review_answers.NEW_DAYS * 86_400)
+    unsure = upkeep_queries.unreviewed(rows, projects=wanted, below=review_answers.LOW, since=since, limit=MOST_WAITING)
+    waiting = [candidate for candidate in waiting if candidate.id.startswith(id_) and not _is_over(rows, candidate)]
+    if id_:
+        unsure = [seq for seq, memory in memories.by_seqs(rows, unsure).items() if memory.id.startswith(id_)]
+    limit = between(limit, MOST_WAITING)
+    items = [_review_candidate(rows, candidate, asking) for candidate in waiting[:limit]]
+    by_seq = memories.by_seqs(rows, unsure[: limit - len(items)])
+    imports = review_answers.read_imports(rows, wanted, since=since)
+    import_of = {ident: row.id for row in imports for ident in row.waiting}
+    items += [
+        {**_review_memory(rows, by_seq[seq], asking), "import": import_of.get(by_seq[seq].id, "")}
+        for seq in unsure
+        if seq in by_seq
+    ]
+    total = len(waiting) + len(unsure)
+    elsewhere = 0 if total or not project or id_ else _review_list(ctx, rows, asking=asking, limit=1)["total"]
+    return {
+        "total": total,
+        "elsewhere": elsewhere,
+        "items": items,
+        "imports": [
+            as_json(row, "id source path at waiting", waiting=len(row.waiting))
+            for row in imports
+            if len(row.waiting) > 1
+        ],
+    }
+
+
+@TOOLS.add("csm_review_import", mutates=True, person="answer what waits for one")
+def _answer_import(
+    ctx: ToolContext, rows: Rows, id_: str, verb: str, project: str = "", asking: str = ""
+) -> Generator[None, None, Json]:
+    """Keep or drop at once all that waits of an import, named by its id, its program or its path."""
+    if verb not in review_answers.IMPORT_VERBS:
+        raise BadInput(f"an import is answered with {' or '.join(review_answers.IMPORT_VERBS)}, not {verb!r}")
+    since, at = ctx.before(review_answers.NEW_DAYS * 86_400), ctx.now()
+    imports = review_answers.read_imports(rows, places(rows, project, asking or project), since=since)
+    named = review_answers.find_import(imports, id_)
+    if named is None:
+        raise BadInput(f"nothing waits of an import {id_!r}", hint="`csmd review` lists the imports that wait")
+    uuid = f"cli:{secrets.token_hex(8)}"
+    reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=ctx.store.hash_key)
+    answer = ""
+    for begin in range(0, len(named.waiting), review_answers.AT_ONCE):
+        part = named.waiting[begin : begin + review_answers.AT_ONCE]
+        write = partial(review_answers.answer_some, idents=part, answer=reply, item=named.id)
+        answer = ctx.store.write(write).id
+        yield
+    if verb == "drop":
+        ctx.forget_lines()
+    ctx.poke()
+    return {
+        "answer": answer, "id": named.id, "verb": verb, "made": "", "memories": len(named.waiting),
+        "text": f"{display.amount(len(named.waiting), 'memory')} from {named.source}",
+    }  # fmt: skip
+
+
+def _is_over(rows: Rows, candidate: Candidate) -> bool:
+    """Whether a candidate asks about a memory that is replaced or deleted by now."""
+    if candidate.source != supersession.SOURCE:
+        return False
+    about = (memories.by_id(rows, ident) for ident in candidate.memory_ids)
+    return any(memory is None or bool(memory.superseded_by) for memory in about)
+
+
+def _review_candidate(rows: Rows, candidate: Candidate, asking: str) -> Json:
+    value = candidate_json(rows, candidate, asking)
+    about = review_answers.subject_of(
+        candidate, len([memory for memory in value["memories"] if not memory["superseded_by"]])
+    )
+    return {
+        **value,
+        "title": review_answers.title(candidate),
+        "about": about,
+        "does": dict(review_answers.DOES[about]),
+        "near": [],
+    }
+
+
+def _title(memory: Memory) -> str:
+    if memory.origin != "model_saved":
+        return "unsure"
+    return "imported" if memory.authority == "external" else "saved by a model"
+
+
+def _review_memory(rows: Rows, memory: Memory, asking: str) -> Json:
+    return {
+        **memories_json(rows, [memory])[0],
+        "kind": "memory",
+        "title": _title(memory),
+        "about": "memory",
+        "does": dict(review_answers.DOES["memory"]),
+        "reason": review_answers.review_reason(memory),
+        "version": memory.version,
+        "memories": [],
+        "evidence": [{**source, "against": False} for source in present.sources(rows, memory, asking)[:NEAR_IN_REVIEW]],
+        "near": _near(rows, memory, asking),
+    }
+
+
+def _near(rows: Rows, memory: Memory, asking: str) -> list[Json]:
+    """Returns memories of the same project with similar words, one of which may replace it."""
+    terms = search_terms.query_terms(memory.text)
+    hits = fulltext.text_hits(rows, "memory", terms, projects=[memory.project_seq], limit=NEAR_IN_REVIEW + 1)
+    by_seq = memories.by_seqs(rows, [int(seq) for seq, _ in hits])
+    others = [by_seq[int(seq)] for seq, _ in hits if int(seq) in by_seq]
+    others = [other for other in others if other.id != memory.id and not other.superseded_by]
+    others = [other for other in others if visibility.is_visible(rows, other.project_seq, asking=asking)]
+    return [brief_memory(other) for other in others[:NEAR_IN_REVIEW]]
+
+
+@TOOLS.add("csm_review_answer", mutates=True)
+def _answer(
+    ctx: ToolContext, rows: Rows, id_: str, verb: str, text: str = "", other: str = "", version: int = 0, asking: str = "",
+    by_person: bool = False,
+) -> Json:  # fmt: skip
+    """Answer one thing that waits for a person, or about any memory."""
+    name = next((answer for answer in review_answers.DOES["memory"] if answer == verb), None)
+    if name is None:
+        raise BadInput(f"an answer is {', '.join(review_answers.DOES['memory'])}, not {verb!r}")
+    need_person(by_person, "answer what waits for one")
+    return _carry_out_answer(
+        ctx, id_, asking, name, present.normalise_typed_text(text) if name == "edit" else "", other, version
+    )
+
+
+@TOOLS.add("csm_review_undo", mutates=True, person="take an answer back")
+def _review_undo(ctx: ToolContext, rows: Rows, id_: str = "", asking: str = "") -> Generator[None, None, Json]:
+    """Take back an answer, an edit, a replacement or what was called done: the last, or by its id or that of its memory."""
+    seen = visibility.find_visible_places(rows, asking=asking)
+
+    key = ctx.store.hash_key
+    chosen = journal.last_answer(rows, projects=seen, ident=id_)
+    if chosen is None:
+        raise CsmdError("there is nothing to take back", hint="`csmd show ID` tells what was done to a memory")
+
+    def take_back(writing: Rows, ident: str) -> tuple[ChangeSet, str]:
+        answer = journal.last_answer(writing, projects=None, ident=ident)
+        if answer is None:
+            raise CsmdError(f"{ident} was purged since", hint="`csmd review` shows what waits")
+        if answer.kind == journal.DONE:
+            return answer, open_matters.reopen(writing, answer, key=key, now=ctx.now())
+        memory = memories.by_id(writing, answer.item)
+        text = undo_answer(writing, answer, now=ctx.now(), key=key)
+        return answer, memory.text if memory else text
+
+    together = review_answers.answers_given_with(rows, chosen) or [chosen]
+    refused: CsmdError | None = None
+    for part in together[1:]:
+        try:
+            ctx.store.write(partial(take_back, ident=part.id))
+        except CsmdError as error:  # a memory has changed since; the rest of the import is undone
+            refused = error
+        yield
+    answer, about = ctx.store.write(partial(take_back, ident=together[0].id))
+    ctx.poke()
+    if refused is not None:
+        raise refused
+    is_import = answer.item.startswith(review_answers.IMPORT_PREFIX)
+    return as_json(answer, "answer=id id=item verb=kind", text="" if is_import else about, undone=True)
+
+
+@TOOLS.add("csm_memory_pin", mutates=True)
+def _pin(ctx: ToolContext, rows: Rows, id_: str, undo: bool = False, asking: str = "", by_person: bool = False) -> Json:
+    """Pin a memory, so that it does not fade; undo unpins it."""
+    verb: review_answers.Verb = "unpin" if undo else "pin"
+    need_person(by_person, f"{verb} a memory")
+    memory = find_memory(rows, id_, asking)
+    if memory.pinned != undo:
+        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": verb}
+    return {**_carry_out_answer(ctx, memory.id, asking, verb, "", "", memory.version), "changed": True}
+
+
+def _carry_out_answer(
+    ctx: ToolContext, ident: str, asking: str, verb: review_answers.Verb, text: str, other: str, version: int
+) -> Json:
+    """Carries out and records an answer in one transaction; refused if its item has changed since it was shown."""
+    key, at = ctx.store.hash_key, ctx.now()
+
+    def write(rows: Rows) -> tuple[ChangeSet, str]:
+        find = find_candidate if ident.startswith("c") else find_memory
+        item = find(rows, ident, asking)
+        if version and item.version != version:
+            raise CsmdError(f"{item.id} has changed meanwhile; nothing was done", hint=f"csmd show {item.id}")
+        replacing = find_memory(rows, other, asking) if other else None
+        uuid = f"cli:{secrets.token_hex(8)}"
+        reply = review_answers.ReviewAnswer(verb=verb, uuid=uuid, at=at, key=key, text=text, other=replacing)
+        if isinstance(item, Memory):
+            return review_answers.of_memory(rows, item, reply), item.text
+        if item.status not in candidates.WAITING:
+            raise CsmdError(f"{item.id} is settled already: {item.status}", hint="csmd review")
+        return review_answers.of_candidate(rows, item, reply), item.text
+
+    answer, about = ctx.store.write(write)
+    if verb == "drop":
+        ctx.forget_lines()
+    ctx.poke()
+    return {"answer": answer.id, "id": answer.item, "verb": verb, "made": answer.made, "text": text or about}
+
+
+@TOOLS.add("csm_memory_edit", mutates=True, person="change the wording of a memory")
+def _edit(ctx: ToolContext, rows: Rows, id_: str, text: str, version: int = 0, asking: str = "") -> Json:
+    """Put a person's wording in a memory's place."""
+    memory = find_memory(rows, id_, asking)
+    if not text.strip() or display.squeeze(text) == memory.text:
+        return {"id": memory.id, "text": memory.text, "changed": False, "made": "", "answer": "", "verb": "edit"}
+    done = _carry_out_answer(ctx, memory.id, asking, "edit", present.normalise_typed_text(text), "", version)
+    return {**done, "changed": True}

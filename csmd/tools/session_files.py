@@ -1,0 +1,151 @@
+"""Tools on csmd's own session files, which other programs write through csmd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from uuid import uuid4
+
+from csmd.capture import project_identity
+from csmd.errors import BadInput, CsmdError
+from csmd.hosts import csmd_sessions
+from csmd.hosts.csmd_sessions import EntryKind, Loaded, Message
+from csmd.paths import folder_name, is_file
+from csmd.store import files, projects, sessions, tombstones
+from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, ToolContext, Tools
+
+TOOLS = Tools()
+
+
+@TOOLS.add("csm_session_write_user", mutates=True)
+def _write_user(
+    ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = "",
+    by_person: bool = False,
+) -> Json:  # fmt: skip
+    """Write what the user says into a session of csmd's own."""
+    return _append(ctx, rows, id_, asking, "user", text, project=project, parent=parent, by_person=by_person)
+
+
+@TOOLS.add("csm_session_write_assistant", mutates=True)
+def _write_assistant(
+    ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
+) -> Json:
+    """Write what the assistant says into a session of csmd's own."""
+    return _append(ctx, rows, id_, asking, "assistant", text, project=project, parent=parent)
+
+
+@TOOLS.add("csm_session_write_system", mutates=True)
+def _write_system(
+    ctx: ToolContext, rows: Rows, id_: str, text: str, project: str = "", asking: str = "", parent: str = ""
+) -> Json:
+    """Write a system message into a session of csmd's own."""
+    return _append(ctx, rows, id_, asking, "system", text, project=project, parent=parent)
+
+
+@TOOLS.add("csm_session_write_summary", mutates=True)
+def _summarise(ctx: ToolContext, rows: Rows, id_: str, text: str, replaces: str = "", asking: str = "") -> Json:
+    """Replace messages of a session of csmd's own by a summary."""
+    loaded = _loaded(ctx, rows, id_, asking)
+    names = replaces.replace(",", " ").split() or [message.uuid for message in loaded.messages]
+    if not names:
+        raise BadInput("there is nothing that a summary could stand for", hint="write messages first")
+    _must_have(loaded, names, id_)
+    return _append(ctx, rows, id_, asking, "summary", text, names=names)
+
+
+@TOOLS.add("csm_session_tombstone", mutates=True)
+def _tombstone(ctx: ToolContext, rows: Rows, id_: str, uuid: str, asking: str = "") -> Json:
+    """Withdraw a message of a session of csmd's own."""
+    _must_have(_loaded(ctx, rows, id_, asking), [uuid], id_)
+    return {**_append(ctx, rows, id_, asking, "tombstone", "", names=[uuid]), "tombstoned": uuid}
+
+
+def _append(
+    ctx: ToolContext, rows: Rows, ident: str, asking: str, kind: EntryKind, body: str, *, project: str = "",
+    parent: str = "", by_person: bool = False, names: Sequence[str] = (),
+) -> Json:  # fmt: skip
+    files.check_session_id(ident)
+    marks = tombstones.marks(rows, ctx.store.hash_key)
+    for what, text in (("text", body), ("path", project), ("session's name", ident)):
+        if marks.spans(text):
+            raise CsmdError(f"a part of this {what} was purged", hint="`csmd forget --lift` lets purged text in again")
+    path = _path(ctx, rows, ident, project, asking)
+    session = sessions.by_id(rows, ident)
+    if session is not None and session.path != str(path):
+        raise CsmdError(f"{ident} is a session of the assistant, and only it writes that", hint="choose another name")
+    if kind != "tombstone" and not body.strip():
+        raise BadInput("there is nothing in that text to write")
+    loaded = _loaded(ctx, rows, ident, asking)
+    if parent:
+        _must_have(loaded, [parent], ident)
+    elif loaded.messages:
+        parent = loaded.messages[-1].uuid
+    message = Message(uuid=str(uuid4()), parent=parent, kind=kind, text=body, at=ctx.now(), by_person=by_person)
+    cwd, key = project or _cwd(ctx, ident), ctx.store.hash_key
+    files.append_lines(path, csmd_sessions.encode(message, session=ident, cwd=cwd, key=key, names=names))
+    ctx.hint(str(path))
+    return {"id": ident, "uuid": message.uuid, "parent": parent, "path": str(path)}
+
+
+def _must_have(loaded: Loaded, names: Sequence[str], ident: str) -> None:
+    for name in names:
+        if not loaded.has(name):
+            raise BadInput(
+                f"{ident} has no message {name[:60]!r}",
+                hint=f"`csmd tool csm_session_load --param id={ident}` shows them",
+            )
+
+
+def _file(ctx: ToolContext, rows: Rows, ident: str, asking: str) -> Path | None:
+    """The session's file, None for none; BadInput if it is behind another wall than the caller."""
+    files.check_session_id(ident)
+    path = files.session_file(ctx.config.paths.sessions, ident)
+    session = sessions.by_id(rows, ident)  # the directory named in the file may be purged
+    walled = (
+        projects.everywhere(rows, session.project_seq) if session else project_identity.wall(rows, _cwd(ctx, ident))
+    )
+    inside = walled if path else 0
+    if inside and inside != project_identity.wall(rows, asking):
+        raise _no_file(ident)
+    return path
+
+
+def _no_file(ident: str) -> BadInput:
+    return BadInput(
+        f"csmd has no session file {ident!r}", hint="`csmd session transcript` shows the assistant's sessions"
+    )
+
+
+def _path(ctx: ToolContext, rows: Rows, ident: str, project: str, asking: str) -> Path:
+    """The session's file, or its future path in the folder of the project in which it begins."""
+    folder = ctx.config.paths.sessions / folder_name(project or "/")
+    return _file(ctx, rows, ident, asking) or folder / f"{ident}{files.SESSION_SUFFIX}"
+
+
+def _cwd(ctx: ToolContext, ident: str) -> str:
+    """The project in which a session began; "/" if unknown."""
+    path = files.session_file(ctx.config.paths.sessions, ident)
+    return (path and csmd_sessions.begun_in(files.session_lines(path), session=ident)) or "/"
+
+
+def _loaded(ctx: ToolContext, rows: Rows, ident: str, asking: str, *, texts: bool = False) -> Loaded:
+    path = _file(ctx, rows, ident, asking)
+    lines = files.session_lines(path) if path else ()
+    return csmd_sessions.load(lines, session=ident, key=ctx.store.hash_key, texts=texts)
+
+
+@TOOLS.add("csm_session_load")
+def _load(ctx: ToolContext, rows: Rows, id_: str, asking: str = "") -> Json:
+    """Load the messages of a session of csmd's own, without withdrawn ones."""
+    if _file(ctx, rows, id_, asking) is None:
+        raise _no_file(id_)
+    return {"id": id_, **asdict(_loaded(ctx, rows, id_, asking, texts=True))}
+
+
+@TOOLS.add("csm_session_path")
+def _where(ctx: ToolContext, rows: Rows, id_: str, project: str = "", asking: str = "") -> Json:
+    """Show where the file of a session of csmd's own is, or would be."""
+    path = _path(ctx, rows, id_, project, asking)
+    return {"id": id_, "path": str(path), "exists": is_file(path)}

@@ -1,0 +1,81 @@
+"""Tools on how often injections were composed and searches made, and how often they were empty."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from csmd.store import (
+    activity,
+)
+from csmd.store.activity import Composition, Lookup
+from csmd.store.sqlite import Rows
+from csmd.tools.declaration import Json, ToolContext, Tools, between
+
+TOOLS = Tools()
+MOST_DAYS, MOST_NOTED = 90, 1000
+
+
+@TOOLS.add("csm_context_log")
+def _log(ctx: ToolContext, rows: Rows, days: int = 7, limit: int = 20) -> Json:
+    """Show what was composed for sessions, and how often it was empty."""
+    since = _since(ctx, days)
+    compositions = [*_late(ctx.unwritten()[0], since), *activity.compositions_since(rows, since)]
+    events = {
+        event: _composed([composition for composition in compositions if composition.event == event])
+        for event in sorted({composition.event for composition in compositions})
+    }
+    return {
+        "since": since,
+        "events": events,
+        "log": [composition._asdict() for composition in compositions[: between(limit, MOST_NOTED)]],
+    }
+
+
+def _composed(compositions: Sequence[Composition]) -> Json:
+    return {
+        "composed": len(compositions),
+        "silent": sum(1 for composition in compositions if not composition.chosen),
+        "degraded": sum(1 for composition in compositions if composition.degraded),
+        "cut": sum(1 for composition in compositions if composition.cut),
+        "tokens": sum(composition.tokens for composition in compositions),
+        **_times([composition.ms for composition in compositions]),
+    }
+
+
+@TOOLS.add("csm_recall_report")
+def _report(ctx: ToolContext, rows: Rows, days: int = 7) -> Json:
+    """Show how often searches found nothing."""
+    since = _since(ctx, days)
+    lookups = [*_late(ctx.unwritten()[1], since), *activity.lookups_since(rows, since)]
+    kinds = {
+        kind: _recalled([lookup for lookup in lookups if lookup.kind == kind])
+        for kind in sorted({lookup.kind for lookup in lookups})
+    }
+    return {"since": since, "kinds": kinds}
+
+
+def _recalled(lookups: Sequence[Lookup]) -> Json:
+    different = len(Counter(lookup.query_hash for lookup in lookups))
+    return {
+        "asked": len(lookups),
+        "empty": sum(1 for lookup in lookups if not lookup.results),
+        "different": different,
+        "asked_again": len(lookups) - different,
+        "results": sum(lookup.results for lookup in lookups),
+        **_times([lookup.ms for lookup in lookups]),
+    }
+
+
+def _times(took: Sequence[int]) -> dict[str, int]:
+    ordered = sorted(took)
+    return {"median_ms": ordered[len(ordered) // 2], "p95_ms": ordered[len(ordered) * 19 // 20]}
+
+
+def _late(waiting: Sequence[Any], since: str) -> list[Any]:
+    return [entry for entry in waiting if entry.at >= since]
+
+
+def _since(ctx: ToolContext, days: int) -> str:
+    return ctx.before(between(days, MOST_DAYS) * 86_400)
