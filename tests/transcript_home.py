@@ -24,7 +24,7 @@ class Home:
     def tail(self, path: Path, **more: Any) -> transcripts.Tail:
         """Reads on in a transcript."""
         more = {"now": lambda: NOW, "tool_limit": 8192, "quarantine": self.root / "quarantine", **more}
-        return transcripts.tail(self.store, path, **more)
+        return transcripts.tail(self.store, path, transcripts.ReadOptions(**more))
 
     def read(self, tree: Path) -> None:
         """Reads on in every transcript below a directory."""

@@ -10,7 +10,7 @@ from uuid import uuid4
 from csmd.capture import project_identity
 from csmd.errors import BadInput, CsmdError
 from csmd.hosts import csmd_sessions
-from csmd.hosts.csmd_sessions import EntryKind, Loaded
+from csmd.hosts.csmd_sessions import EntryKind, Loaded, Message
 from csmd.paths import folder_name, is_file
 from csmd.store import files, projects, sessions, tombstones
 from csmd.store.sqlite import Rows
@@ -82,14 +82,11 @@ def _append(
         _check_messages(loaded, [parent], ident)
     elif loaded.messages:
         parent = loaded.messages[-1].uuid
-    uuid = str(uuid4())
-    written = csmd_sessions.line(
-        kind, body, uuid=uuid, session=ident, parent=parent, cwd=project or _cwd(ctx, ident), at=ctx.now(),
-        key=ctx.store.hash_key, by_person=by_person, names=names,
-    )  # fmt: skip
-    files.append_lines(path, written)
+    message = Message(uuid=str(uuid4()), parent=parent, kind=kind, text=body, at=ctx.now(), by_person=by_person)
+    cwd, key = project or _cwd(ctx, ident), ctx.store.hash_key
+    files.append_lines(path, csmd_sessions.encode(message, session=ident, cwd=cwd, key=key, names=names))
     ctx.hint(str(path))
-    return {"id": ident, "uuid": uuid, "parent": parent, "path": str(path)}
+    return {"id": ident, "uuid": message.uuid, "parent": parent, "path": str(path)}
 
 
 def _check_messages(loaded: Loaded, names: Sequence[str], ident: str) -> None:
