@@ -549,13 +549,12 @@ def prompts_since(rows: Rows, at: str, *, project: int, limit: int) -> list[Prom
 
 def quote_of(rows: Rows, uuid: str) -> Quote | None:
     """A quoted turn; None if it is gone."""
-    return rows.read_one(
-        Quote,
+    sql = (
         "select t.uuid, t.kind, t.text, t.at, s.id, t.project_seq from turns t join sessions s on s.seq = "
         "t.session_seq "
-        "where t.uuid = :uuid and t.searchable = 1",
-        uuid=uuid,
+        "where t.uuid = :uuid and t.searchable = 1"
     )
+    return rows.read_one(Quote, sql, uuid=uuid)
 
 
 class WorkItem(NamedTuple):
